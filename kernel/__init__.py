@@ -1,0 +1,1 @@
+"""The kernel of Interlock: it decides and remembers; it never runs anything."""

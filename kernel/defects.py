@@ -1,0 +1,101 @@
+"""What can be wrong with a table, found before any record uses it; it never repairs one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from kernel.table import Active, Loop, Stage, Terminal, Transition, Waiting
+
+Rows = Sequence[Transition]
+
+
+def defects_of(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    """Name every way this table could strand a record."""
+    yield from _names(stages, rows)
+    yield from _reach(stages, rows)
+    for stage in stages:
+        yield from _promises(stage, rows)
+    yield from _cells(rows)
+
+
+def _names(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    known = Counter(str(stage.state) for stage in stages)
+    yield from (f"{state} is declared {n} times" for state, n in known.items() if n > 1)
+    for row in rows:
+        for state in (row.source, row.target):
+            if state not in known:
+                yield f"{row.source}/{row.trigger} names {state}, which has no stage"
+
+
+def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    entered = {str(row.target) for row in rows if row.source != row.target}
+    left = {str(row.source) for row in rows if row.source != row.target}
+    ends = {str(stage.state) for stage in stages if isinstance(stage, Terminal)}
+    for stage in stages:
+        if stage is not stages[0] and stage.state not in entered and not stage.external:
+            yield f"{stage.state} is never entered"
+        if stage.state in ends and stage.state in left:
+            yield f"{stage.state} is terminal and has a way out"
+        if stage.state not in ends and stage.state not in left:
+            yield f"{stage.state} has no way out"
+    if not ends:
+        yield "no state is terminal"
+    ending = set(ends)
+    while grown := {str(r.source) for r in rows if r.target in ending} - ending:
+        ending |= grown
+    yield from (
+        f"no terminal state can be reached from {stage.state}"
+        for stage in stages
+        if stage.state not in ending
+    )
+
+
+def _promises(stage: Stage, rows: Rows) -> Iterator[str]:
+    owed: list[tuple[str, StrEnum]] = []
+    if isinstance(stage, Active):
+        carried = [row for row in rows if row.target == stage.state and row.carry]
+        inbound = [row for row in rows if row.target == stage.state and row.loop is Loop.NONE]
+        if stage.effect is None and not (inbound and len(carried) == len(inbound)):
+            yield f"{stage.state} is active, starts no effect and is not always carried into"
+        if (carried or stage.once) and stage.crash is None:
+            yield f"{stage.state} cannot restart its effect and declares no crash"
+        owed += [("an outcome", trigger) for trigger in stage.outcomes]
+        owed += [("its crash", stage.crash)] if stage.crash else []
+        owed += [("its exhaustion", stage.exhausted)] if stage.exhausted else []
+        if not stage.outcomes:
+            yield f"{stage.state} is active and declares no outcome"
+    if not isinstance(stage, Terminal) and not stage.timers:
+        yield f"{stage.state} has no timer"
+    if isinstance(stage, Waiting):
+        owed += [("a card's answer", _trigger(rows, name)) for _, name in stage.affordances]
+    owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
+    for what, trigger in owed:
+        cell = [row for row in rows if row.source == stage.state and row.trigger == trigger]
+        answered = cell and (cell[-1].guard is None or what == "a card's answer")
+        if not answered:
+            yield f"{stage.state} has no unguarded last row for {trigger} ({what})"
+
+
+def _trigger(rows: Rows, name: str) -> StrEnum:
+    return next(row.trigger for row in rows if row.trigger == name)
+
+
+def _cells(rows: Rows) -> Iterator[str]:
+    open_cells: set[tuple[str, str]] = set()
+    for row in rows:
+        cell = (str(row.source), str(row.trigger))
+        if cell in open_cells:
+            yield f"{row.source}/{row.trigger} has a row behind an unguarded one"
+        if row.guard is None:
+            open_cells.add(cell)
+        elif not row.refusal and _last(rows, row):
+            yield f"{row.source}/{row.trigger} may refuse and does not say why"
+        if (row.source == row.target) is (row.loop is Loop.NONE):
+            yield f"{row.source}/{row.trigger} is a loop and not declared so, or the reverse"
+
+
+def _last(rows: Rows, row: Transition) -> bool:
+    cell = [r for r in rows if (r.source, r.trigger) == (row.source, row.trigger)]
+    return cell[-1] is row

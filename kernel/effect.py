@@ -1,0 +1,41 @@
+"""The effects a machine may owe, and the limits of each; it never runs one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+
+class Kind(StrEnum):
+    """What ends an effect's entry."""
+
+    STATE = auto()  # its outcome; it is revoked when the record leaves the state
+    TRANSITION = auto()  # settling; it is owed whatever happens next
+    SPAWN = auto()  # settling; it holds the sentinel of the countdown that it fills
+    ADVANCE = auto()  # at most one outcome; owed by whoever empties a countdown
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Work that is owed, by name, with its limits.
+
+    `lease_ms` is how long a holder may be silent, `grace_ms` how long a revoked holder may take to
+    stop, `attempts_max` how many claims it gets before its stage's exhaustion or quarantine.
+    """
+
+    name: str
+    lease_ms: int = 30_000
+    grace_ms: int = 10_000
+    attempts_max: int = 3
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# A new effect needs its module in workers/effects/ as well; a worker refuses to start without it.
+INFERENCE = Effect("inference")
+EXECUTION = Effect("execution")
+CLEANUP = Effect("cleanup", attempts_max=5)
+RESOLUTION = Effect("resolution", attempts_max=8)
+SPAWN = Effect("spawn", attempts_max=20)
+CASCADE = Effect("cascade", attempts_max=20)

@@ -1,0 +1,159 @@
+"""Every error the kernel raises, grouped by what the caller does next; it never decides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class KernelError(Exception):
+    """Base of every kernel error."""
+
+
+class MachineDefectError(KernelError):
+    """A table could strand a record. Raised at import; fix the table."""
+
+    def __init__(self, machine: str, defects: Sequence[str]) -> None:
+        super().__init__(f"the table of {machine} is defective: " + "; ".join(defects))
+        self.defects = tuple(defects)
+
+
+class CallError(KernelError):
+    """The call is wrong as it stands and changed nothing. Correct it; do not retry it."""
+
+
+class UnknownMachineError(CallError):
+    """No machine has this name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no machine {name!r}; known machines: {', '.join(known)}")
+        self.name = name
+
+
+class UnknownRecordError(CallError):
+    """No record has this id. It was never created, or it was archived and pruned."""
+
+    def __init__(self, record_id: str) -> None:
+        super().__init__(f"there is no record {record_id!r}; it was never created or is pruned")
+        self.record_id = record_id
+
+
+class UnknownTriggerError(CallError):
+    """The machine has no such trigger."""
+
+    def __init__(self, machine: str, trigger: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{machine} has no trigger {trigger!r}; its triggers: {', '.join(sorted(known))}"
+        )
+        self.trigger = trigger
+
+
+class InvalidIdError(CallError):
+    """The id cannot be a record's id."""
+
+    def __init__(self, record_id: str, reason: str) -> None:
+        super().__init__(f"{record_id!r} cannot be an id: {reason}")
+        self.record_id = record_id
+
+
+class InvalidPayloadError(CallError):
+    """The payload does not have the declared shape. Nothing was written."""
+
+    def __init__(self, what: str, problems: Sequence[str]) -> None:
+        super().__init__(f"{what} is invalid: " + "; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class IllegalTransitionError(CallError):
+    """No row of the table allows this trigger in this state."""
+
+    def __init__(self, machine: str, state: str, trigger: str, legal: Sequence[str]) -> None:
+        can = f"legal here: {', '.join(legal)}" if legal else "nothing is legal here: it has ended"
+        super().__init__(f"{machine}: {trigger} is not allowed in {state}; {can}")
+        self.machine, self.state, self.trigger, self.legal = machine, state, trigger, tuple(legal)
+
+
+class GuardRefusedError(CallError):
+    """The table has rows for this trigger here, but the guard of each said no."""
+
+    def __init__(self, machine: str, state: str, trigger: str, why: str) -> None:
+        super().__init__(f"{machine}: {trigger} is refused in {state}: {why}")
+        self.machine, self.state, self.trigger, self.why = machine, state, trigger, why
+
+
+class IdTakenError(CallError):
+    """Another payload was accepted under this id before."""
+
+    code = "id_taken"
+
+    def __init__(self, record_id: str) -> None:
+        super().__init__(
+            f"id_taken: {record_id!r} was created with another payload; choose another id"
+        )
+        self.record_id = record_id
+
+
+class OpIdReusedError(CallError):
+    """The op-id was used before for another call on the same record."""
+
+    def __init__(self, op_id: str) -> None:
+        super().__init__(f"op-id {op_id!r} was used for another call; use a fresh one per call")
+        self.op_id = op_id
+
+
+class StaleDecisionError(CallError):
+    """The decision names a proposal that is no longer the one in question."""
+
+    def __init__(self, seen: str, current: str | None) -> None:
+        now = f"the current one is {current}" if current else "nothing waits for a person now"
+        super().__init__(f"the decision was about proposal {seen}, but {now}; look again")
+        self.seen, self.current = seen, current
+
+
+class ClosedParentError(CallError):
+    """A child cannot be born: its parent has ended, is closing, or has ended its spawning."""
+
+    def __init__(self, parent: str) -> None:
+        super().__init__(f"{parent!r} accepts no more children: it ended or its spawning is over")
+        self.parent = parent
+
+
+class NewerSchemaError(CallError):
+    """The record was written by a newer Interlock. Upgrade this process."""
+
+    def __init__(self, record_id: str, schema: int, known: int) -> None:
+        super().__init__(
+            f"{record_id!r} has schema {schema}, this process knows up to {known}; upgrade it"
+        )
+        self.record_id = record_id
+
+
+class ConflictError(KernelError):
+    """Others moved the record first, more often than a bounded number of retries. Try again."""
+
+
+class FencedError(KernelError):
+    """The warrant of this commit is void: someone else is in charge. Stop the work."""
+
+    def __init__(self, record_id: str, warrant: str) -> None:
+        super().__init__(f"{record_id!r} refused a stale commit ({warrant}): its work has moved on")
+        self.record_id = record_id
+
+
+class StoreError(KernelError):
+    """The store cannot serve now. Nothing is known to be written; repeat with the same op-id."""
+
+
+class StoreDownError(StoreError):
+    """The store does not answer."""
+
+
+class StoreFullError(StoreError):
+    """The store has reached maxmemory and refuses to write."""
+
+
+class StoreReadOnlyError(StoreError):
+    """The store refuses to write: replica, disk error, or still loading."""
+
+
+class StoreMisconfiguredError(StoreError):
+    """The store must not be used as it is configured: it could lose or refuse what we rely on."""

@@ -1,0 +1,242 @@
+"""Create and fire: the one door through which a record changes. It never runs an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from kernel.effect import Effect
+from kernel.errors import (
+    ClosedParentError,
+    ConflictError,
+    FencedError,
+    IdTakenError,
+    NewerSchemaError,
+    OpIdReusedError,
+    StaleDecisionError,
+    UnknownMachineError,
+    UnknownRecordError,
+)
+from kernel.event import NO_FACTS, Cause
+from kernel.machine import Machine
+from kernel.record import Record, Version, record_id
+from kernel.store import codec
+from kernel.store.plan import NO_WARRANT, Answer, Doorbell, Jot, Render, Warrant, facts_read
+from kernel.store.redis import Store
+from kernel.table import Data
+
+CONFLICTS_MAX = 50
+OP_ID_LENGTH_MAX = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What became of a call. `replayed`: an earlier repeat of it had done it already.
+
+    `record` is what the call left behind, or None where an earlier one did; `owed` are the effects
+    that the caller should publish now (empty where the commit pushed them itself).
+    """
+
+    version: int
+    record: Record | None
+    replayed: bool = False
+    owed: tuple[Doorbell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, however often repeated: its op-id, what entitles it, and who makes it."""
+
+    cause: Cause
+    op_id: str = field(default_factory=lambda: uuid4().hex)
+    warrant: Warrant = NO_WARRANT
+    deltas: Mapping[str, int] = field(default_factory=dict)
+
+
+class Lifecycle:
+    """The machines over one store."""
+
+    def __init__(self, store: Store, machines: Mapping[str, Machine], render: Render) -> None:
+        self.store, self.machines, self.render = store, machines, render
+
+    def machine(self, name: str) -> Machine:
+        """Return a machine by name."""
+        try:
+            return self.machines[name]
+        except KeyError:
+            raise UnknownMachineError(name, sorted(self.machines)) from None
+
+    def create(
+        self,
+        machine_name: str,
+        new_id: str,
+        payload: Data,
+        cause: Cause,
+        *,
+        priority: int = 5,
+        countdown: str = "",
+        cap: int | None = None,
+    ) -> Fired:
+        """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
+
+        `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
+        bounds what the record's whole family may spend.
+        """
+        machine = self.machine(machine_name)
+        written = codec.encode(payload, "the payload")
+        data = machine.birth(payload)
+        newborn = Record(
+            id=record_id(new_id),
+            machine=machine.name,
+            state=str(machine.initial.state),
+            version=Version(1),
+            data=data,
+            schema=machine.schema,
+            priority=priority,
+            counted=countdown,
+        )
+        answer = self.store.create(
+            machine,
+            machine.born(newborn),
+            digest=codec.digest(machine.name, written),
+            nonce=codec.nonce_of(new_id),
+            cause=cause,
+            render=self.render,
+            countdown=countdown,
+            cap=cap,
+        )
+        match answer.word:
+            case "taken":
+                raise IdTakenError(new_id)
+            case "closed":
+                raise ClosedParentError(new_id.rpartition("/")[0])
+        replayed = answer.word != "created"
+        return Fired(answer.version, None if replayed else newborn, replayed, answer.owed)
+
+    def fire(
+        self,
+        target: Record | str,
+        trigger: str,
+        payload: Data,
+        call: Call,
+        facts: Data = NO_FACTS,
+    ) -> Fired:
+        """Fire a trigger. With a record in hand (after a claim) the first try needs no load.
+
+        Raises a CallError where the table or a guard refuses, FencedError where the warrant is
+        void, ConflictError after many lost races, a StoreError where the store cannot serve.
+        """
+        record = target if isinstance(target, Record) else None
+        of = record.id if record else record_id(str(target))
+        digest = ""
+        for _ in range(CONFLICTS_MAX):
+            if record is None or facts_read(self.machine(record.machine), record, trigger):
+                record, known, facts = self._load(of, trigger, call.op_id)
+                if known:
+                    return self._replayed(known, call, trigger, payload, record)
+            machine = self._known(record)
+            admitted = machine.admit(trigger, payload)
+            digest = digest or _digest(trigger, payload)
+            self._asked(record, call.warrant)
+            decision = machine.decide(record, trigger, admitted, facts)
+            answer = self.store.commit(
+                machine,
+                decision,
+                op_id=call.op_id,
+                digest=digest,
+                warrant=call.warrant,
+                cause=call.cause,
+                deltas=call.deltas,
+                render=self.render,
+            )
+            match answer.word:
+                case "committed":
+                    return Fired(answer.version, decision.after, owed=answer.owed)
+                case "replayed":
+                    return Fired(answer.version, None, replayed=True)
+                case "reused":
+                    raise OpIdReusedError(call.op_id)
+                case "missing":
+                    raise UnknownRecordError(of)
+                case "fenced":
+                    self._fenced(of, call.warrant)
+            record = None
+        raise ConflictError(f"{of}: {trigger} lost {CONFLICTS_MAX} races in a row; try again")
+
+    def note(
+        self,
+        record: Record,
+        jot: Jot,
+        *,
+        op_id: str = "",
+        warrant: Warrant = NO_WARRANT,
+    ) -> Answer:
+        """Write a line that changes no state. With an op-id a repeat writes nothing."""
+        answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
+        if answer.word == "fenced":
+            raise FencedError(record.id, warrant.kind)
+        return answer
+
+    def remind(self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str) -> Answer:
+        """Answer a due timer that has no trigger: note it, owe its effect, set it anew, further off."""
+        found = self.machine(record.machine).stage(record.state).timer(timer)
+        delay_ms = (found.delay(record.data) if found else None) or self.store.limits.remind_ms
+        owes: tuple[Effect, ...] = (found.effect,) if found and found.effect else ()
+        again_ms = delay_ms * 2 ** min(fired + 1, 5)
+        jot = Jot(
+            "reminder", {"timer": timer, "times": fired + 1}, timers=((timer, again_ms, fired + 1),), owes=owes
+        )
+        return self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
+
+    def flag(self, name: str, of: str, *, op_id: str, cause: Cause) -> Answer:
+        """Pause, resume or retry a record: acts of a person that leave the version alone."""
+        record = self.store.load(record_id(of)).record
+        return self.store.flag(name, record, op_id=op_id, cause=cause)
+
+    def facts(self, record: Record, ids: Sequence[str]) -> Data:
+        """Read what guards of this record's machine may ask of other records."""
+        loaded = self.store.load(record.id, reads=ids)
+        return loaded.facts
+
+    def _known(self, record: Record) -> Machine:
+        machine = self.machine(record.machine)
+        if record.schema > machine.schema:
+            raise NewerSchemaError(record.id, record.schema, machine.schema)
+        return machine
+
+    def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
+        loaded = self.store.load(of, op_id)
+        reads = facts_read(self.machine(loaded.record.machine), loaded.record, trigger)
+        if reads:
+            loaded = self.store.load(of, op_id, reads)
+        seen = {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
+        return loaded.record, loaded.op_outcome, seen
+
+    def _replayed(self, known: str, call: Call, trigger: str, payload: Data, record: Record) -> Fired:
+        was, version, _ = known.split(" ")
+        if was != _digest(trigger, payload):
+            raise OpIdReusedError(call.op_id)
+        return Fired(int(version), record if record.version == int(version) else None, replayed=True)
+
+    def _asked(self, record: Record, warrant: Warrant) -> None:
+        if warrant.kind == "person" and warrant.words[0] != str(record.entered):
+            seen = f"{record.id}:{warrant.words[0]}"
+            waits = self._known(record).stage(record.state).waits_for_person(record.data)
+            raise StaleDecisionError(seen, record.proposal if waits else None)
+
+    def _fenced(self, of: str, warrant: Warrant) -> None:
+        if warrant.kind == "person":
+            self._asked(self.store.load(of).record, warrant)
+        raise FencedError(of, warrant.kind)
+
+
+def _digest(trigger: str, payload: Data) -> str:
+    return codec.digest(trigger, codec.encode(payload, "the payload"))
+
+
+def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep of another record what guards may read: its version, state and policy."""
+    data = fact["data"]
+    return {"version": fact["version"], "state": fact["state"], "policy": data.get("policy")}

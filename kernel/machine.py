@@ -1,0 +1,248 @@
+"""A machine is a table; `decide` reads it. It knows no clock, no randomness and no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pydantic import BaseModel, ValidationError
+
+from kernel.defects import defects_of
+from kernel.effect import Effect, Kind
+from kernel.errors import (
+    GuardRefusedError,
+    IllegalTransitionError,
+    InvalidPayloadError,
+    MachineDefectError,
+    UnknownTriggerError,
+)
+from kernel.event import NO_FACTS
+from kernel.record import Record, Version
+from kernel.table import (
+    Active,
+    Ask,
+    Data,
+    Mode,
+    Owed,
+    Stage,
+    Terminal,
+    TimerDue,
+    Transition,
+    Waiting,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What must be committed together, or not at all. Delays are ms from the commit."""
+
+    before: Record
+    after: Record
+    trigger: str
+    payload: Data
+    facts: Data
+    mode: Mode
+    owes: tuple[Owed, ...]
+    timers: tuple[TimerDue, ...]
+    waits: bool
+    ends: bool
+    interrupts: bool
+    explanation: Data | None
+    grace_ms: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The table of one kind of lifecycle, checked when it is made.
+
+    `begins` is what a producer fires right after birth, `cancels` what a person's cancel fires (the
+    first that is legal), `closes` what a closing parent fires, `advances` what its last child does.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    transitions: tuple[Transition, ...]
+    birth: Callable[[Data], Data] = dict
+    payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    cancels: tuple[str, ...] = ()
+    closes: str = ""
+    advances: str = ""
+    hands_off: str = ""
+    begins: str = ""
+    schema: int = 1
+
+    def __post_init__(self) -> None:
+        if found := tuple(defects_of(self.stages, self.transitions)):
+            raise MachineDefectError(self.name, found)
+
+    @property
+    def initial(self) -> Stage:
+        """The stage a record is born in."""
+        return self.stages[0]
+
+    @cached_property
+    def triggers(self) -> tuple[str, ...]:
+        """Every trigger, in the order of the table."""
+        return tuple(dict.fromkeys(str(row.trigger) for row in self.transitions))
+
+    @cached_property
+    def digest(self) -> str:
+        """A short hash of the table: the log says which one decided."""
+        rows = "|".join(f"{r.source},{r.trigger},{r.target},{r.mode}" for r in self.transitions)
+        return hashlib.sha256(rows.encode()).hexdigest()[:12]
+
+    @cached_property
+    def effects(self) -> Mapping[str, Effect]:
+        """Every effect that this machine may owe, by name."""
+        owed = [row.effect for row in self.transitions if row.effect]
+        for stage in self.stages:
+            owed += [effect for effect in stage.owes() if effect]
+        return {effect.name: effect for effect in owed}
+
+    @cached_property
+    def _stage_of(self) -> Mapping[str, Stage]:
+        return {str(stage.state): stage for stage in self.stages}
+
+    @cached_property
+    def _cells(self) -> Mapping[tuple[str, str], tuple[Transition, ...]]:
+        cells: dict[tuple[str, str], tuple[Transition, ...]] = {}
+        for row in self.transitions:
+            cell = (str(row.source), str(row.trigger))
+            cells[cell] = (*cells.get(cell, ()), row)
+        return cells
+
+    def stage(self, state: str) -> Stage:
+        """Return what the kernel owes in this state."""
+        return self._stage_of[state]
+
+    def rows(self, state: str, trigger: str) -> tuple[Transition, ...]:
+        """Return the rows of one cell, in the order in which they are asked."""
+        return self._cells.get((state, trigger), ())
+
+    def legal(self, state: str) -> tuple[str, ...]:
+        """Return the triggers that have a row in this state."""
+        return tuple(trigger for trigger in self.triggers if (state, trigger) in self._cells)
+
+    def reads(self, state: str, trigger: str) -> bool:
+        """Whether deciding this cell needs facts of the record's ancestors."""
+        return any(row.reads for row in self.rows(state, trigger))
+
+    def admit(self, trigger: str, payload: Data) -> Data:
+        """Check a trigger's payload; the answer is JSON-able. Bad input changes nothing."""
+        if trigger not in self.triggers:
+            raise UnknownTriggerError(self.name, trigger, self.triggers)
+        model = self.payloads.get(trigger)
+        if model is None:
+            if payload:
+                raise InvalidPayloadError(trigger, [f"takes no payload, got {sorted(payload)}"])
+            return {}
+        return validated(model, trigger, payload)
+
+    def decide(
+        self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS
+    ) -> Decision:
+        """Turn the first row that agrees into a decision to commit.
+
+        Raises IllegalTransitionError where the cell is empty, GuardRefusedError where all say no.
+        """
+        rows = self.rows(record.state, trigger)
+        if not rows:
+            raise IllegalTransitionError(
+                self.name, record.state, trigger, self.legal(record.state)
+            )
+        ask = Ask(record.data, payload, facts)
+        for row in rows:
+            if row.guard is None or row.guard(ask):
+                return self._follow(row, record, ask)
+        raise GuardRefusedError(self.name, record.state, trigger, rows[-1].refusal)
+
+    def exhausts(self, state: str) -> bool:
+        """Whether using up the attempts of this state's effect fires a trigger."""
+        stage = self.stage(state)
+        return isinstance(stage, Active) and stage.exhausted is not None
+
+    def explain(self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS) -> str:
+        """Say in one sentence what firing this trigger now would do, or why it would not."""
+        try:
+            decision = self.decide(record, trigger, payload, facts)
+        except (IllegalTransitionError, GuardRefusedError) as refusal:
+            return str(refusal)
+        return f"{trigger} would take {record.id} from {record.state} to {decision.after.state}"
+
+    def born(self, record: Record) -> Decision:
+        """Decide the birth of a record: version 1, in the initial state."""
+        stage = self.initial
+        return Decision(
+            before=record,
+            after=record,
+            trigger="created",
+            payload=record.data,
+            facts=NO_FACTS,
+            mode=Mode.LEAVE,
+            owes=self._entered(stage, record.data),
+            timers=stage.due(record.data),
+            waits=stage.waits_for_person(record.data),
+            ends=False,
+            interrupts=False,
+            explanation=None,
+            grace_ms=0,
+        )
+
+    def _follow(self, row: Transition, record: Record, ask: Ask) -> Decision:
+        left, entered = self.stage(record.state), self.stage(str(row.target))
+        version = Version(record.version + 1)
+        data = row.update(ask) if row.update else record.data
+        mode = row.mode
+        stays = mode is Mode.INTERNAL
+        owes = row.owes()
+        if not stays:
+            owes += self._entered(entered, data, carried=mode is Mode.CARRY)
+            owes += self._left(left, record.data, entered, data)
+        return Decision(
+            before=record,
+            after=replace(
+                record,
+                state=str(row.target),
+                version=version,
+                data=data,
+                entered=record.entered if stays else version,
+            ),
+            trigger=str(row.trigger),
+            payload=ask.payload,
+            facts=ask.facts,
+            mode=mode,
+            owes=owes,
+            timers=() if stays else entered.due(data),
+            waits=entered.waits_for_person(data),
+            ends=isinstance(entered, Terminal),
+            interrupts=row.interrupts,
+            explanation=row.explain(ask) if row.explain else None,
+            grace_ms=left.effect.grace_ms if isinstance(left, Active) and left.effect else 0,
+        )
+
+    def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
+        if isinstance(stage, Active) and stage.effect and not carried:
+            return (Owed(stage.effect, Kind.STATE, stage.once(data) if stage.once else False),)
+        if isinstance(stage, Waiting) and stage.notifies and stage.asks(data):
+            return (Owed(stage.notifies, Kind.TRANSITION),)
+        return ()
+
+    def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
+        # A surface that showed a card must take it away; entering another wait does that itself.
+        if not (isinstance(left, Waiting) and left.notifies and left.asks(before)):
+            return ()
+        tells = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
+        return () if tells else (Owed(left.notifies, Kind.TRANSITION),)
+
+
+def validated(model: type[BaseModel], what: str, payload: Data) -> Data:
+    """Check a payload against its model and return it as JSON-able data."""
+    try:
+        return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
+    except ValidationError as refusal:
+        problems = [
+            f"{'.'.join(str(part) for part in error['loc']) or 'it'}: {error['msg']}"
+            for error in refusal.errors(include_url=False)
+        ]
+        raise InvalidPayloadError(what, problems) from None

@@ -1,0 +1,1 @@
+"""The resolution thread: from something that happened to what was done about it."""

@@ -1,0 +1,190 @@
+"""Values to bytes and back. Bad input is refused here, before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kernel.effect import Kind
+from kernel.errors import InvalidPayloadError
+from kernel.event import Cause, Event, Note
+from kernel.record import Entry, Record, RecordId, TimerEntry, Version
+
+PAYLOAD_BYTES_MAX = 256 * 1024
+DEPTH_MAX = 32
+
+Pairs = Iterable[bytes]
+
+
+def encode(value: Any, what: str, bytes_max: int = PAYLOAD_BYTES_MAX) -> bytes:
+    """Return canonical JSON bytes. Raises InvalidPayloadError for what JSON or the limit forbids."""
+    try:
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        )
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidPayloadError(what, ["it has a lone surrogate, which is no text"]) from None
+    except RecursionError:
+        raise InvalidPayloadError(what, [f"it is nested deeper than {DEPTH_MAX} levels"]) from None
+    except (TypeError, ValueError) as refusal:
+        raise InvalidPayloadError(what, [f"it is not JSON: {refusal}"]) from None
+    if len(encoded) > bytes_max:
+        problem = f"it has {len(encoded)} bytes, the limit is {bytes_max}; pass a reference instead"
+        raise InvalidPayloadError(what, [problem])
+    if depth_of(text) > DEPTH_MAX:
+        raise InvalidPayloadError(what, [f"it is nested deeper than {DEPTH_MAX} levels"])
+    return encoded
+
+
+def depth_of(text: str) -> int:
+    """Return how deep the brackets of a JSON text are nested."""
+    if text.count("[") + text.count("{") <= DEPTH_MAX:
+        return 0
+    depth = deepest = 0
+    quoted = escaped = False
+    for letter in text:
+        if escaped:
+            escaped = False
+        elif quoted:
+            escaped, quoted = letter == "\\", letter != '"'
+        elif letter == '"':
+            quoted = True
+        elif letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif letter in "]}":
+            depth -= 1
+    return deepest
+
+
+def digest(*parts: bytes | str) -> str:
+    """Return a short hash of the parts, in order."""
+    joined = hashlib.sha256()
+    for part in parts:
+        joined.update(part if isinstance(part, bytes) else part.encode())
+        joined.update(b"\0")
+    return joined.hexdigest()[:16]
+
+
+def nonce_of(op_id: str) -> str:
+    """Return what an op-id contributes to the ids of the effects that it makes owed."""
+    return hashlib.sha256(op_id.encode()).hexdigest()[:10]
+
+
+def fields(pairs: Pairs) -> dict[str, bytes]:
+    """Turn a flat HGETALL reply into a dict."""
+    flat = iter(pairs)
+    return {key.decode(): value for key, value in zip(flat, flat, strict=True)}
+
+
+def counts(pairs: Pairs) -> dict[str, int]:
+    """Turn a flat hash of integers into a dict."""
+    return {name: int(value) for name, value in fields(pairs).items()}
+
+
+def entry_of(suffix: str, line: str) -> Entry:
+    """Parse an effect's entry; the order of words is that of lua/part/entry.lua."""
+    words = ["" if word == "-" else word for word in line.split(" ")]
+    return Entry(
+        suffix=suffix,
+        name=words[0],
+        kind=Kind(words[1]),
+        state=words[2],
+        token=words[3],
+        holder=words[4],
+        attempts=int(words[5]),
+        attempts_max=int(words[6]),
+        lease_until=int(words[8]),
+        kill_by=int(words[9]),
+        carried=words[12] == "1",
+        posted=int(words[14]),
+        countdown=words[20],
+    )
+
+
+def timer_of(name: str, line: str) -> TimerEntry:
+    """Parse a timer of a record."""
+    due_at, born, left, fired = line.split(" ")
+    left_ms = None if left == "-" else int(left)
+    return TimerEntry(name, int(due_at), int(born), left_ms, int(fired))
+
+
+def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
+    """Parse a record as it is stored."""
+    kept = fields(pairs)
+    text = {name: value.decode() for name, value in kept.items() if name != "data"}
+    return Record(
+        id=RecordId(record_id),
+        machine=text["machine"],
+        state=text["state"],
+        version=Version(int(text["version"])),
+        data=json.loads(kept["data"]),
+        entered=Version(int(text["entered"])),
+        schema=int(text["schema"]),
+        since_ms=int(text["since"]),
+        created_ms=int(text["created"]),
+        priority=int(text["priority"]),
+        paused=text.get("paused") == "1",
+        counted=text["counted"],
+        entries=tuple(entry_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "e:"),
+        timers=tuple(timer_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "t:"),
+        counters=counts(counters),
+    )
+
+
+def event_bytes(event: Event) -> bytes:
+    """Return an event as the log keeps it; the time is the store's and stands beside it."""
+    kept: dict[str, Any] = {
+        "trigger": event.trigger,
+        "from": event.source,
+        "to": event.target,
+        "payload": event.payload,
+        "actor": event.cause.actor,
+        "op": event.op_id,
+        "table": event.table,
+        "hash": event.data_hash,
+    }
+    optional = {
+        "reason": event.cause.reason,
+        "codes": list(event.cause.codes),
+        "facts": event.facts,
+        "why": event.explanation,
+        "deltas": event.deltas,
+    }
+    kept |= {name: value for name, value in optional.items() if value}
+    return encode(kept, "the event", 2 * PAYLOAD_BYTES_MAX)
+
+
+def line_of(record_id: str, position: bytes, pairs: Mapping[bytes, bytes]) -> Event | Note:
+    """Parse one line of a log."""
+    at_ms, version = int(pairs[b"at"]), int(position.split(b"-")[0])
+    if b"note" in pairs:
+        detail = json.loads(pairs[b"detail"])
+        return Note(
+            record_id=RecordId(record_id),
+            position=position.decode(),
+            kind=pairs[b"note"].decode(),
+            detail=detail,
+            at_ms=at_ms,
+            deltas=detail.get("deltas", {}),
+        )
+    kept = json.loads(pairs[b"event"])
+    return Event(
+        record_id=RecordId(record_id),
+        version=Version(version),
+        trigger=kept["trigger"],
+        source=kept["from"],
+        target=kept["to"],
+        payload=kept["payload"],
+        cause=Cause(kept["actor"], kept.get("reason", ""), tuple(kept.get("codes", ()))),
+        facts=kept.get("facts", {}),
+        explanation=kept.get("why"),
+        at_ms=at_ms,
+        table=kept["table"],
+        data_hash=kept["hash"],
+        op_id=kept["op"],
+        deltas=kept.get("deltas", {}),
+    )

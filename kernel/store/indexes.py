@@ -1,0 +1,147 @@
+"""What sweeps do to the indexes: look, take, meet, prune. The truth is in the records."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from kernel.errors import StoreMisconfiguredError
+from kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
+from kernel.store.keys import Keys
+from kernel.store.plan import Limits
+from kernel.store.scripts import Client, call
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a take said of one due effect: publish, crash, exhausted, quarantined, gone, later."""
+
+    key: str
+    word: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimerLook:
+    """What a take said of one due timer: due, later, gone, taken."""
+
+    record_id: RecordId
+    name: str
+    word: str
+    due_at: int
+    born: int
+    fired: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """What a partition knows of its server. `gate_open`: orphans may be declared."""
+
+    incarnation: str
+    gate_open: bool
+    changed: bool
+
+
+class Indexes:
+    """The scripts of sweeps, over one client."""
+
+    def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
+        self.client, self.keys, self.limits = client, keys, limits
+
+    def due_effects(self, partition: int, limit: int) -> list[str]:
+        """Return effects to look at now, by id."""
+        reply = call(self.client, "due", [self.keys.effects(partition)], [limit])
+        return [member.decode() for member in reply[1:]]
+
+    def due_timers(self, partition: int, limit: int) -> list[str]:
+        """Return timers to look at now, as <record>:<name>."""
+        reply = call(self.client, "due", [self.keys.timers(partition)], [limit])
+        return [member.decode() for member in reply[1:]]
+
+    def take(self, partition: int, members: Sequence[str], *, gate_open: bool) -> list[Look]:
+        """Look at due effects of one partition; each one's score moves in the same step."""
+        names = [
+            self.keys.effects(partition),
+            self.keys.waits(partition),
+            self.keys.timers(partition),
+        ]
+        looks: list[dict[str, Any]] = []
+        for member in members:
+            record_id, suffix = split_key(member)
+            chain = self.keys.chain(record_id)
+            names += [self.keys.record(record_id), self.keys.log(record_id), *chain]
+            jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads looks, no secret
+            looks.append({"id": record_id, "suffix": suffix, "jitter": jitter, "chain": len(chain)})
+        plan = {
+            "members": looks,
+            "look_ms": self.limits.look_ms,
+            "gate": gate_open,
+            "remind_ms": self.limits.remind_ms,
+        }
+        reply = [part.decode() for part in call(self.client, "take", names, [json.dumps(plan)])]
+        answers = zip(members, reply[::2], reply[1::2], strict=True)
+        return [Look(*answer) for answer in answers]
+
+    def take_timers(self, partition: int, members: Sequence[str]) -> list[TimerLook]:
+        """Look at due timers of one partition; each one's score moves in the same step."""
+        names = [self.keys.timers(partition)]
+        looks: list[dict[str, Any]] = []
+        for member in members:
+            record_id, _, name = member.partition(":")
+            names.append(self.keys.record(record_id))
+            jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads looks, no secret
+            looks.append({"id": record_id, "name": name, "jitter": jitter})
+        plan = {"members": looks, "look_ms": self.limits.look_ms}
+        reply = call(self.client, "take_timer", names, [json.dumps(plan)])
+        rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
+        return [
+            TimerLook(
+                record_id=RecordId(look["id"]),
+                name=look["name"],
+                word=row[0].decode(),
+                due_at=int(row[1]),
+                born=int(row[2]),
+                fired=int(row[3]),
+            )
+            for look, row in zip(looks, rows, strict=True)
+        ]
+
+    def meet(
+        self, partition: int, *, run_id: str, passing: bool, period_ms: int, lease_ms: int
+    ) -> Meeting:
+        """Meet the server of a partition, and note a changed one once."""
+        flag = "1" if passing else ""
+        args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
+        reply = call(self.client, "meet", [self.keys.meta(partition)], args)
+        incarnation, written, partitions, gate, changed = (part.decode() for part in reply)
+        if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
+            raise StoreMisconfiguredError(
+                f"the store holds format {written} in {partitions} partitions, this process speaks "
+                f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
+            )
+        return Meeting(incarnation, gate == "open", changed == "1")
+
+    def prune(self, record: Record, countdowns: Sequence[str], *, age_ms: int) -> str:
+        """Forget one ended record: pruned, early, busy or missing."""
+        keys = self.keys
+        names = [
+            keys.record(record.id),
+            keys.counters(record.id),
+            keys.log(record.id),
+            keys.ops(record.id),
+            keys.op_times(record.id),
+            keys.tombstone(record.id),
+            keys.kids(record.id),
+            keys.standing(record.id, record.machine, record.state),
+            keys.ended(partition_of(record.id)),
+            *(keys.members(record.id, countdown) for countdown in countdowns),
+            *(keys.tally(record.id, countdown) for countdown in countdowns),
+        ]
+        word: bytes = call(self.client, "prune", names, [record.id, age_ms, self.limits.tombstone_ms])[0]
+        return word.decode()

@@ -1,0 +1,93 @@
+"""Every key of the store, built in one place and tagged by partition; it never reads one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernel.record import ancestors, partition_of
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Names below one prefix. All keys of a family carry its partition's tag: one cluster slot."""
+
+    prefix: str = "il"
+
+    def tag(self, partition: int) -> str:
+        """Return what every key of a partition begins with."""
+        return f"{self.prefix}:{{p{partition:02d}}}:"
+
+    def _of(self, record_id: str) -> str:
+        return self.tag(partition_of(record_id))
+
+    def record(self, record_id: str) -> str:
+        """Hash: where a record stands, its live effects, its timers, its data."""
+        return f"{self._of(record_id)}r:{record_id}"
+
+    def counters(self, record_id: str) -> str:
+        """Hash: integers kept outside the data, so that a cost makes no decision stale."""
+        return f"{self._of(record_id)}n:{record_id}"
+
+    def chain(self, record_id: str) -> list[str]:
+        """Return the counters of a record and of its ancestors, itself first."""
+        return [self.counters(record_id), *map(self.counters, reversed(ancestors(record_id)))]
+
+    def log(self, record_id: str) -> str:
+        """Stream: events and notes."""
+        return f"{self._of(record_id)}log:{record_id}"
+
+    def ops(self, record_id: str) -> str:
+        """Hash: op-id to outcome."""
+        return f"{self._of(record_id)}ops:{record_id}"
+
+    def op_times(self, record_id: str) -> str:
+        """Sorted set: op-ids by ms, to trim them."""
+        return f"{self._of(record_id)}opt:{record_id}"
+
+    def tombstone(self, record_id: str) -> str:
+        """String: what remains of a pruned record, so that its id stays taken."""
+        return f"{self._of(record_id)}x:{record_id}"
+
+    def kids(self, record_id: str) -> str:
+        """Set: every child ever born."""
+        return f"{self._of(record_id)}kids:{record_id}"
+
+    def members(self, record_id: str, countdown: str) -> str:
+        """Set: who is still counted; `countdown` is <name>:<generation>."""
+        return f"{self._of(record_id)}count:{record_id}:{countdown}"
+
+    def tally(self, record_id: str, countdown: str) -> str:
+        """Hash: how many left a countdown, by outcome."""
+        return f"{self._of(record_id)}tally:{record_id}:{countdown}"
+
+    def standing(self, record_id: str, machine: str, state: str) -> str:
+        """Sorted set: records in a state by since when, in the partition of this one."""
+        return f"{self._of(record_id)}in:{machine}:{state}"
+
+    def standing_in(self, partition: int, machine: str, state: str) -> str:
+        """Sorted set: records in a state by since when."""
+        return f"{self.tag(partition)}in:{machine}:{state}"
+
+    def effects(self, partition: int) -> str:
+        """Sorted set: effects by when to look at them again."""
+        return f"{self.tag(partition)}effects"
+
+    def timers(self, partition: int) -> str:
+        """Sorted set: timers by when to look at them again."""
+        return f"{self.tag(partition)}timers"
+
+    def waits(self, partition: int) -> str:
+        """Sorted set: records that wait for a person, by since when."""
+        return f"{self.tag(partition)}waits"
+
+    def ended(self, partition: int) -> str:
+        """Sorted set: roots that ended, by when."""
+        return f"{self.tag(partition)}ended"
+
+    def feed(self, partition: int) -> str:
+        """Stream: a trimmed hint of what moved."""
+        return f"{self.tag(partition)}feed"
+
+    def meta(self, partition: int) -> str:
+        """Hash: the partition's own record."""
+        return f"{self.tag(partition)}meta"

@@ -1,0 +1,182 @@
+"""Claims, renewals, settling and releasing of effects. A lease entitles; it decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Any
+
+from kernel.effect import CASCADE, Effect, Kind
+from kernel.record import Record, partition_of, split_key
+from kernel.store import codec
+from kernel.store.keys import Keys
+from kernel.store.plan import Answer, Doorbell, Limits, Render, parent_plan
+from kernel.store.scripts import Client, call
+
+
+class Order(StrEnum):
+    """What a holder is told at each renewal: a level, so that nothing can be missed."""
+
+    GO = auto()
+    INTERRUPT = auto()
+    PAUSE = auto()
+    STOP = auto()
+    LOST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one effect, until it lapses. `token` fences, `key` is for idempotency."""
+
+    key: str
+    suffix: str
+    token: str
+    attempt: int
+    name: str
+    kind: Kind
+    record: Record
+    within_budget: bool
+    interrupts: int
+
+    @property
+    def token_number(self) -> int:
+        """The number by which an outside resource orders holders."""
+        return int(self.token.partition("-")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why an effect was not given: gone, held, paused, quarantined, carried, early ..."""
+
+    word: str
+    detail: str
+
+
+class Leases:
+    """The scripts of holders, over one client."""
+
+    def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
+        self.client, self.keys, self.limits = client, keys, limits
+
+    def claim(
+        self, key: str, effect: Effect, *, nonce: str, holder: str, schema: int, estimate: int = 0
+    ) -> Lease | Refused:
+        """Claim an effect; `estimate` in micro-dollars is reserved in every capped ancestor."""
+        record_id, suffix = split_key(key)
+        partition = partition_of(record_id)
+        names = [
+            self.keys.record(record_id),
+            self.keys.log(record_id),
+            self.keys.effects(partition),
+            self.keys.waits(partition),
+            self.keys.timers(partition),
+            *self.keys.chain(record_id),
+        ]
+        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema, estimate]
+        word, token, _, attempt, budget, pairs, counters = call(self.client, "claim", names, args)
+        if word != b"granted":
+            return Refused(word.decode(), token.decode())
+        record = codec.record_of(record_id, pairs, counters)
+        entry = next(entry for entry in record.entries if entry.suffix == suffix)
+        return Lease(
+            key=key,
+            suffix=suffix,
+            token=token.decode(),
+            attempt=int(attempt),
+            name=effect.name,
+            kind=entry.kind,
+            record=record,
+            within_budget=budget == b"within",
+            interrupts=entry.posted,
+        )
+
+    def renew(self, held: Mapping[str, tuple[str, int, int]]) -> dict[str, tuple[Order, int]]:
+        """Renew leases: key -> (token, lease ms, interrupts acknowledged) -> (order, interrupts).
+
+        One call a partition.
+        """
+        families: dict[int, list[str]] = {}
+        for key in held:
+            families.setdefault(partition_of(key.partition(":")[0]), []).append(key)
+        orders: dict[str, tuple[Order, int]] = {}
+        for partition, members in families.items():
+            orders |= self._renew_in(partition, members, held)
+        return orders
+
+    def _renew_in(
+        self, partition: int, members: Sequence[str], held: Mapping[str, tuple[str, int, int]]
+    ) -> dict[str, tuple[Order, int]]:
+        plan: list[dict[str, Any]] = []
+        names = [
+            self.keys.effects(partition),
+            self.keys.waits(partition),
+            self.keys.timers(partition),
+        ]
+        for key in members:
+            record_id, suffix = split_key(key)
+            token, lease_ms, acked = held[key]
+            names.append(self.keys.record(record_id))
+            plan.append(
+                {"id": record_id, "suffix": suffix, "token": token, "ms": lease_ms, "acked": acked}
+            )
+        reply = [part.decode() for part in call(self.client, "renew", names, [json.dumps(plan)])]
+        answers = zip(reply[::2], reply[1::2], strict=True)
+        return {
+            key: (Order(order), int(posted))
+            for key, (order, posted) in zip(members, answers, strict=True)
+        }
+
+    def settle(self, lease: Lease, render: Render) -> Answer:
+        """End a transition's effect, or confirm that revoked work is gone."""
+        record_id, keys = lease.record.id, self.keys
+        partition, nonce = partition_of(record_id), codec.nonce_of(lease.token)
+        generation = lease.suffix.partition(".")[0]
+        name = lease.record.spawning(lease.suffix)
+        countdown = f"{name or 'none'}:{generation}"
+        chain = keys.chain(record_id)
+        plan: dict[str, Any] = {
+            "id": record_id,
+            "suffix": lease.suffix,
+            "token": lease.token,
+            "chain": len(chain),
+            "nonce": nonce,
+            "look_ms": self.limits.look_ms,
+        }
+        bell = Doorbell(
+            f"{record_id}:{generation}.advance.{name}:{nonce}",
+            lease.record.machine,
+            CASCADE.name,
+            lease.record.priority,
+        )
+        pushed = render(bell) if name else None
+        if name:
+            plan["parent"] = parent_plan(record_id, countdown)
+        names = [
+            keys.record(record_id),
+            keys.effects(partition),
+            keys.waits(partition),
+            keys.timers(partition),
+            keys.members(record_id, countdown),
+            keys.tally(record_id, countdown),
+            *chain,
+            *([pushed[0]] if pushed else []),
+        ]
+        args = [json.dumps(plan), *([pushed[1]] if pushed else [])]
+        word, advance = (part.decode() for part in call(self.client, "settle", names, args))
+        return Answer(word, owed=(bell,) if advance and not pushed else ())
+
+    def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
+        """Give an effect back. The answer is the entry's new state, gone, or lost."""
+        record_id = lease.record.id
+        names = [
+            self.keys.record(record_id),
+            self.keys.effects(partition_of(record_id)),
+            *self.keys.chain(record_id),
+        ]
+        flag = "1" if counted else "0"
+        releases_max = self.limits.releases_max
+        args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
+        word: bytes = call(self.client, "release", names, args)[0]
+        return word.decode()

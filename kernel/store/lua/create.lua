@@ -1,0 +1,31 @@
+--@use clock entry owe ops timer
+-- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
+-- KEYS  record, counters, log, tombstone, effects, timers, waits, in state, feed[, parent, parent's members, parent's kids], queues...
+-- ARGV  plan, data, event, messages...
+-- Returns {word, version, ms}
+local plan = cjson.decode(ARGV[1])
+local kept = redis.call('HGET', KEYS[1], 'birth')
+if kept then return {kept == plan.digest and 'replayed' or 'taken', redis.call('HGET', KEYS[1], 'version'), '0'} end
+local tombstone = redis.call('GET', KEYS[4])
+if tombstone then return {tombstone == plan.digest and 'pruned' or 'taken', '0', '0'} end
+local first_queue = 10
+if plan.parent then
+  first_queue = 13
+  local parent = redis.call('HMGET', KEYS[10], 'ended', 'closing')
+  if not redis.call('HGET', KEYS[10], 'state') or parent[1] == '1' or parent[2] == '1' then return {'closed', '0', '0'} end
+  if redis.call('SISMEMBER', KEYS[11], '*') == 0 then return {'closed', '0', '0'} end
+  redis.call('SADD', KEYS[11], plan.id)
+  redis.call('SADD', KEYS[12], plan.id)
+end
+redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', whole(now),
+  'created', whole(now), 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
+if plan.cap then redis.call('HSET', KEYS[2], 'cap', whole(plan.cap)) end
+redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', whole(now))
+redis.call('ZADD', KEYS[8], whole(now), plan.id)
+if plan.waits then redis.call('ZADD', KEYS[7], whole(now), plan.id) end
+for _, timer in ipairs(plan.timers) do set_timer(KEYS[1], KEYS[6], plan.id, timer.name, timer.ms, '1', '0', false) end
+for at, owed in ipairs(plan.owes) do
+  owe(KEYS[1], KEYS[5], plan.id, '1.' .. (at - 1) .. ':' .. plan.nonce, owed, false, plan.look_ms, KEYS[first_queue + at - 1], ARGV[3 + at])
+end
+redis.call('XADD', KEYS[9], 'MAXLEN', '~', plan.feed_max, '*', 'id', plan.id, 'version', '1', 'state', plan.state)
+return {'created', '1', whole(now)}

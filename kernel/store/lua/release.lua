@@ -1,0 +1,29 @@
+--@use clock entry budget
+-- Gives an effect back: at shutdown (not counted) or for another attempt later (counted). What may not restart becomes lapsed at once.
+-- KEYS  record, effects, chain of counters...
+-- ARGV  id, suffix, token, delay ms, counted ('1'), releases allowed
+-- Returns {word}
+local record, suffix, member = KEYS[1], ARGV[2], ARGV[1] .. ':' .. ARGV[2]
+local entry = entry_read(record, suffix)
+if not entry or entry.token ~= ARGV[3] or entry.state == 'owed' then return {'lost'} end
+local chain = {}
+for n = 3, #KEYS do chain[n - 2] = KEYS[n] end
+unreserve(chain, entry, false)
+if entry.state == 'draining' then
+  redis.call('HDEL', record, 'e:' .. suffix)
+  redis.call('ZREM', KEYS[2], member)
+  return {'gone'}
+end
+local at = now + tonumber(ARGV[4])
+if entry.carried == 1 then
+  entry.state, entry.lease_until, entry.kill_by, at = 'lapsed', now, now, now
+else
+  if ARGV[5] ~= '1' and entry.releases < tonumber(ARGV[6]) then
+    entry.attempts, entry.releases = entry.attempts - 1, entry.releases + 1
+  end
+  entry.state, entry.token, entry.holder, entry.not_before, entry.looks = 'owed', '', '', at, 0
+end
+entry_write(record, suffix, entry)
+if redis.call('HGET', record, 'paused') == '1' and entry.state == 'owed' then redis.call('ZREM', KEYS[2], member)
+else redis.call('ZADD', KEYS[2], whole(at), member) end
+return {entry.state}

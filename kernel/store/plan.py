@@ -1,0 +1,183 @@
+"""What the writing scripts are told and answer: values and the plans made of them; no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel.effect import CASCADE, Effect, Kind
+from kernel.errors import KernelError
+from kernel.machine import Machine
+from kernel.record import Record, RecordId, ancestors
+from kernel.table import Owed, TimerDue
+
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Windows of the store, in ms unless said otherwise."""
+
+    op_window_ms: int = DAY_MS
+    look_ms: int = 5_000  # first look at an owed effect that nobody claimed
+    remind_ms: int = DAY_MS  # first reminder of a quarantined effect
+    tombstone_ms: int = 30 * DAY_MS
+    feed_max: int = 1_000  # lines a partition
+    releases_max: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Doorbell:
+    """An effect that is owed and should be published."""
+
+    key: str
+    machine: str
+    name: str
+    priority: int
+
+
+# Renders the broker's message for an effect: (list, message), or None to publish after the commit.
+Render = Callable[[Doorbell], tuple[str, bytes] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Warrant:
+    """What entitles a commit; PROTOCOL section 2."""
+
+    kind: str = "none"
+    words: tuple[str, ...] = ()
+
+    @classmethod
+    def token(cls, suffix: str, token: str) -> Warrant:
+        """An effect's outcome, by its current holder."""
+        return cls("token", (suffix, token))
+
+    @classmethod
+    def lapsed(cls, suffix: str, token: str) -> Warrant:
+        """A sweep says that this holder is lost."""
+        return cls("lapsed", (suffix, token))
+
+    @classmethod
+    def exhausted(cls, suffix: str, attempts: int) -> Warrant:
+        """A sweep says that this effect has used up its attempts."""
+        return cls("exhausted", (suffix, str(attempts)))
+
+    @classmethod
+    def due(cls, timer: str, due_at: int, born: int) -> Warrant:
+        """A sweep says that this timer is due."""
+        return cls("due", (timer, str(due_at), str(born)))
+
+    @classmethod
+    def person(cls, entered: int) -> Warrant:
+        """A decision about the present stay in a state."""
+        return cls("person", (str(entered),))
+
+
+NO_WARRANT = Warrant()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A record, the outcome kept for an op-id ('' if none), and facts of other records."""
+
+    record: Record
+    op_outcome: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a script said. `owed` should be published unless it was pushed in the script."""
+
+    word: str
+    version: int = 0
+    at_ms: int = 0
+    owed: tuple[Doorbell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Jot:
+    """A note to write. `timers` are set anew if they run: name, ms, times fired."""
+
+    kind: str
+    detail: Mapping[str, Any]
+    deltas: Mapping[str, int] = field(default_factory=dict)
+    timers: tuple[tuple[str, int, int], ...] = ()
+    owes: tuple[Effect, ...] = ()
+
+
+def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId, ...]:
+    """Return the records that deciding this trigger reads: its ancestors, or none."""
+    return ancestors(record.id) if machine.reads(record.state, trigger) else ()
+
+
+def packed(plan: Mapping[str, Any]) -> str:
+    return json.dumps(plan, separators=(",", ":"))
+
+
+def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:
+    return [{"name": timer.name, "ms": timer.delay_ms} for timer in timers]
+
+
+def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[str, Any]]:
+    fires = machine.exhausts(state)
+    return [owed_plan(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
+
+
+def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
+    return {
+        "name": owed.effect.name,
+        "kind": str(owed.kind),
+        "once": int(owed.once),
+        "max": owed.effect.attempts_max,
+        "grace": owed.effect.grace_ms,
+        "fires": int(fires),
+        "countdown": owed.countdown,
+    }
+
+
+def doorbells(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[Doorbell, ...]:
+    return tuple(
+        Doorbell(
+            f"{record.id}:{record.version}.{n}:{nonce}",
+            record.machine,
+            owed.effect.name,
+            record.priority,
+        )
+        for n, owed in enumerate(owes)
+    )
+
+
+def advance_bell(
+    parent: RecordId, machine: str, countdown: str, nonce: str, priority: int
+) -> Doorbell:
+    name, _, generation = countdown.partition(":")
+    key = f"{parent}:{generation}.advance.{name}:{nonce}"
+    return Doorbell(key, machine, CASCADE.name, priority)
+
+
+def parent_plan(parent: RecordId, countdown: str) -> dict[str, Any]:
+    name, _, generation = countdown.partition(":")
+    return {
+        "id": parent,
+        "name": name,
+        "generation": generation,
+        "effect": CASCADE.name,
+        "max": CASCADE.attempts_max,
+        "grace": CASCADE.grace_ms,
+    }
+
+
+def pushes(doors: Sequence[Doorbell], render: Render) -> tuple[list[str], list[bytes]]:
+    """Render every message, or none: a script pushes all of its messages or leaves all to us."""
+    rendered = [render(door) for door in doors]
+    pushed = [pair for pair in rendered if pair is not None]
+    if len(pushed) != len(doors):
+        if pushed:
+            raise KernelError("a render port must render every message or none")
+        return [], []
+    return [queue for queue, _ in pushed], [message for _, message in pushed]
+
+

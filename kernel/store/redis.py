@@ -1,0 +1,312 @@
+"""The writing store: load, create, commit, note, pause, resume, retry. It decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernel.effect import Kind
+from kernel.errors import UnknownRecordError
+from kernel.event import Cause, Event
+from kernel.machine import Decision, Machine
+from kernel.record import Record, RecordId, parent_of, partition_of
+from kernel.store import codec
+from kernel.store.keys import Keys
+from kernel.store.plan import (
+    Answer,
+    Doorbell,
+    Jot,
+    Limits,
+    Loaded,
+    Render,
+    Warrant,
+    advance_bell,
+    doorbells,
+    owed_plan,
+    owes_plan,
+    packed,
+    parent_plan,
+    pushes,
+    timers_plan,
+)
+from kernel.store.scripts import Client, call
+from kernel.table import Owed
+
+
+class Store:
+    """The scripts that write, over one client. Every call may be repeated with its op-id."""
+
+    def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
+        self.client, self.keys, self.limits = client, keys, limits
+
+    def load(self, record_id: str, op_id: str = "", reads: Sequence[str] = ()) -> Loaded:
+        """Read a record, what is kept for an op-id, and the records it reads."""
+        keys = [
+            self.keys.record(record_id),
+            self.keys.counters(record_id),
+            self.keys.ops(record_id),
+            *map(self.keys.record, reads),
+        ]
+        word, known, record, counters, read = call(self.client, "load", keys, [op_id])
+        if word == b"missing":
+            raise UnknownRecordError(record_id)
+        facts = {
+            other: {"version": int(row[0]), "state": row[1].decode(), "data": json.loads(row[2])}
+            for other, row in zip(reads, read, strict=True)
+            if row[0] is not None
+        }
+        return Loaded(codec.record_of(record_id, record, counters), known.decode(), facts)
+
+    def create(
+        self,
+        machine: Machine,
+        decision: Decision,
+        *,
+        digest: str,
+        nonce: str,
+        cause: Cause,
+        render: Render,
+        countdown: str = "",
+        cap: int | None = None,
+    ) -> Answer:
+        """Bear a record. `countdown` names the one of its parent that it joins."""
+        record, keys = decision.after, self.keys
+        data = codec.encode(record.data, "the data")
+        parent = parent_of(record.id) if countdown else None
+        partition = partition_of(record.id)
+        plan: dict[str, Any] = {
+            "id": record.id,
+            "machine": machine.name,
+            "state": record.state,
+            "schema": machine.schema,
+            "priority": record.priority,
+            "digest": digest,
+            "nonce": nonce,
+            "waits": decision.waits,
+            "timers": timers_plan(decision.timers),
+            "owes": owes_plan(machine, record.state, decision.owes),
+            "look_ms": self.limits.look_ms,
+            "feed_max": self.limits.feed_max,
+        }
+        plan |= {"parent": countdown} if parent else {}
+        plan |= {"cap": cap} if cap is not None else {}
+        born = self._event(machine, decision, cause, nonce, data, {})
+        owed = doorbells(record, nonce, decision.owes)
+        queues, messages = pushes(owed, render)
+        names = [
+            keys.record(record.id),
+            keys.counters(record.id),
+            keys.log(record.id),
+            keys.tombstone(record.id),
+            keys.effects(partition),
+            keys.timers(partition),
+            keys.waits(partition),
+            keys.standing(record.id, machine.name, record.state),
+            keys.feed(partition),
+        ]
+        if parent:
+            names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
+        args = [packed(plan), data, born, *messages]
+        word, version, at_ms = call(self.client, "create", names + queues, args)
+        publish = () if messages or word != b"created" else owed
+        return Answer(word.decode(), int(version), int(at_ms), publish)
+
+    def commit(
+        self,
+        machine: Machine,
+        decision: Decision,
+        *,
+        op_id: str,
+        digest: str,
+        warrant: Warrant,
+        cause: Cause,
+        deltas: Mapping[str, int],
+        render: Render,
+    ) -> Answer:
+        """Commit a decision, or nothing."""
+        before, after, keys = decision.before, decision.after, self.keys
+        nonce, partition = codec.nonce_of(op_id), partition_of(after.id)
+        data = codec.encode(after.data, "the data")
+        changed = after.data is not before.data
+        counted = self._counted(before, nonce) if decision.ends else None
+        owed = doorbells(after, nonce, decision.owes)
+        chain = keys.chain(after.id)
+        countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
+        names = [
+            keys.record(after.id),
+            keys.log(after.id),
+            keys.ops(after.id),
+            keys.op_times(after.id),
+            keys.effects(partition),
+            keys.timers(partition),
+            keys.waits(partition),
+            keys.standing(after.id, machine.name, before.state),
+            keys.standing(after.id, machine.name, after.state),
+            keys.feed(partition),
+            keys.members(after.id, f"{countdown}:{after.version}"),
+            keys.ended(partition),
+            *chain,
+            *map(keys.record, decision.facts),
+        ]
+        doors = owed
+        if counted:
+            parent, begun, bell = counted
+            names += [keys.record(parent), keys.members(parent, begun), keys.tally(parent, begun)]
+            doors = (*owed, bell)
+        queues, messages = pushes(doors, render)
+        plan = {
+            "id": after.id,
+            "op": op_id,
+            "digest": digest,
+            "warrant": [warrant.kind, *warrant.words],
+            "version": str(before.version),
+            "mode": str(decision.mode),
+            "state": after.state,
+            "ends": decision.ends,
+            "root": after.parent is None,
+            "waits": decision.waits,
+            "interrupts": decision.interrupts,
+            "nonce": nonce,
+            "owes": owes_plan(machine, after.state, decision.owes),
+            "timers": timers_plan(decision.timers),
+            "facts": [str(fact["version"]) for fact in decision.facts.values()],
+            "chain": len(chain),
+            "deltas": dict(deltas),
+            "grace_ms": decision.grace_ms,
+            "look_ms": self.limits.look_ms,
+            "window_ms": self.limits.op_window_ms,
+            "feed_max": self.limits.feed_max,
+        }
+        plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
+        event = self._event(machine, decision, cause, op_id, data, deltas)
+        args = [packed(plan), data if changed else b"", event, *messages]
+        reply = call(self.client, "commit", names + queues, args)
+        word, version, at_ms, paused, advance = (part.decode() for part in reply)
+        publish: tuple[Doorbell, ...] = ()
+        if word == "committed" and not messages:
+            publish = () if paused else owed
+            publish += (counted[2],) if counted and advance else ()
+        return Answer(word, int(version), int(at_ms), publish)
+
+    def note(
+        self, record: Record, jot: Jot, *, op_id: str, warrant: Warrant, render: Render
+    ) -> Answer:
+        """Write a line that changes no state. Without an op-id a repeat writes it twice."""
+        keys, partition = self.keys, partition_of(record.id)
+        nonce = codec.nonce_of(op_id)
+        owes = tuple(Owed(effect, Kind.TRANSITION) for effect in jot.owes)
+        detail = dict(jot.detail) | ({"deltas": dict(jot.deltas)} if jot.deltas else {})
+        written = codec.encode(detail, "the note")
+        chain = keys.chain(record.id)
+        plan = {
+            "id": record.id,
+            "op": op_id,
+            "digest": codec.digest(jot.kind, written),
+            "warrant": [warrant.kind, *warrant.words],
+            "kind": jot.kind,
+            "nonce": nonce,
+            "chain": len(chain),
+            "deltas": dict(jot.deltas),
+            "timers": [{"name": n, "ms": ms, "fired": fired} for n, ms, fired in jot.timers],
+            "owes": [owed_plan(owed, fires=False) for owed in owes],
+            "look_ms": self.limits.look_ms,
+            "window_ms": self.limits.op_window_ms,
+        }
+        names = [
+            keys.record(record.id),
+            keys.log(record.id),
+            keys.ops(record.id),
+            keys.op_times(record.id),
+            keys.effects(partition),
+            keys.timers(partition),
+            *chain,
+        ]
+        owed = doorbells(record, nonce, owes)
+        queues, messages = pushes(owed, render)
+        reply = call(self.client, "note", names + queues, [packed(plan), written, *messages])
+        word, version, _ = (part.decode() for part in reply)
+        if word == "missing":
+            raise UnknownRecordError(record.id)
+        publish = () if messages or word != "noted" else owed
+        return Answer(word, int(version), owed=publish)
+
+    def flag(self, name: str, record: Record, *, op_id: str, cause: Cause) -> Answer:
+        """Run pause, resume or retry: acts of a person that leave the version alone."""
+        keys, partition = self.keys, partition_of(record.id)
+        detail = codec.encode({"actor": cause.actor, "reason": cause.reason}, "the note")
+        names = [
+            keys.record(record.id),
+            keys.log(record.id),
+            keys.ops(record.id),
+            keys.op_times(record.id),
+            keys.effects(partition),
+            keys.timers(partition),
+            keys.waits(partition),
+        ]
+        args = [record.id, op_id, codec.digest(name), detail, self.limits.op_window_ms]
+        word, *owed = (part.decode() for part in call(self.client, name, names, args))
+        pairs = zip(owed[::2], owed[1::2], strict=True)
+        bells = tuple(self._bell(record, suffix, effect) for suffix, effect in pairs)
+        return Answer(word, owed=bells)
+
+    def depart(self, parent: Record, countdown: str, member: str, outcome: str, render: Render) -> Answer:
+        """Take a member out of a countdown that it should have left when it ended."""
+        keys = self.keys
+        nonce = codec.nonce_of(f"depart:{member}")
+        bell = advance_bell(parent.id, parent.machine, countdown, nonce, parent.priority)
+        queues, messages = pushes((bell,), render)
+        plan = {
+            "parent": parent_plan(parent.id, countdown),
+            "member": member,
+            "outcome": outcome,
+            "nonce": nonce,
+            "look_ms": self.limits.look_ms,
+        }
+        names = [
+            keys.record(parent.id),
+            keys.effects(partition_of(parent.id)),
+            keys.members(parent.id, countdown),
+            keys.tally(parent.id, countdown),
+            *queues,
+        ]
+        advance = call(self.client, "depart", names, [packed(plan), *messages])[0].decode()
+        return Answer("departed", owed=(bell,) if advance and not messages else ())
+
+    def _bell(self, record: Record, suffix: str, effect: str) -> Doorbell:
+        return Doorbell(f"{record.id}:{suffix}", record.machine, effect, record.priority)
+
+    def _counted(self, record: Record, nonce: str) -> tuple[RecordId, str, Doorbell] | None:
+        parent = parent_of(record.id)
+        if parent is None or not record.counted:
+            return None
+        bell = advance_bell(parent, record.machine, record.counted, nonce, record.priority)
+        return parent, record.counted, bell
+
+    def _event(
+        self,
+        machine: Machine,
+        decision: Decision,
+        cause: Cause,
+        op_id: str,
+        data: bytes,
+        deltas: Mapping[str, int],
+    ) -> bytes:
+        born = decision.trigger == "created"
+        return codec.event_bytes(
+            Event(
+                record_id=decision.after.id,
+                version=decision.after.version,
+                trigger=decision.trigger,
+                source="" if born else decision.before.state,
+                target=decision.after.state,
+                payload=decision.payload,
+                cause=cause,
+                facts=decision.facts,
+                explanation=decision.explanation,
+                table=machine.digest,
+                data_hash=codec.digest(data),
+                op_id=op_id,
+                deltas=deltas,
+            )
+        )

@@ -1,0 +1,65 @@
+"""The Lua scripts, assembled from their files and called by name; it never retries by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from redis import exceptions
+from redis.client import Redis
+from redis.cluster import RedisCluster
+
+from kernel.errors import (
+    StoreDownError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+
+Client = Redis | RedisCluster
+_USE = "--@use "
+
+
+@cache
+def source_of(name: str) -> str:
+    """Return a script's text, the shared parts that it names put before it."""
+    folder = files("kernel.store") / "lua"
+    text = (folder / f"{name}.lua").read_text("utf-8")
+    head, _, body = text.partition("\n")
+    if not head.startswith(_USE):
+        return text
+    parts = [(folder / "part" / f"{part}.lua").read_text("utf-8") for part in head.split()[1:]]
+    return "\n".join([*parts, body])
+
+
+@cache
+def sha_of(name: str) -> str:
+    """Return the name under which a server keeps a script's text."""
+    return hashlib.sha1(source_of(name).encode()).hexdigest()  # noqa: S324 - the server's own name for it
+
+
+def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
+    """Run a script. Raises a StoreError that says what the store refused; a repeat is safe."""
+    try:
+        try:
+            return client.evalsha(sha_of(name), len(keys), *keys, *args)
+        except exceptions.NoScriptError:
+            return client.eval(source_of(name), len(keys), *keys, *args)
+    except exceptions.RedisError as refusal:
+        raise store_error(refusal) from refusal
+
+
+def store_error(refusal: exceptions.RedisError) -> StoreError:
+    """Translate what the client reports into what the caller should do."""
+    text = str(refusal)
+    if isinstance(refusal, exceptions.OutOfMemoryError) or "OOM" in text:
+        return StoreFullError(f"the store is full and refuses to write: {text}")
+    busy = (exceptions.ReadOnlyError, exceptions.BusyLoadingError)
+    if isinstance(refusal, busy) or text.startswith(("MISCONF", "READONLY", "NOREPLICAS")):
+        return StoreReadOnlyError(f"the store refuses to write for now: {text}")
+    down = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterDownError)
+    if isinstance(refusal, down):
+        return StoreDownError(f"the store does not answer: {text}")
+    return StoreError(f"the store failed: {text}")
