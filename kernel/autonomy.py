@@ -198,11 +198,8 @@ def parse(value: Mapping[str, object] | str | None) -> Policy:
     A mapping names its base under `composition` (otherwise plan_then_review) and may give the
     budget as `budget_micro` or as `budget_usd`. Raises PolicyError for the first defective axis.
     """
-    given: Mapping[str, object] = {}
-    if isinstance(value, Mapping):
-        given = value
-    elif value is not None:
-        given = {"composition": value}
+    named = DEFAULT_COMPOSITION if value is None else value
+    given = named if isinstance(named, Mapping) else {"composition": named}
     if unknown := sorted(set(given) - {"composition", "budget_usd", *AXES}):
         raise PolicyError(unknown[0], given[unknown[0]], "only the axes " + ", ".join(AXES))
     base = _composition(given.get("composition", DEFAULT_COMPOSITION))

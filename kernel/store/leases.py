@@ -9,6 +9,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 from kernel.effect import CASCADE, Effect, Kind
+from kernel.errors import FencedError
 from kernel.record import Record, partition_of, split_key
 from kernel.store import codec
 from kernel.store.keys import Keys
@@ -37,7 +38,6 @@ class Lease:
     name: str
     kind: Kind
     record: Record
-    within_budget: bool
     interrupts: int
 
     @property
@@ -61,9 +61,9 @@ class Leases:
         self.client, self.keys, self.limits = client, keys, limits
 
     def claim(
-        self, key: str, effect: Effect, *, nonce: str, holder: str, schema: int, estimate: int = 0
+        self, key: str, effect: Effect, *, nonce: str, holder: str, schema: int
     ) -> Lease | Refused:
-        """Claim an effect; `estimate` in micro-dollars is reserved in every capped ancestor."""
+        """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
         partition = partition_of(record_id)
         names = [
@@ -74,8 +74,8 @@ class Leases:
             self.keys.timers(partition),
             *self.keys.chain(record_id),
         ]
-        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema, estimate]
-        word, token, _, attempt, budget, pairs, counters = call(self.client, "claim", names, args)
+        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema]
+        word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
@@ -88,9 +88,18 @@ class Leases:
             name=effect.name,
             kind=entry.kind,
             record=record,
-            within_budget=budget == b"within",
             interrupts=entry.posted,
         )
+
+    def reserve(self, lease: Lease, estimate_micro: int) -> bool:
+        """Reserve money in every capped record above; False where a cap does not allow it."""
+        record_id = lease.record.id
+        names = [self.keys.record(record_id), *self.keys.chain(record_id)]
+        args = [lease.suffix, lease.token, estimate_micro]
+        word: bytes = call(self.client, "reserve", names, args)[0]
+        if word == b"lost":
+            raise FencedError(record_id, "token")
+        return word == b"reserved"
 
     def renew(self, held: Mapping[str, tuple[str, int, int]]) -> dict[str, tuple[Order, int]]:
         """Renew leases: key -> (token, lease ms, interrupts acknowledged) -> (order, interrupts).

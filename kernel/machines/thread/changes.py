@@ -329,7 +329,7 @@ def failed(ask: Ask) -> Data:
 def executed(ask: Ask) -> Data:
     """Keep what a capability answered."""
     rest = {name: value for name, value in ask.data.items() if name != "failure"}
-    return {**rest, "result": ask.payload.get("result"), "run": ask.payload.get("run", [])}
+    return {**rest, "result": ask.payload.get("result"), "run": ask.payload.get("run", "")}
 
 
 def decomposed(ask: Ask) -> Data:

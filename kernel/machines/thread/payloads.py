@@ -136,7 +136,7 @@ class Failure(Shape):
     code: Line = "unknown"
     detail: Text = ""
     exit_code: int | None = None
-    run: list[dict[str, Any]] = []
+    run: Line = ""
 
 
 class Over(Shape):
@@ -202,10 +202,10 @@ class HandedOff(Shape):
 
 
 class Executed(Shape):
-    """What a capability answered; `run` are its steps."""
+    """What a capability answered; `run` names the effect whose notes tell its steps."""
 
     result: Any = None
-    run: list[dict[str, Any]] = []
+    run: Line = ""
     truncated: bool = False
 
 
@@ -214,7 +214,7 @@ class Decomposed(Shape):
 
     children: Annotated[list[Child], Field(min_length=1, max_length=CHILDREN_MAX)]
     relationship: Relationship = "decompose"
-    run: list[dict[str, Any]] = []
+    run: Line = ""
 
 
 class Cleaned(Shape):

@@ -1,13 +1,13 @@
 --@use clock entry budget
 -- Gives an effect to one holder, with a new token, and hands over the record. A repeat with the same nonce gets its own lease back, renewed.
 -- KEYS  record, log, effects, waits, timers, chain of counters...
--- ARGV  id, suffix, nonce, holder, lease ms, schema known, estimate in micro-dollars
--- Returns {word, token, lease until, attempt, budget, {record}, {counters}}
+-- ARGV  id, suffix, nonce, holder, lease ms, schema known
+-- Returns {word, token, lease until, attempt, {record}, {counters}}
 local record, suffix, nonce = KEYS[1], ARGV[2], ARGV[3]
-local function answer(word, detail) return {word, detail or '', '0', '0', '', {}, {}} end
+local function answer(word, detail) return {word, detail or '', '0', '0', {}, {}} end
 local entry = entry_read(record, suffix)
 if not entry or entry.state == 'draining' then return answer('gone') end
-local lease_ms, chain, budget = tonumber(ARGV[5]), {}, 'within'
+local lease_ms, chain = tonumber(ARGV[5]), {}
 for n = 6, #KEYS do chain[n - 5] = KEYS[n] end
 local mine = entry.token ~= '' and string.match(entry.token, '^%d+%-(.*)$') == nonce and entry.state ~= 'owed'
 if not mine then
@@ -20,15 +20,8 @@ if not mine then
   if now < entry.not_before then return answer('early', whole(entry.not_before)) end
   if tonumber(stands[2]) > tonumber(ARGV[6]) then return answer('newer', stands[2]) end
   unreserve(chain, entry, true)
-  local estimate = tonumber(ARGV[7])
-  if estimate > 0 then
-    if within(chain, estimate) > 0 then budget = 'over' else
-      entry.reserved = estimate
-      tree_add(chain, 'reserved', estimate)
-    end
-  end
   local number = math.max(tonumber(stands[3]) + 1, now_us)
-  entry.token, entry.attempts, entry.begun, entry.acked = whole(number) .. '-' .. nonce, entry.attempts + 1, 1, entry.posted
+  entry.token, entry.attempts, entry.begun, entry.acked = whole(number) .. '-' .. nonce, entry.attempts + 1, 1, 0
   if entry.once == 1 then entry.carried = 1 end
   redis.call('HSET', record, 'last', whole(number))
   redis.call('XADD', KEYS[2], redis.call('HGET', record, 'version') .. '-*', 'note', 'claim', 'detail',
@@ -41,4 +34,4 @@ entry.kill_by = entry.lease_until + entry.grace
 entry_write(record, suffix, entry)
 if was == 'quarantined' then unquarantine(record, KEYS[4], KEYS[5], ARGV[1]) end
 redis.call('ZADD', KEYS[3], whole(entry.lease_until), ARGV[1] .. ':' .. suffix)
-return {'granted', entry.token, whole(entry.lease_until), whole(entry.attempts), budget, redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}
+return {'granted', entry.token, whole(entry.lease_until), whole(entry.attempts), redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}

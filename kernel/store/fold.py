@@ -1,0 +1,55 @@
+"""Recomputes a record from its log: what proves that the two agree. It never writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kernel.errors import StoreError
+from kernel.event import Event, Note
+from kernel.machine import Machine
+from kernel.record import Record
+from kernel.store import codec
+
+
+def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
+    """Recompute a record from its log. Raises StoreError at the first line that does not follow."""
+    record: Record | None = None
+    for event in (line for line in lines if isinstance(line, Event)):
+        if record is None:
+            record = _born(machine, event)
+        else:
+            record = _next(machine, record, event)
+        if codec.digest(codec.encode(record.data, "the data")) != event.data_hash:
+            raise StoreError(f"{event.record_id} version {event.version}: the data does not follow")
+    if record is None:
+        raise StoreError("the log is empty")
+    return record
+
+
+def _born(machine: Machine, event: Event) -> Record:
+    if event.trigger != "created" or event.version != 1:
+        raise StoreError(f"{event.record_id}: the log does not begin with its birth")
+    return Record(event.record_id, machine.name, event.target, event.version, event.payload)
+
+
+def _next(machine: Machine, record: Record, event: Event) -> Record:
+    if event.version != record.version + 1 or event.source != record.state:
+        raise StoreError(
+            f"{event.record_id}: version {event.version} from {event.source} does not follow "
+            f"version {record.version} in {record.state}"
+        )
+    after = machine.decide(record, event.trigger, event.payload, event.facts).after
+    if after.state != event.target:
+        raise StoreError(
+            f"{event.record_id} version {event.version}: the table leads to {after.state}, the log says {event.target}"
+        )
+    return after
+
+
+def sums(lines: Sequence[Event | Note]) -> Mapping[str, int]:
+    """Return the sum of every delta in a log."""
+    totals: dict[str, int] = {}
+    for line in lines:
+        for name, amount in line.deltas.items():
+            totals[name] = totals.get(name, 0) + amount
+    return totals

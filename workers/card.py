@@ -1,0 +1,107 @@
+"""A resolution card: what a person is asked about a record, and which answers exist. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kernel.machine import Machine
+from kernel.record import Record
+from kernel.table import Waiting
+
+BODY_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Affordance:
+    """One answer: what a person chooses, the trigger it fires, and the JSON schema of its words."""
+
+    name: str
+    trigger: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a surface shows. `proposal` is what a decision must name."""
+
+    record_id: str
+    machine: str
+    state: str
+    kind: str
+    proposal: str
+    title: str
+    question: str
+    proposed: Mapping[str, Any]
+    failure: Mapping[str, Any] | None
+    since_ms: int
+    affordances: tuple[Affordance, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the card as JSON-able data."""
+        return asdict(self)
+
+
+def card_of(machine: Machine, record: Record) -> Card | None:
+    """Return what a person is asked now, or None where nobody is."""
+    stage = machine.stage(record.state)
+    if not (isinstance(stage, Waiting) and stage.asks(record.data)):
+        return None
+    data = record.data
+    phase = next((p for p in ("intent", "context", "action") if f"_{p}_" in record.state), "action")
+    proposed = (data.get("proposals") or {}).get(phase) or {}
+    return Card(
+        record_id=record.id,
+        machine=machine.name,
+        state=record.state,
+        kind=stage.card,
+        proposal=record.proposal,
+        title=(data.get("inciting") or {}).get("title") or record.id,
+        question=question(stage.card, phase, proposed, data)[:BODY_MAX],
+        proposed={} if proposed.get("cleared") else proposed,
+        failure=data.get("failure"),
+        since_ms=record.since_ms,
+        affordances=tuple(
+            Affordance(name, trigger, schema_of(machine, trigger))
+            for name, trigger in stage.affordances
+        ),
+    )
+
+
+def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
+    """Return the JSON schema of a trigger's payload."""
+    model = machine.payloads.get(trigger)
+    return model.model_json_schema() if model else {"type": "object", "additionalProperties": False}
+
+
+def question(kind: str, phase: str, proposed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """Say in one or two sentences what is asked."""
+    payload = proposed.get("payload") or {}
+    failure = (data.get("failure") or {}).get("detail", "")
+    match kind:
+        case "confirmation" if phase == "intent":
+            return f"Is this what is wanted: {payload.get('intent', 'nothing was understood')}?"
+        case "confirmation":
+            return f"Do these belong to it: {', '.join(payload.get('item_ids', [])) or 'no items'}?"
+        case "clarification":
+            return payload.get("blocked_on") or failure or f"What is the {phase}?"
+        case "consent" if proposed.get("cleared"):
+            return "The proposed action was taken back. Edit in another, redirect, or reject."
+        case "consent":
+            return f"May this be done: {action_line(payload)}?"
+        case "review":
+            return f"It was done: {action_line(payload)}. Is it right?"
+        case "redirect":
+            return f"It failed: {failure or 'no reason was given'} What now?"
+        case "cleanup_failure":
+            return f"Tidying up the source failed: {failure} Try again, or accept it?"
+        case _:
+            return "Shall work on this begin?"
+
+
+def action_line(payload: Mapping[str, Any]) -> str:
+    """Return an action as one line."""
+    parameters = payload.get("parameters") or {}
+    shown = ", ".join(f"{name}={str(value)[:120]!r}" for name, value in sorted(parameters.items()))
+    return f"{payload.get('capability') or payload.get('summary') or payload.get('kind')}({shown})"

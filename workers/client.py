@@ -1,0 +1,300 @@
+"""What producers and people call: submit, fire, decide, watch. It runs no effect and decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from kernel.autonomy import parse
+from kernel.axis import PolicyError
+from kernel.errors import (
+    CallError,
+    IllegalTransitionError,
+    InvalidPayloadError,
+    KernelError,
+    StaleDecisionError,
+)
+from kernel.event import Cause, Event, Note
+from kernel.lifecycle import Call
+from kernel.machine import Machine
+from kernel.machines import MACHINES
+from kernel.record import Record
+from kernel.store.plan import Warrant
+from kernel.store.views import Standing
+from kernel.table import Terminal, Waiting
+from workers.app import make_app
+from workers.card import Card, card_of
+from workers.config import Settings, read_settings
+from workers.dispatch import Dispatch
+from workers.effects.inference import declared
+from workers.gateways.capabilities import Registry, load_registry
+
+POLL_S_FIRST = 0.02
+POLL_S_MAX = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of one submission. `replayed`: the same had been accepted before."""
+
+    id: str
+    replayed: bool
+    error: KernelError | None = None
+
+
+class WaitTimeoutError(TimeoutError):
+    """The record did not get there in time; it goes on by itself."""
+
+
+class Client:
+    """A typed, synchronous client. One per process; safe in threads."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        actor: str = "producer",
+        machines: Mapping[str, Machine] = MACHINES,
+    ) -> None:
+        self.settings, self.actor, self.machines = settings or read_settings(), actor, machines
+        names = {name for machine in machines.values() for name in machine.effects}
+        app = make_app(self.settings, tuple(sorted(names)))
+        self.dispatch = Dispatch(self.settings, machines, app)
+        self._registry: Registry | None = None
+
+    @property
+    def registry(self) -> Registry:
+        """The capabilities by which a person's edit is checked before it is accepted."""
+        if self._registry is None:
+            self._registry = load_registry(self.settings.capabilities)
+        return self._registry
+
+    def submit(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        id: str | None = None,  # noqa: A002 - the word that everybody uses
+        machine: str = "thread",
+        priority: int = 5,
+    ) -> Submitted:
+        """Hand in something that happened. "Accepted" means that the record exists.
+
+        With an id of your own it may be repeated; the same id with another payload is IdTakenError.
+        """
+        new_id = id or f"{machine[:2]}-{uuid4().hex[:10]}"
+        if not 0 <= priority <= 9:
+            raise InvalidPayloadError("priority", [f"{priority} is not between 0 (first) and 9"])
+        call = Call(Cause(self.actor))
+        cap = _cap(payload.get("policy"))
+        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority, cap=cap)
+        begins = self.dispatch.lifecycle.machine(machine).begins
+        if begins and not payload.get("hold") and fired.version:
+            self._begin(new_id, begins)
+        return Submitted(new_id, fired.replayed)
+
+    def submit_many(
+        self, payloads: Sequence[Mapping[str, Any]], *, machine: str = "thread"
+    ) -> list[Submitted]:
+        """Submit several; one that is refused has its error in its answer and stops no other.
+
+        A payload may carry `id` and `priority` beside its own fields.
+        """
+        answers: list[Submitted] = []
+        for payload in payloads:
+            own = {name: value for name, value in payload.items() if name not in ("id", "priority")}
+            new_id = payload.get("id")
+            try:
+                priority = payload.get("priority", 5)
+                answers.append(self.submit(own, id=new_id, machine=machine, priority=priority))
+            except KernelError as refusal:
+                answers.append(Submitted(str(new_id or ""), replayed=False, error=refusal))
+        return answers
+
+    def fire(
+        self,
+        record_id: str,
+        trigger: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        op_id: str | None = None,
+        reason: str = "",
+    ) -> Record:
+        """Fire a trigger. Repeat a call whose answer was lost with the same op-id."""
+        call = self._call(op_id, reason)
+        fired = self.dispatch.fire(record_id, trigger, payload or {}, call)
+        return fired.record or self.show(record_id)
+
+    def decide(
+        self,
+        record_id: str,
+        choice: str,
+        answer: Mapping[str, Any] | None = None,
+        *,
+        proposal: str,
+        op_id: str | None = None,
+    ) -> Record:
+        """Answer a card. `proposal` names the one you saw: a stale decision is refused.
+
+        `choice` is one of the card's affordances, or redirect, which every wait of a thread takes.
+        """
+        record = self.show(record_id)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        op_id = op_id or uuid4().hex
+        trigger = self._trigger(machine, record, choice, proposal)
+        seen_id, _, entered = proposal.rpartition(":")
+        if seen_id != record.id or not entered.isdigit():
+            raise StaleDecisionError(proposal, record.proposal)
+        call = Call(Cause(self.actor), op_id, Warrant.person(int(entered)))
+        payload = self._checked(record, dict(answer or {}))
+        fired = self.dispatch.fire(record.id, trigger, payload, call)
+        return fired.record or self.show(record_id)
+
+    def decompose(
+        self,
+        record_id: str,
+        children: Sequence[Mapping[str, Any]],
+        *,
+        proposal: str,
+        relationship: str = "decompose",
+    ) -> Record:
+        """Split a matter at its consent gate into parts that are resolved by themselves."""
+        _, _, entered = proposal.rpartition(":")
+        parts = {"children": [dict(child) for child in children], "relationship": relationship}
+        call = Call(Cause(self.actor), warrant=Warrant.person(int(entered)))
+        fired = self.dispatch.fire(record_id, "decomposed", parts, call)
+        return fired.record or self.show(record_id)
+
+    def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
+        """Hand a matter to a person or system. Nothing of ours runs on it afterwards."""
+        machine = self._machine_of(record_id)
+        payload = {"to": to, "kind": kind, "reference": reference}
+        return self.fire(record_id, machine.hands_off, payload, reason=f"handed to {to}")
+
+    def cancel(self, record_id: str, *, reason: str = "") -> Record:
+        """End a record, or ask its running action to stop; the answer says which it was."""
+        record = self.show(record_id)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        legal = machine.legal(record.state)
+        trigger = next((name for name in machine.cancels if name in legal), None)
+        if trigger is None:
+            raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
+        return self.fire(record_id, trigger, {"reason": reason}, reason=reason)
+
+    def pause(self, record_id: str, *, reason: str = "") -> str:
+        """Start nothing new on a record until it is resumed; what runs ends."""
+        return self.dispatch.flag("pause", record_id, self._call(None, reason)).word
+
+    def resume(self, record_id: str, *, reason: str = "") -> str:
+        """Lift a pause."""
+        return self.dispatch.flag("resume", record_id, self._call(None, reason)).word
+
+    def retry(self, record_id: str, *, reason: str = "") -> str:
+        """Let every quarantined effect of a record try again, with fresh attempts."""
+        return self.dispatch.flag("retry", record_id, self._call(None, reason)).word
+
+    def show(self, record_id: str) -> Record:
+        """Return a record as it is now."""
+        return self.dispatch.views.record(record_id)
+
+    def history(self, record_id: str) -> list[Event | Note]:
+        """Return a record's whole log, oldest first."""
+        return self.dispatch.views.history(record_id)
+
+    def card(self, record_id: str) -> Card | None:
+        """Return what a record asks a person now."""
+        record = self.show(record_id)
+        return card_of(self.dispatch.lifecycle.machine(record.machine), record)
+
+    def cards(self, *, limit: int = 100) -> list[Card]:
+        """Return what people are asked, the longest waiting first."""
+        found = (self.card(record_id) for record_id, _ in self.dispatch.views.waiting(limit))
+        return [card for card in found if card is not None]
+
+    def list(self, *, machine: str = "thread", state: str | None = None, limit: int = 100) -> list[Standing]:
+        """Return records of a machine, in one state or in all, the longest there first."""
+        found = self.dispatch.lifecycle.machine(machine)
+        states = [str(stage.state) for stage in found.stages]
+        if state is not None and state not in states:
+            raise CallError(f"{machine} has no state {state!r}; its states: {', '.join(states)}")
+        rows = [
+            row
+            for name in ([state] if state else states)
+            for row in self.dispatch.views.standing(found, name, limit)
+        ]
+        return sorted(rows, key=lambda row: row.since_ms)[:limit]
+
+    def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
+        """Wait until a record has ended or, with `for_person`, asks a person."""
+        until, pause_s = time.monotonic() + timeout_s, POLL_S_FIRST
+        while True:
+            record = self.show(record_id)
+            stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+            asks = isinstance(stage, Waiting) and stage.asks(record.data)
+            if isinstance(stage, Terminal) or (for_person and asks):
+                return record
+            if time.monotonic() > until:
+                raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+
+    def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
+        """Yield the lines of a record's log as they come, until it has ended or the time is up."""
+        until, seen = time.monotonic() + timeout_s, 0
+        while time.monotonic() < until:
+            record = self.show(record_id)
+            lines = self.history(record_id)
+            yield from lines[seen:]
+            seen = len(lines)
+            stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+            if isinstance(stage, Terminal) and not record.entries:
+                return
+            time.sleep(POLL_S_MAX / 2)
+
+    def _begin(self, record_id: str, begins: str) -> None:
+        call = Call(Cause(self.actor), op_id=f"begin:{record_id}")
+        try:
+            self.dispatch.fire(record_id, begins, {}, call)
+        except CallError:
+            return  # a repeated submission: it began long ago, and may even be pruned
+
+    def _call(self, op_id: str | None, reason: str) -> Call:
+        return Call(Cause(self.actor, reason), op_id or uuid4().hex)
+
+    def _machine_of(self, record_id: str) -> Machine:
+        return self.dispatch.lifecycle.machine(self.show(record_id).machine)
+
+    def _trigger(self, machine: Machine, record: Record, choice: str, proposal: str) -> str:
+        stage = machine.stage(record.state)
+        offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
+        if choice in offered:
+            return offered[choice]
+        if choice == "redirect" and "redirected" in machine.legal(record.state):
+            return "redirected"
+        if proposal != record.proposal:
+            raise StaleDecisionError(proposal, record.proposal if offered else None)
+        asked = ", ".join(offered) or "nobody is asked anything"
+        raise CallError(f"{choice!r} is no answer to {record.id} in {record.state}; there are: {asked}")
+
+    def _checked(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
+        """Check an edited action against its capability, and add what that declares of itself."""
+        if "declared" in answer:
+            raise InvalidPayloadError("the answer", ["declared: it is the capability's to say"])
+        if "capability" not in answer and "parameters" not in answer:
+            return answer
+        before = (record.data.get("proposals") or {}).get("action", {}).get("payload", {})
+        name = answer.get("capability") or before.get("capability") or ""
+        one = self.registry[name]
+        same = name == before.get("capability")
+        parameters = answer.get("parameters", before.get("parameters", {}) if same else {})
+        self.registry.check(name, parameters)
+        return {**answer, "declared": declared(one)}
+
+
+def _cap(policy: Any) -> int:
+    try:
+        return parse(policy).budget_micro
+    except PolicyError as refusal:
+        raise InvalidPayloadError("the thread", [f"policy: {refusal}"]) from None

@@ -1,0 +1,96 @@
+"""The settings: read once from INTERLOCK_* at the start, checked, passed down. Nothing else reads the environment."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "INTERLOCK_"
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class SettingsError(ValueError):
+    """A setting is missing or wrong. Its message names the variable, the value and what to do."""
+
+
+class Settings(BaseModel):
+    """Everything that a deployment chooses. Field `x` is read from the variable INTERLOCK_X."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    store_url: str = "redis://127.0.0.1:6379/0"
+    broker_url: str | None = None
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "il"
+    namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "interlock"
+    enqueue: Literal["auto", "fused", "plain"] = "auto"
+    ack_emulation: bool = False
+    task_events: bool = True
+
+    concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
+    lease_s: Seconds | None = None
+    grace_s: Seconds | None = None
+    look_s: Seconds = 5.0
+    sweep_period_s: Seconds = 1.0
+    sweep_batch: Annotated[int, Field(ge=1, le=1_000)] = 100
+    sweep_budget_s: Seconds = 5.0
+    op_window_s: Seconds = 86_400.0
+    prune_after_s: Seconds = 30 * 86_400.0
+    tombstone_s: Seconds = 365 * 86_400.0
+    remind_s: Seconds = 86_400.0
+    archive: Path | None = None
+
+    model: str = "embedded:wordllama"
+    model_base_url: str | None = None
+    model_api_key: str | None = None
+    model_timeout_s: Seconds = 120.0
+    model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
+    capabilities: str | None = None
+
+    cards: Path | None = None
+    cards_webhook: str | None = None
+    home: Path = Path(".interlock")
+    host: str = Field(default_factory=socket.gethostname)
+
+    @property
+    def broker(self) -> str:
+        """Where messages go: the store itself where nothing else is said."""
+        return self.broker_url or self.store_url
+
+    @property
+    def fused(self) -> bool:
+        """Whether a commit pushes the broker's messages itself: one server and database, no cluster."""
+        same = self.broker_url in (None, self.store_url)
+        able = same and self.store_url.startswith(("redis://", "rediss://", "unix://"))
+        if self.enqueue == "fused" and not able:
+            raise SettingsError(
+                "INTERLOCK_ENQUEUE=fused needs broker and store to be one Redis server and database;"
+                " unset INTERLOCK_BROKER_URL or choose plain"
+            )
+        return able and self.enqueue != "plain"
+
+
+def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
+    variables = os.environ if environment is None else environment
+    given = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX) and name not in FOREIGN and value != ""
+    }
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as refusal:
+        problems = "; ".join(
+            f"{PREFIX}{str(error['loc'][0]).upper()}={error['input']!r}: {error['msg']}"
+            for error in refusal.errors(include_url=False)
+        )
+        raise SettingsError(f"settings: {problems}") from None
+
+
+# Read by the example capabilities, which are a user's code and not ours.
+FOREIGN = ("INTERLOCK_DESK",)

@@ -1,0 +1,199 @@
+"""The workers' one door to the kernel: fire, render, publish. It decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from uuid import uuid4
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from kernel.effect import Effect
+from kernel.lifecycle import Call, Fired, Lifecycle
+from kernel.machine import Machine
+from kernel.record import Record
+from kernel.store.connect import open_store, refuse_unsafe, run_id
+from kernel.store.indexes import Indexes, Meeting
+from kernel.store.keys import Keys
+from kernel.store.leases import Leases
+from kernel.store.plan import Answer, Doorbell, Jot, Limits, Warrant
+from kernel.store.redis import Store
+from kernel.store.scripts import Client
+from kernel.store.views import Views
+from kernel.table import Data
+from workers.app import broker_priority, queue_of
+from workers.config import Settings
+from workers.envelope import Envelopes
+
+log = logging.getLogger(__name__)
+
+SHOWN_MAX = 120
+
+
+class Dispatch:
+    """One process's way to the kernel, the store and the broker."""
+
+    def __init__(self, settings: Settings, machines: Mapping[str, Machine], app: Celery) -> None:
+        self.settings, self.machines, self.app = settings, machines, app
+        self.envelopes = Envelopes(app)
+        self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
+
+    @cached_property
+    def client(self) -> Client:
+        """The store's client; a store that could drop data silently is refused here."""
+        client = open_store(self.settings.store_url, connections_max=self.settings.concurrency + 50)
+        refuse_unsafe(client)
+        return client
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The names in the store."""
+        return Keys(self.settings.prefix)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The store's windows, from the settings."""
+        return Limits(
+            op_window_ms=ms(self.settings.op_window_s),
+            look_ms=ms(self.settings.look_s),
+            remind_ms=ms(self.settings.remind_s),
+            tombstone_ms=ms(self.settings.tombstone_s),
+        )
+
+    @cached_property
+    def lifecycle(self) -> Lifecycle:
+        """Create and fire."""
+        store = Store(self.client, self.keys, self.limits)
+        return Lifecycle(store, self.machines, self.render)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Claim, renew, settle, release."""
+        return Leases(self.client, self.keys, self.limits)
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        """What sweeps do."""
+        return Indexes(self.client, self.keys, self.limits)
+
+    @cached_property
+    def views(self) -> Views:
+        """What people read."""
+        return Views(self.client, self.keys)
+
+    def create(
+        self,
+        machine: str,
+        new_id: str,
+        payload: Data,
+        call: Call,
+        *,
+        priority: int = 5,
+        countdown: str = "",
+        cap: int | None = None,
+    ) -> Fired:
+        """Bear a record and publish what it owes."""
+        fired = self.lifecycle.create(
+            machine, new_id, payload, call.cause, priority=priority, countdown=countdown, cap=cap
+        )
+        self.publish(fired.owed)
+        return fired
+
+    def fire(self, target: Record | str, trigger: str, payload: Data, call: Call) -> Fired:
+        """Fire a trigger and publish what the transition owes."""
+        fired = self.lifecycle.fire(target, trigger, payload, call)
+        self.publish(fired.owed)
+        return fired
+
+    def note(self, record: Record, jot: Jot, *, op_id: str = "", warrant: Warrant | None = None) -> Answer:
+        """Write a line that changes no state."""
+        given = {"warrant": warrant} if warrant else {}
+        answer = self.lifecycle.note(record, jot, op_id=op_id, **given)
+        self.publish(answer.owed)
+        return answer
+
+    def remind(self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str) -> Answer:
+        """Answer a due timer that has no trigger."""
+        answer = self.lifecycle.remind(record, timer, warrant, fired, op_id)
+        self.publish(answer.owed)
+        return answer
+
+    def flag(self, name: str, record_id: str, call: Call) -> Answer:
+        """Pause, resume or retry."""
+        answer = self.lifecycle.flag(name, record_id, op_id=call.op_id, cause=call.cause)
+        self.publish(answer.owed)
+        return answer
+
+    def depart(self, parent: Record, countdown: str, member: str, outcome: str) -> Answer:
+        """Take an ended member out of a countdown."""
+        answer = self.lifecycle.store.depart(parent, countdown, member, outcome, self.render)
+        self.publish(answer.owed)
+        return answer
+
+    def effect(self, machine: str, name: str) -> Effect:
+        """Return an effect of a machine, with the limits that this deployment sets."""
+        effect = self.lifecycle.machine(machine).effects[name]
+        if self.settings.lease_s is not None:
+            effect = replace(effect, lease_ms=ms(self.settings.lease_s))
+        return effect
+
+    def meet(self, partition: int, server: str, *, passing: bool) -> Meeting:
+        """Meet a partition's server; `server` is its run id."""
+        return self.indexes.meet(
+            partition,
+            run_id=server,
+            passing=passing,
+            period_ms=ms(self.settings.sweep_period_s),
+            lease_ms=ms(self.settings.lease_s or 30.0),
+        )
+
+    def server(self) -> str:
+        """Return what tells one life of the store from the next."""
+        return run_id(self.client)
+
+    def render(self, bell: Doorbell) -> tuple[str, bytes] | None:
+        """Render an effect's message where the commit can push it; None where it cannot."""
+        if not self.settings.fused:
+            return None
+        task, queue, priority, shown = self._address(bell)
+        return self.envelopes.render(task, queue, priority, bell.key, shown)
+
+    def publish(self, bells: Sequence[Doorbell]) -> int:
+        """Publish messages. The broker is a doorbell: what does not get through, the sweep repeats."""
+        published = 0
+        for bell in bells:
+            task, queue, priority, shown = self._address(bell)
+            try:
+                self.app.send_task(
+                    task,
+                    args=[bell.key],
+                    task_id=bell.key,
+                    queue=queue,
+                    priority=priority,
+                    argsrepr=shown,
+                    kwargsrepr="",
+                    ignore_result=True,
+                )
+            except OperationalError as refusal:
+                log.warning("the broker did not take %s: %s; a sweep will repeat it", bell.key, refusal)
+                continue
+            published += 1
+        return published
+
+    def _address(self, bell: Doorbell) -> tuple[str, str, int, str]:
+        task = f"{bell.machine}.{bell.name}"
+        queue = queue_of(self.settings, bell.name)
+        priority = broker_priority(self.settings, bell.priority)
+        record_id, _, suffix = bell.key.partition(":")
+        return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
+
+
+def ms(seconds: float) -> int:
+    """Return whole milliseconds."""
+    return int(seconds * 1_000)
+
+

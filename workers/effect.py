@@ -1,0 +1,192 @@
+"""Runs a claimed effect: claim, act, fire, settle. The only place that knows what a failure means."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+from celery import Celery
+
+from kernel.effect import Kind
+from kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
+from kernel.machine import Machine
+from kernel.store.leases import Refused
+from kernel.store.plan import Jot
+from workers.dispatch import Dispatch
+from workers.equipment import Equipment
+from workers.heartbeat import Heartbeat
+from workers.work import Outcome, Run, Work
+
+log = logging.getLogger(__name__)
+
+BACKOFF_MS_FIRST = 1_000
+BACKOFF_MS_MAX = 60_000
+DETAIL_MAX = 2_000
+
+
+class MissingHandlerError(RuntimeError):
+    """A stage owes an effect for which this process has no handler; it would strand records."""
+
+
+class Runner:
+    """What a process does with the effects that it is handed."""
+
+    def __init__(self, dispatch: Dispatch, equipment: Equipment) -> None:
+        self.dispatch, self.equipment = dispatch, equipment
+        self.heartbeat = Heartbeat(lambda: dispatch.leases)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+        self._working: set[Work] = set()
+
+    def perform(self, machine: Machine, name: str, run: Run, key: str) -> str:
+        """Do one effect, if it is still owed. The answer is one line for people."""
+        effect = self.dispatch.effect(machine.name, name)
+        try:
+            lease = self.dispatch.leases.claim(
+                key,
+                effect,
+                nonce=uuid4().hex[:8],
+                holder=self.dispatch.holder,
+                schema=machine.schema,
+            )
+        except InvalidIdError as refusal:
+            return f"set aside: {refusal}"
+        except StoreError as refusal:
+            log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
+            return f"not claimed: {refusal}"
+        if isinstance(lease, Refused):
+            return f"not claimed: {lease.word} {lease.detail}".rstrip()
+        work = Work(self.dispatch, self.equipment, machine, lease, effect.lease_ms)
+        self._working.add(work)
+        self.heartbeat.hold(work.held)
+        try:
+            return self._act(work, run)
+        finally:
+            self.heartbeat.drop(work.held)
+            self._working.discard(work)
+
+    def shut_down(self) -> None:
+        """Let go of what may start again elsewhere; what may not goes on to its end."""
+        for work in tuple(self._working):
+            entry = next((e for e in work.record.entries if e.suffix == work.lease.suffix), None)
+            if entry is None or not entry.carried:
+                work.leave()
+
+    def _act(self, work: Work, run: Run) -> str:
+        try:
+            outcome = self._run(work, run)
+        except (asyncio.CancelledError, CancelledError):
+            return self._stop(work)
+        except FencedError as refusal:
+            return self._settle(work, f"stale: {refusal}")
+        except StoreError as refusal:
+            log.warning("%s was given up while the store was away: %s", work.key, refusal)
+            return f"given up: {refusal}"
+        except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
+            return self._failed(work, failure)
+        if outcome is None:
+            return self._settle(work, "settled")
+        return self._conclude(work, outcome)
+
+    def _run(self, work: Work, run: Run) -> Outcome | None:
+        if not inspect.iscoroutinefunction(run):
+            answer = run(work)
+            assert answer is None or isinstance(answer, Outcome), "a handler answers an Outcome"
+            return answer
+        future = asyncio.run_coroutine_threadsafe(self._watched(work, run(work)), self._started())
+        return future.result()
+
+    async def _watched(self, work: Work, action: Coroutine[Any, Any, Outcome | None]) -> Outcome | None:
+        task = asyncio.ensure_future(action)
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            if work.stopped.is_set():
+                loop.call_soon_threadsafe(task.cancel)
+
+        work.on_order(wake)
+        return await task
+
+    def _conclude(self, work: Work, outcome: Outcome) -> str:
+        try:
+            record = work.fire(outcome)
+        except FencedError as refusal:
+            work.late(outcome)
+            return self._settle(work, f"stale: {refusal}")
+        except StoreError as refusal:
+            log.warning("%s lost its lease while the store was away: %s", work.key, refusal)
+            return f"given up: {refusal}"
+        except KernelError as refusal:
+            return self._failed(work, refusal)
+        return f"{outcome.trigger} -> {record.state}"
+
+    def _settle(self, work: Work, line: str) -> str:
+        lease, kind = work.lease, work.lease.kind
+        try:
+            answer = self.dispatch.leases.settle(lease, self.dispatch.render)
+        except StoreError as refusal:
+            return f"not settled: {refusal}"
+        self.dispatch.publish(answer.owed)
+        if answer.word == "refused":
+            assert kind is Kind.STATE, "only a live state effect is not settled"
+            return self._failed(work, RuntimeError("the handler ended without an outcome"))
+        return line
+
+    def _stop(self, work: Work) -> str:
+        if work.leaving:
+            word = self.dispatch.leases.release(work.lease, counted=False)
+            return f"released at shutdown: {word}"
+        return self._settle(work, "stopped by order") if not work.lost.is_set() else "lost"
+
+    def _failed(self, work: Work, failure: BaseException) -> str:
+        detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
+        log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
+        delay_ms = min(BACKOFF_MS_FIRST * 2 ** (work.attempt - 1), BACKOFF_MS_MAX)
+        jot = Jot("effect_failed", {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail})
+        try:
+            self.dispatch.note(work.record, jot, warrant=work.warrant)
+            word = self.dispatch.leases.release(work.lease, delay_ms=delay_ms, counted=True)
+        except FencedError:
+            return self._settle(work, f"stale: {detail}")
+        except StoreError as refusal:
+            return f"given up: {refusal}"
+        return f"failed ({word}): {detail}"
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        # Made on first use: after the fork, and never where no handler is asynchronous.
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
+                threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
+            return self._loop
+
+
+def register_effects(
+    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Run]
+) -> None:
+    """Register a Celery task for every effect of every machine. Raises MissingHandlerError."""
+    for machine in machines.values():
+        for name in machine.effects:
+            if name not in handlers:
+                raise MissingHandlerError(
+                    f"{machine.name} owes {name}, for which there is no handler in workers/effects; "
+                    "a record would enter and never leave"
+                )
+            _register(app, runner, machine, name, handlers[name])
+
+
+def _register(app: Celery, runner: Runner, machine: Machine, name: str, run: Run) -> None:
+    def task(key: str) -> str:
+        return runner.perform(machine, name, run, key)
+
+    task.__doc__ = f"Do the {name} that a {machine.name} is owed."
+    app.task(task, name=f"{machine.name}.{name}", ignore_result=True)
+
+

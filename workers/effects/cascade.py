@@ -1,0 +1,68 @@
+"""Carries an end through a family: up when the last child ended, down when a parent is closed."""
+
+from __future__ import annotations
+
+from kernel.effect import Kind
+from kernel.errors import CallError, UnknownRecordError
+from kernel.event import Cause
+from kernel.lifecycle import Call
+from kernel.record import Record
+from kernel.table import Terminal, Waiting
+from workers.work import Outcome, Work
+
+
+def cascade(work: Work) -> Outcome | None:
+    """Advance a parent with the tally of its children, close children, or recheck a countdown."""
+    if work.lease.kind is Kind.ADVANCE:
+        return advance(work)
+    record = work.dispatch.views.record(work.record.id)
+    if isinstance(work.machine.stage(record.state), Terminal):
+        close(work, record)
+    else:
+        recheck(work, record)
+    return None
+
+
+def advance(work: Work) -> Outcome | None:
+    """Fire the end of a countdown, unless the record has moved on from it."""
+    generation, _, name = work.lease.suffix.partition(":")[0].partition(".advance.")
+    stage = work.machine.stage(work.record.state)
+    waits = isinstance(stage, Waiting) and stage.countdown == name
+    if not waits or str(work.record.entered) != generation:
+        return None
+    tally = work.dispatch.views.tally(work.record.id, f"{name}:{generation}")
+    return Outcome(work.machine.advances, {"tally": tally})
+
+
+def close(work: Work, record: Record) -> None:
+    """Close every child that still lives; each closes its own. A second pass finds nothing."""
+    trigger = work.machine.closes
+    cause = Cause("cascade", f"{record.id} is {record.state}")
+    for child_id in work.dispatch.views.children(record.id):
+        if work.stopped.is_set():
+            return
+        child = work.dispatch.views.record(child_id)
+        if isinstance(work.machine.stage(child.state), Terminal):
+            continue
+        try:
+            reason = {"reason": f"its parent {record.id} is {record.state}"}
+            work.dispatch.fire(child_id, trigger, reason, Call(cause, op_id=f"close:{work.key}"))
+        except CallError:
+            child = work.dispatch.views.record(child_id)
+            assert isinstance(work.machine.stage(child.state), Terminal), "every live state closes"
+
+
+def recheck(work: Work, record: Record) -> None:
+    """Compare a countdown with the children: what ended and is still counted leaves it now."""
+    stage = work.machine.stage(record.state)
+    if not (isinstance(stage, Waiting) and stage.countdown):
+        return
+    countdown = f"{stage.countdown}:{record.entered}"
+    for member in work.dispatch.views.counted(record.id, countdown) - {"*"}:
+        try:
+            child = work.dispatch.views.record(member)
+        except UnknownRecordError:
+            work.dispatch.depart(record, countdown, member, "missing")
+            continue
+        if isinstance(work.machine.stage(child.state), Terminal):
+            work.dispatch.depart(record, countdown, member, child.state)

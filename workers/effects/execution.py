@@ -1,0 +1,122 @@
+"""Runs the capability that was approved, with a deadline; it chooses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from kernel.errors import CallError
+from kernel.event import Note
+from workers.capability import Capability
+from workers.gateways.capabilities import run
+from workers.result import Failed, Result, Split, Succeeded
+from workers.work import Outcome, Work
+
+STALL_MARGIN_MS = 60_000
+
+
+async def execution(work: Work) -> Outcome:
+    """Bind the run-time parameters, call once, and say how it ended, whatever happens."""
+    action = work.record.data["proposals"].get("action") or {}
+    if action.get("cleared") or not action.get("payload", {}).get("capability"):
+        return failed("no_action", "there is no action to run: the proposal was cleared")
+    payload = action["payload"]
+    registry = work.equipment.registry
+    runtime = {
+        "record_id": work.record.id,
+        "key": work.key,
+        "token_number": work.lease.token_number,
+        "item_ids": items_of(work),
+    }
+    try:
+        one = registry[payload["capability"]]
+        await asyncio.to_thread(registry.check, one.name, payload.get("parameters", {}))
+        bound = registry.bind(one.name, payload.get("parameters", {}), runtime)
+    except CallError as refusal:
+        return failed("invalid_parameters", str(refusal))
+    await asyncio.to_thread(begin, work, one, payload)
+    result = await stoppable(work, one, bound)
+    await asyncio.to_thread(finish, work, one, result)
+    return concluded(work, result)
+
+
+def items_of(work: Work) -> list[str]:
+    """Return the ids of the items that were found to belong to the matter."""
+    context = work.record.data["proposals"].get("context") or {}
+    return list(context.get("payload", {}).get("item_ids", []))
+
+
+def begin(work: Work, one: Capability, payload: Mapping[str, Any]) -> None:
+    """Note the start; an earlier attempt that never said how it ended is said to be lost."""
+    if work.attempt > 1:
+        notes = [n for n in work.dispatch.views.history(work.record.id) if isinstance(n, Note)]
+        ours = [n for n in notes if n.detail.get("effect") == work.lease.suffix]
+        open_ones = sum(n.kind == "execution_started" for n in ours) - sum(
+            n.kind == "execution_finished" for n in ours
+        )
+        if open_ones > 0:
+            lost = {"capability": one.name, "success": False, "error": "lost_worker"}
+            work.note("execution_finished", lost)
+    deadline_ms = int(one.deadline_s * 1_000) + STALL_MARGIN_MS
+    detail = {"capability": one.name, "parameters": payload.get("parameters", {}), "attempt": work.attempt}
+    work.note("execution_started", detail, stall_ms=deadline_ms)
+
+
+async def stoppable(work: Work, one: Capability, bound: Mapping[str, Any]) -> Result | None:
+    """Run to the end; an interrupt stops what can be stopped, and the answer is None."""
+    loop = asyncio.get_running_loop()
+
+    def stepped(step: Mapping[str, str]) -> None:
+        work.audit("execution_step", step)
+
+    task = loop.create_task(run(one, bound, deadline_s=one.deadline_s, on_step=stepped))
+    if inspect.iscoroutinefunction(one.call):
+        # A thread cannot be stopped: a synchronous capability goes on to its end.
+        work.on_order(lambda: loop.call_soon_threadsafe(task.cancel))
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if work.interrupted.is_set() and not work.stopped.is_set():
+            return None
+        await asyncio.to_thread(work.audit, "execution_finished", {"success": False, "error": "stopped"})
+        raise
+
+
+def finish(work: Work, one: Capability, result: Result | None) -> None:
+    """Note the end."""
+    detail: dict[str, Any] = {"capability": one.name, "success": isinstance(result, Succeeded | Split)}
+    match result:
+        case None:
+            detail["error"] = "cancelled"
+        case Failed():
+            detail |= {"error": result.code, "detail": result.detail, "exit_code": result.exit_code}
+        case Succeeded():
+            detail |= {"result": result.value, "truncated": result.truncated}
+        case Split():
+            detail["children"] = len(result.children)
+    work.audit("execution_finished", detail)
+
+
+def concluded(work: Work, result: Result | None) -> Outcome:
+    """Return the outcome of a result."""
+    suffix = work.lease.suffix
+    match result:
+        case None:
+            return Outcome("cancel_confirmed", {"reason": "stopped as asked"})
+        case Succeeded():
+            done = {"result": result.value, "run": suffix, "truncated": result.truncated}
+            return Outcome("execution_done", done)
+        case Split():
+            children = [dict(child) for child in result.children]
+            split = {"children": children, "relationship": result.relationship, "run": suffix}
+            return Outcome("decomposed", split)
+        case Failed():
+            kept = {"run": suffix} | ({"exit_code": result.exit_code} if result.exit_code is not None else {})
+            return failed(str(result.code), result.detail, kept)
+
+
+def failed(code: str, detail: str, also: Mapping[str, Any] | None = None) -> Outcome:
+    """Return the outcome of an action that did not succeed."""
+    return Outcome("execution_failed", {"code": code, "detail": detail, **(also or {})}, reason=detail)

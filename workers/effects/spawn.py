@@ -1,0 +1,65 @@
+"""Bears the children that a record has listed, each once; it lists none itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.errors import ClosedParentError, IdTakenError
+from kernel.event import Cause
+from kernel.lifecycle import Call
+from kernel.table import Data
+from workers.work import Work
+
+
+def spawn(work: Work) -> None:
+    """Create every child of the list. A repetition finds those that exist and goes on."""
+    record = work.record
+    generation = work.lease.suffix.partition(".")[0]
+    countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
+    cause = Cause("spawn", f"part of {record.id}")
+    begins = work.machine.begins
+    for number, child in enumerate(record.data["children"], start=1):
+        if work.stopped.is_set():
+            return
+        child_id = f"{record.id}/{generation}.{number}"
+        payload, cap = birth_of(record.data, child)
+        try:
+            work.dispatch.create(
+                record.machine,
+                child_id,
+                payload,
+                Call(cause),
+                priority=record.priority,
+                countdown=countdown,
+                cap=cap,
+            )
+        except (ClosedParentError, IdTakenError):
+            return  # the parent ended, or the countdown is over: nothing more is to be born
+        if begins:
+            work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))
+
+
+def birth_of(parent: Data, child: Data) -> tuple[dict[str, Any], int | None]:
+    """Return what a child is born from, and its own cap if it asks for one."""
+    source = parent["inciting"]
+    inciting = {
+        "source": source.get("source", "producer"),
+        "title": child.get("title", ""),
+        "text": child.get("text", ""),
+        "at": source.get("at"),
+        "fields": child.get("fields", {}),
+    }
+    policy = child.get("policy")
+    payload = {
+        "inciting": {name: value for name, value in inciting.items() if value is not None},
+        "items": child.get("items", []),
+        "policy": policy if policy is not None else parent["policy"],
+        "remind_s": parent["remind_s"],
+    }
+    if child.get("given"):
+        payload["given"] = child["given"]
+    asks = policy if isinstance(policy, dict) else {}
+    micro = asks.get("budget_micro")
+    if micro is None and "budget_usd" in asks:
+        micro = int(float(asks["budget_usd"]) * 1_000_000)
+    return payload, micro

@@ -1,0 +1,44 @@
+"""Changing a file that others change too: one at a time, all or nothing. It never merges."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, across processes; it lies beside it as `.<name>.lock`.
+
+    The lock is of its own because a replaced file takes its lock along into nowhere. Raises
+    OSError if the folder cannot be written.
+    """
+    with (path.parent / f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Replace a file's content at once, or leave it as it was; its mode stays. Raises OSError."""
+    target = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        fresh.chmod(_mode(target))
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        return 0o644

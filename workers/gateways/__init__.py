@@ -1,0 +1,1 @@
+"""Gateways: one outside thing each; they never decide what happens next."""

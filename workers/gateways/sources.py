@@ -1,0 +1,222 @@
+"""Where inciting events come from, and how each is cleaned up there; it never runs an action.
+
+Cleaning up removes the source of a request whose work is done, so that it is not proposed again. A
+source that is already gone is a success; one that cannot be looked at never is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
+
+from workers.extension import ExtensionError, read_extensions
+from workers.files import locked, replace_bytes
+from workers.result import sentence
+
+DEADLINE_S = 30.0
+DONE = "done"
+LEDGER_LINES_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedUp:
+    """The source is gone: removed now, or `already_gone` before."""
+
+    detail: str
+    already_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpFailed:
+    """The source is still there, or nobody knows."""
+
+    detail: str
+
+
+Outcome: TypeAlias = CleanedUp | CleanUpFailed
+
+
+class Source(Protocol):
+    """One kind of inciting source."""
+
+    @property
+    def name(self) -> str:
+        """What `inciting["source"]` says."""
+
+    def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
+        """Tell whether the event says enough about itself to be found again."""
+
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
+        """Remove the source; a repetition with the same key removes nothing further."""
+
+
+class Sources:
+    """All sources of this process, by name. Of two with one name the later counts."""
+
+    __slots__ = ("_by_name",)
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._by_name = MappingProxyType({source.name: source for source in sources})
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the sources that can be cleaned up."""
+        return tuple(sorted(self._by_name))
+
+    def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
+        """Tell whether there is a way to clean this event up; a source that fails says no."""
+        source = self._by_name.get(str(inciting.get("source")))
+        try:
+            return source is not None and source.can_clean_up(inciting)
+        except Exception:  # noqa: BLE001 - a source is user code: it must not break the card
+            return False
+
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
+        """Clean an event up within 30 s; whatever a source raises is a failure with a sentence."""
+        name = str(inciting.get("source"))
+        source = self._by_name.get(name)
+        if source is None or not self.can_clean_up(inciting):
+            why = f"nothing here can clean up a request from {name!r}"
+            return CleanUpFailed(sentence(why))
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                outcome = await source.clean_up(inciting, key=key)
+        except TimeoutError:
+            return CleanUpFailed(f"cleaning up {name} did not end within {DEADLINE_S:g} s")
+        # As for a capability: any error of user code is an outcome for a person.
+        except Exception as error:  # noqa: BLE001
+            return CleanUpFailed(sentence(f"{type(error).__name__}: {error}"))
+        if not isinstance(outcome, CleanedUp | CleanUpFailed):
+            return CleanUpFailed(f"the source {name} answered with a {type(outcome).__name__}")
+        return outcome
+
+
+def load_sources(specification: str | None = None, *, root: Path | None = None) -> Sources:
+    """Return the shipped sources, and those of the modules in INTERLOCK_CAPABILITIES (SOURCES).
+
+    With a `root`, the shipped ones touch nothing outside that folder. Raises ExtensionError.
+    """
+    found: list[Source] = [Inbox(root), NoteLine(root)]
+    for module in read_extensions(specification).modules:
+        for source in getattr(module, "SOURCES", ()):
+            if not isinstance(getattr(source, "name", None), str):
+                raise ExtensionError(module.__name__, "SOURCES has a member without a name")
+            found.append(source)
+    return Sources(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """A request that came as a file: it moves to the folder `done` beside it."""
+
+    root: Path | None
+    name: str = "inbox"
+
+    def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
+        """Tell whether the event names its file, as `workers.requests` writes it down."""
+        if not _texts(inciting, "path", "sha256"):
+            return False
+        path = Path(inciting["fields"]["path"])
+        # A relative path would be looked for in whatever folder this worker was started in.
+        return path.is_absolute() and _inside(self.root, path)
+
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
+        """Move the file, if it is still the one that was read."""
+        del key  # a file that has moved is moved: repeating needs no memory
+        fields = inciting["fields"]
+        return await asyncio.to_thread(_move_to_done, Path(fields["path"]), fields["sha256"])
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A request that came as one line of a note: the first line with that text is deleted."""
+
+    root: Path | None
+    name: str = "note_line"
+
+    def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
+        """Tell whether the event names the note and the line."""
+        known = _texts(inciting, "note_path", "line_text")
+        return known and _inside(self.root, _note_of(inciting["fields"]))
+
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
+        """Delete the line."""
+        fields = inciting["fields"]
+        line = fields["line_text"].strip()
+        return await asyncio.to_thread(_delete_line, _note_of(fields), line, key)
+
+
+def _texts(inciting: Mapping[str, Any], *names: str) -> bool:
+    fields = inciting.get("fields")
+    if not isinstance(fields, Mapping):
+        return False
+    return all(isinstance(fields.get(name), str) and fields[name].strip() for name in names)
+
+
+def _inside(root: Path | None, path: Path) -> bool:
+    return root is None or path.resolve().is_relative_to(root.resolve())
+
+
+def _note_of(fields: Mapping[str, Any]) -> Path:
+    """Return where the note is; a relative path counts from the request's own file."""
+    return Path(fields.get("path", "")).parent / str(fields["note_path"])
+
+
+def _move_to_done(path: Path, digest: str) -> Outcome:
+    try:
+        # Asked first: of a folder that cannot be listed, nobody can say what is gone from it.
+        if path.name not in {one.name for one in path.parent.iterdir()}:
+            return CleanedUp(f"{path.name} is no longer in {path.parent.name}", already_gone=True)
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            why = f"{path} has changed since it was read; look at it, then move it yourself"
+            return CleanUpFailed(sentence(why))
+        done = path.parent / DONE
+        done.mkdir(exist_ok=True)
+        target = done / path.name
+        if target.exists():
+            target = done / f"{path.stem}.{digest[:12]}{path.suffix}"
+        path.replace(target)
+    except OSError as error:
+        return CleanUpFailed(sentence(f"cannot move {path} away: {error.strerror or error}"))
+    return CleanedUp(f"moved {path.name} to {DONE}/{target.name}")
+
+
+def _delete_line(note: Path, line: str, key: str) -> Outcome:
+    try:
+        with locked(note):
+            lines = note.read_bytes().splitlines(keepends=True)
+            matches = [at for at, one in enumerate(lines) if _plain(one) == line]
+            before = _count_at_first_try(note, key, len(matches))
+            if not matches or len(matches) < before:
+                return CleanedUp(f"the line is no longer in {note.name}", already_gone=True)
+            del lines[matches[0]]
+            replace_bytes(note, b"".join(lines))
+    except FileNotFoundError as error:
+        return CleanUpFailed(sentence(f"there is no {error.filename}; is its folder mounted?"))
+    except OSError as error:
+        return CleanUpFailed(sentence(f"cannot change {note}: {error.strerror or error}"))
+    return CleanedUp(f"deleted the line from {note.name}")
+
+
+def _plain(line: bytes) -> str:
+    return line.decode(errors="replace").strip()
+
+
+def _count_at_first_try(note: Path, key: str, matches: int) -> int:
+    """Return how many such lines there were when this key came first; remember it before acting.
+
+    A repetition after a crash would otherwise delete the next line that happens to read the same.
+    """
+    ledger = note.parent / f".{note.name}.cleaned"
+    mark = hashlib.sha256(key.encode()).hexdigest()[:32]
+    known = ledger.read_text(encoding="ascii").split("\n") if ledger.exists() else []
+    for entry in known:
+        if entry.startswith(mark):
+            return int(entry.partition(" ")[2])
+    kept = [*filter(None, known), f"{mark} {matches}"][-LEDGER_LINES_MAX:]
+    replace_bytes(ledger, ("\n".join(kept) + "\n").encode())
+    return matches

@@ -1,0 +1,42 @@
+"""The composition root of a worker: `celery -A workers.main worker`, `celery -A workers.main beat`."""
+
+from __future__ import annotations
+
+from celery import Celery
+from celery.signals import worker_init, worker_shutting_down
+
+from kernel.machines import MACHINES
+from workers.app import make_app
+from workers.config import Settings, read_settings
+from workers.dispatch import Dispatch
+from workers.effect import Runner, register_effects
+from workers.effects import HANDLERS
+from workers.equipment import Equipment
+from workers.sweep import register_sweeps
+from workers.sweeps import SWEEPS
+
+
+def assemble(settings: Settings) -> Celery:
+    """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
+    names = {name for machine in MACHINES.values() for name in machine.effects}
+    made = make_app(settings, tuple(sorted(names)))
+    dispatch = Dispatch(settings, MACHINES, made)
+    equipment = Equipment(settings)
+    runner = Runner(dispatch, equipment)
+    register_effects(made, runner, MACHINES, HANDLERS)
+    register_sweeps(made, dispatch, SWEEPS)
+
+    @worker_init.connect(weak=False)
+    def check(**_: object) -> None:
+        # A wrong setting or an unsafe store ends the start, not the first effect.
+        equipment.check()
+        assert dispatch.client, "the store is open"
+
+    @worker_shutting_down.connect(weak=False)
+    def let_go(**_: object) -> None:
+        runner.shut_down()
+
+    return made
+
+
+app = assemble(read_settings())

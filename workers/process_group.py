@@ -1,0 +1,201 @@
+"""A child process with all its descendants, started together and ended together.
+
+It never leaves one behind: leaving the block ends the whole group, whatever the reason. Only a
+descendant that starts a session of its own escapes; what must hold that back is a container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+GRACE_S = 1.0
+OUTPUT_BYTES_MAX = 16 * 1024
+LINE_BYTES_MAX = 4 * 1024 * 1024
+_LOOK_S = 0.01
+_REAP_S = 2.0
+_READ_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended. Of each output the last 16 KiB are kept."""
+
+    exit_code: int
+    output: str
+    errors: str
+    truncated: bool
+
+
+class ProcessGroup:
+    """The leader of a group and the way to end it; `process_group` makes one."""
+
+    def __init__(self, leader: Process, *, grace_s: float) -> None:
+        self.leader = leader
+        self._grace_s = grace_s
+        self._gone = False
+
+    async def leader_ended(self) -> int:
+        """Wait for the leader alone and return its exit code; negative is a signal's number."""
+        # Not Process.wait(): it also waits for the pipes, which a child left behind may hold.
+        while self.leader.returncode is None:  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(_LOOK_S)
+        return self.leader.returncode
+
+    async def end(self) -> None:
+        """End every member: asked first, forced after the grace. Bounded, and safe to repeat."""
+        for number, wait_s in ((signal.SIGTERM, self._grace_s), (signal.SIGKILL, _REAP_S)):
+            self._signal(number)
+            if await self._emptied(wait_s):
+                return
+
+    def close(self) -> None:
+        """Let go of the pipes, which a survivor outside the group might hold open."""
+        if self.leader.stdin is not None:
+            self.leader.stdin.close()
+        transport = getattr(self.leader, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+    async def _emptied(self, wait_s: float) -> bool:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while True:
+            self._signal(0)
+            if self._gone and self.leader.returncode is not None:
+                return True
+            if loop.time() >= until:
+                return False
+            await asyncio.sleep(_LOOK_S)
+
+    def _signal(self, number: int) -> None:
+        # Once the group was seen empty, its number may belong to strangers.
+        if self._gone:
+            return
+        try:
+            os.killpg(self.leader.pid, number)
+        except ProcessLookupError:
+            self._gone = True
+        except PermissionError:
+            # Says nothing about being gone: a member that changed its user is not ours to signal.
+            return
+
+
+@asynccontextmanager
+async def process_group(
+    command: Sequence[str],
+    *,
+    reads: bool,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    grace_s: float = GRACE_S,
+) -> AsyncIterator[ProcessGroup]:
+    """Start a command as the leader of its own group; end the group when the block is left.
+
+    Raises OSError or ValueError if it cannot be started.
+    """
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE if reads else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=folder,
+            env=environment,
+            limit=LINE_BYTES_MAX,
+            start_new_session=True,
+        )
+    )
+    try:
+        # Shielded: cancelled half-way through, asyncio would end the leader but no child of it.
+        leader = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _uninterrupted(_abandon(starting, grace_s=grace_s))
+        raise
+    group = ProcessGroup(leader, grace_s=grace_s)
+    try:
+        yield group
+    finally:
+        await _uninterrupted(_end(group))
+
+
+async def run_command(
+    command: Sequence[str],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    grace_s: float = GRACE_S,
+) -> Finished:
+    """Run a command to its end, without input. Cancelling ends its whole group first.
+
+    Children that it left in the background are ended too. Raises OSError or ValueError if it
+    cannot be started.
+    """
+    async with process_group(
+        command, reads=False, folder=folder, environment=environment, grace_s=grace_s
+    ) as group:
+        assert group.leader.stdout is not None, "started with pipes"
+        assert group.leader.stderr is not None, "started with pipes"
+        output, errors = Tail(group.leader.stdout), Tail(group.leader.stderr)
+        readers = {asyncio.create_task(output.read()), asyncio.create_task(errors.read())}
+        try:
+            exit_code = await group.leader_ended()
+            # A child left in the background holds the pipes open; only its end closes them.
+            await group.end()
+            _, unfinished = await asyncio.wait(readers, timeout=_REAP_S)
+        finally:
+            for reader in readers:
+                reader.cancel()
+    truncated = bool(unfinished) or output.cut or errors.cut
+    return Finished(exit_code, output.text(), errors.text(), truncated)
+
+
+class Tail:
+    """The last 16 KiB of a stream, while it is being read and after."""
+
+    def __init__(self, stream: asyncio.StreamReader) -> None:
+        self.cut = False
+        self._stream = stream
+        self._kept = b""
+
+    async def read(self) -> None:
+        """Read the stream to its end."""
+        while chunk := await self._stream.read(_READ_BYTES):
+            self._kept += chunk
+            if len(self._kept) > OUTPUT_BYTES_MAX:
+                self._kept, self.cut = self._kept[-OUTPUT_BYTES_MAX:], True
+
+    def text(self) -> str:
+        """Return what is kept, as text that every log takes."""
+        return text_of(self._kept)
+
+
+def text_of(output: bytes) -> str:
+    """Return output as text that every log takes."""
+    return output.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+async def _end(group: ProcessGroup) -> None:
+    await group.end()
+    group.close()
+
+
+async def _abandon(starting: asyncio.Future[Process], *, grace_s: float) -> None:
+    with suppress(OSError, ValueError):
+        await _end(ProcessGroup(await starting, grace_s=grace_s))
+
+
+async def _uninterrupted(ending: Coroutine[object, object, None]) -> None:
+    task = asyncio.ensure_future(ending)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        # A further cancellation must not leave the group alive; every wait inside is bounded.
+        await asyncio.wait({task})
+        raise

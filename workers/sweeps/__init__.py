@@ -1,0 +1,8 @@
+"""The sweeps that beat drives. A new one needs its module here."""
+
+from __future__ import annotations
+
+from workers.sweep import Sweep
+from workers.sweeps import orphans, prune, stalls
+
+SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, prune.SWEEP)

@@ -1,0 +1,83 @@
+"""Finds effects that nobody does: publishes them again, or fires their stage's crash or exhaustion.
+
+What it can get wrong: a holder that lives but is silent for a whole lease looks lost. Its effect is
+then published again; the old token stays good until somebody else claims, and fences it from then on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from kernel.errors import FencedError, IllegalTransitionError
+from kernel.event import Cause
+from kernel.lifecycle import Call
+from kernel.record import Record, split_key
+from kernel.store.indexes import Look
+from kernel.store.plan import Doorbell, Jot, Warrant
+from kernel.table import Active
+from workers.dispatch import Dispatch
+from workers.sweep import Sweep, each
+
+ACTOR = "orphans"
+
+
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+    """Take what is due in one partition and act on each."""
+    meeting = dispatch.meet(partition, dispatch.server(), passing=True)
+    members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
+    if not members:
+        return Counter()
+    looks = dispatch.indexes.take(partition, members, gate_open=meeting.gate_open)
+    acts: dict[str, Callable[[], str]] = {look.key: partial(_act, dispatch, look) for look in looks}
+    return each(acts)
+
+
+def _act(dispatch: Dispatch, look: Look) -> str:
+    match look.word:
+        case "publish":
+            return _publish(dispatch, look)
+        case "crash" | "exhausted":
+            return _fire(dispatch, look)
+        case _:
+            return look.word
+
+
+def _publish(dispatch: Dispatch, look: Look) -> str:
+    record = dispatch.views.record(split_key(look.key)[0])
+    bell = Doorbell(look.key, record.machine, look.detail, record.priority)
+    return "published" if dispatch.publish([bell]) else "not published"
+
+
+def _fire(dispatch: Dispatch, look: Look) -> str:
+    record_id, suffix = split_key(look.key)
+    record = dispatch.views.record(record_id)
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    crashed = look.word == "crash"
+    trigger = (stage.crash if crashed else stage.exhausted) if isinstance(stage, Active) else None
+    if trigger is None:
+        return "moved on"
+    warrant = (
+        Warrant.lapsed(suffix, look.detail) if crashed else Warrant.exhausted(suffix, int(look.detail))
+    )
+    code, detail = (
+        ("lost_worker", "the worker was lost while it was at work; what it did so far is unknown")
+        if crashed
+        else ("exhausted", f"given up after {look.detail} attempts")
+    )
+    call = Call(Cause(ACTOR, detail, (code,)), f"{look.word}:{suffix}:{look.detail}", warrant)
+    try:
+        dispatch.fire(record, str(trigger), {"code": code, "detail": detail}, call)
+    except (FencedError, IllegalTransitionError):
+        return "moved on"
+    lost = {"effect": suffix, "success": False, "error": code}
+    dispatch.note(record, Jot(f"{_name(record, suffix)}_finished", lost), op_id=f"{call.op_id}/end")
+    return look.word
+
+
+def _name(record: Record, suffix: str) -> str:
+    return next((entry.name for entry in record.entries if entry.suffix == suffix), "effect")
+
+
+SWEEP = Sweep("orphans", run)

@@ -1,0 +1,88 @@
+"""Archives and forgets whole families that ended long ago; their ids stay taken by a tombstone.
+
+What it can get wrong: without an archive folder what it prunes is gone. It never touches a family
+in which anything is still alive or owed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from kernel.errors import UnknownRecordError
+from kernel.event import Event
+from kernel.record import Record, RecordId
+from kernel.store.codec import event_bytes
+from kernel.table import Terminal
+from workers.dispatch import Dispatch, ms
+from workers.sweep import Sweep, each
+
+
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+    """Prune what ended long enough ago in one partition."""
+    before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
+    roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
+    acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
+    seen = each(acts)
+    # A family that cannot go yet stays first in line; looking at it again now would not help.
+    return seen if not seen["busy"] else Counter({"busy": seen["busy"]})
+
+
+def _prune(dispatch: Dispatch, root: RecordId) -> str:
+    family = list(_family(dispatch, root))
+    for record in family:
+        stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+        if not isinstance(stage, Terminal) or record.entries:
+            return "busy"
+    if dispatch.settings.archive:
+        _archive(dispatch, dispatch.settings.archive, root, family)
+    word = "pruned"
+    for record in family:  # leaves first: an interrupted prune leaves a family that can be found
+        word = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0)
+    return word
+
+
+def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:
+    found: list[Record] = []
+    pending = [root]
+    while pending:
+        current = pending.pop()
+        pending += dispatch.views.children(current)
+        try:
+            found.append(dispatch.views.record(current))
+        except UnknownRecordError:
+            continue  # an earlier, interrupted prune
+    return found[::-1]
+
+
+def _countdowns(dispatch: Dispatch, record: Record) -> list[str]:
+    machine = dispatch.lifecycle.machine(record.machine)
+    spawns = {row.trigger: row.spawns for row in machine.transitions if row.spawns}
+    return [
+        f"{spawns[event.trigger]}:{event.version}"
+        for event in dispatch.views.history(record.id)
+        if isinstance(event, Event) and event.trigger in spawns
+    ]
+
+
+def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Record]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines: list[str] = []
+    for record in family:
+        for line in dispatch.views.history(record.id):
+            kept = {"id": record.id, "machine": record.machine, "at_ms": line.at_ms}
+            if isinstance(line, Event):
+                kept |= {"version": line.version, "event": json.loads(event_bytes(line))}
+            else:
+                kept |= {"position": line.position, "note": line.kind, "detail": dict(line.detail)}
+            lines.append(json.dumps(kept, ensure_ascii=False))
+    whole = folder / f"{root}.jsonl"
+    torn = whole.with_suffix(".torn")
+    torn.write_text("\n".join(lines) + "\n", "utf-8")
+    torn.replace(whole)
+
+
+SWEEP = Sweep("prune", run, periods=60)
