@@ -23,7 +23,7 @@ from kernel.event import NO_FACTS, Cause
 from kernel.machine import Machine
 from kernel.record import Record, Version, record_id
 from kernel.store import codec
-from kernel.store.plan import NO_WARRANT, Answer, Doorbell, Jot, Render, Warrant, facts_read
+from kernel.store.plan import NO_WARRANT, Answer, Call, Doorbell, Jot, Render, Warrant, facts_read
 from kernel.store.redis import Store
 from kernel.table import Data
 
@@ -43,16 +43,6 @@ class Fired:
     record: Record | None
     replayed: bool = False
     owed: tuple[Doorbell, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call, however often repeated: its op-id, what entitles it, and who makes it."""
-
-    cause: Cause
-    op_id: str = field(default_factory=lambda: uuid4().hex)
-    warrant: Warrant = NO_WARRANT
-    deltas: Mapping[str, int] = field(default_factory=dict)
 
 
 class Lifecycle:

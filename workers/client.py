@@ -18,7 +18,7 @@ from kernel.errors import (
     StaleDecisionError,
 )
 from kernel.event import Cause, Event, Note
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.machine import Machine
 from kernel.machines import MACHINES
 from kernel.record import Record

@@ -13,14 +13,14 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from kernel.effect import Effect
-from kernel.lifecycle import Call, Fired, Lifecycle
+from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.record import Record
 from kernel.store.connect import open_store, refuse_unsafe, run_id
 from kernel.store.indexes import Indexes, Meeting
 from kernel.store.keys import Keys
 from kernel.store.leases import Leases
-from kernel.store.plan import Answer, Doorbell, Jot, Limits, Warrant
+from kernel.store.plan import Answer, Call, Doorbell, Jot, Limits, Warrant
 from kernel.store.redis import Store
 from kernel.store.scripts import Client
 from kernel.store.views import Views

@@ -70,6 +70,8 @@ class ProcessGroup:
             self._signal(0)
             if self._gone and self.leader.returncode is not None:
                 return True
+            if self.leader.returncode is not None:
+                self._gone = self._gone or await asyncio.to_thread(_only_zombies, self.leader.pid)
             if loop.time() >= until:
                 return False
             await asyncio.sleep(_LOOK_S)
@@ -174,6 +176,20 @@ class Tail:
     def text(self) -> str:
         """Return what is kept, as text that every log takes."""
         return text_of(self._kept)
+
+
+def _only_zombies(group: int) -> bool:
+    """Tell whether what is left of a group has ended and waits for somebody else to reap it.
+
+    Orphans are reaped by the system's first process, which in a container may take its time.
+    """
+    states = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of_group = stat.read_bytes().rpartition(b")")[2].split()[:3]
+            if int(of_group) == group:
+                states.add(state)
+    return states == {b"Z"}
 
 
 def text_of(output: bytes) -> str:

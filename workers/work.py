@@ -11,7 +11,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from kernel.errors import StoreError
 from kernel.event import Cause
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.machine import Machine
 from kernel.record import Record
 from kernel.store.leases import Lease, Order

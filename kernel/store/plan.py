@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from kernel.effect import CASCADE, Effect, Kind
 from kernel.errors import KernelError
+from kernel.event import Cause
 from kernel.machine import Machine
 from kernel.record import Record, RecordId, ancestors
 from kernel.table import Owed, TimerDue
@@ -76,6 +78,16 @@ class Warrant:
 
 
 NO_WARRANT = Warrant()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, however often repeated: its op-id, what entitles it, and who makes it."""
+
+    cause: Cause
+    op_id: str = field(default_factory=lambda: uuid4().hex)
+    warrant: Warrant = NO_WARRANT
+    deltas: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernel.effect import Kind
 from kernel.errors import CallError, UnknownRecordError
 from kernel.event import Cause
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.record import Record
 from kernel.table import Terminal, Waiting
 from workers.work import Outcome, Work

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernel.errors import ClosedParentError, IdTakenError
 from kernel.event import Cause
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.table import Data
 from workers.work import Work
 

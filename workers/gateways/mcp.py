@@ -37,7 +37,7 @@ _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
     # Closed as every capability's schema is, and yet open to any name.
-    "patternProperties": {"": {}},
+    "patternProperties": {"^": {}},
     "additionalProperties": False,
 }
 _Word = Literal["low", "medium", "high"]

@@ -12,7 +12,7 @@ from functools import partial
 
 from kernel.errors import FencedError, IllegalTransitionError
 from kernel.event import Cause
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.record import Record, split_key
 from kernel.store.indexes import Look
 from kernel.store.plan import Doorbell, Jot, Warrant

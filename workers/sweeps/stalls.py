@@ -11,7 +11,7 @@ from functools import partial
 
 from kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
 from kernel.event import Cause
-from kernel.lifecycle import Call
+from kernel.store.plan import Call
 from kernel.store.indexes import TimerLook
 from kernel.store.plan import Warrant
 from workers.dispatch import Dispatch

@@ -10,10 +10,20 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
+from pydantic_core import to_json
 
 from workers.gateways.llm.ledger import AbsurdUsageError, Ledger
 
 _NEVER_SENT = ("pool", "connect")
+# The adapters take much of a success for granted: a list with an element, a year before 10,000.
+_STUMBLES = (
+    UsageExtractionFailedWarning,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 class Metered(WrapperModel):
@@ -36,6 +46,8 @@ class Metered(WrapperModel):
             response = await super().request(messages, model_settings, model_request_parameters)
             may_be_billed = False
             self._ledger.measured(response)
+            # What cannot be encoded, a lone surrogate, would be noticed too late to be an outcome.
+            to_json(response.parts)
         except ModelHTTPError:
             may_be_billed = False
             raise
@@ -44,8 +56,7 @@ class Metered(WrapperModel):
             raise
         except AbsurdUsageError as error:
             raise UnexpectedModelBehavior(str(error)) from error
-        except (UsageExtractionFailedWarning, LookupError, TypeError, AttributeError) as error:
-            # The adapters take the shape of a success for granted; an empty list breaks them.
+        except _STUMBLES as error:
             raise UnexpectedModelBehavior(
                 f"its answer is malformed ({type(error).__name__})"
             ) from error

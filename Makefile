@@ -1,0 +1,71 @@
+# Everything happens in .venv, which is made from hash-pinned locks and made anew when they change.
+PYTHON  ?= python3
+UPGRADE ?=
+
+VENV := .venv
+BIN  := $(VENV)/bin
+RUN  := $(VENV)/run.stamp
+DEV  := $(VENV)/dev.stamp
+PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
+UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
+        --generate-hashes --no-emit-index-url --custom-compile-command "make lock" --quiet \
+        --extra embedded --extra server --group build $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo up test check bench proof lock clean
+
+help: ## Show what can be made
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(DEV) ## Make .venv with everything that tests and checks need
+
+demo: $(RUN) ## Run the example inbox from producer to done, on a store of its own
+	@$(BIN)/interlock demo
+
+up: $(RUN) ## Start store, workers, beat and Flower, and keep them up
+	@$(BIN)/interlock up
+
+test: $(DEV) ## Run the tests, on servers that they start themselves
+	$(BIN)/python -m pytest
+
+check: $(DEV) ## Lint, format, types, floors, and documents in step with the tables
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m workers.documents --check
+
+bench: $(RUN) ## Measure against plain Celery and write bench/latest.json
+	$(BIN)/python -m bench
+
+proof: $(DEV) ## Run the longer proofs
+	$(BIN)/python -m pytest -m proof --timeout=3600
+
+lock: ## Make the locks anew; UPGRADE=--upgrade takes newer versions
+	$(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/python -m pip --disable-pip-version-check install --quiet "uv>=0.13,<0.14"
+	$(UV) --output-file requirements/run.lock
+	$(UV) --extra dev --constraints requirements/run.lock --output-file requirements/dev.lock
+	rm -rf .lock-venv
+
+clean: ## Remove what make and the tools made
+	rm -rf $(VENV) .lock-venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache \
+	       .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/made.stamp: requirements/run.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --require-hashes --no-deps -r requirements/run.lock
+	@touch $@
+
+$(RUN): $(VENV)/made.stamp pyproject.toml
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.lock $(RUN)
+	$(PIP) install --quiet --require-hashes --no-deps -r requirements/dev.lock
+	@touch $@

@@ -1,0 +1,167 @@
+"""How good the embedded model is at choosing: a table for the 60 judged requests; it tunes nothing.
+
+Run it from the project: `python -m bench.judge_embedded`. A request of the domain is right if its
+capability is proposed, ready to run; one out of the domain is right if the model asks instead. The
+baseline always says what is commonest among the expected answers. Parameters are counted apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kernel.autonomy import Tier
+from workers.gateways.llm.embedded import EmbeddedModel
+from workers.gateways.llm.outcome import Answered
+from workers.gateways.llm.question import Choice, Question, Target
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUESTS = ROOT / "tests" / "golden" / "requests.json"
+TUNING = ROOT / "bench" / "tuning.json"
+ASKS = "(asks)"
+ANSWER_S_MAX = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One request, what was expected and what came."""
+
+    title: str
+    expected: str
+    proposed: str
+    confidence: float
+    parameters_right: bool | None
+
+    @property
+    def right(self) -> bool:
+        """Tell whether the right thing was proposed."""
+        return self.expected == self.proposed
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All requests of one set."""
+
+    judged: tuple[Judged, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """Return the share of the requests that were right."""
+        return _share([one.right for one in self.judged])
+
+    @property
+    def baseline(self) -> float:
+        """Return the accuracy of always giving the commonest answer."""
+        counts = Counter(one.expected for one in self.judged)
+        return max(counts.values()) / len(self.judged)
+
+    @property
+    def out_of_domain_rejected(self) -> float:
+        """Return the share of the requests out of domain that end in a question."""
+        return self.recall(ASKS)
+
+    @property
+    def parameters_right(self) -> float:
+        """Return how often the parameters were right where the capability was."""
+        checked = [one for one in self.judged if one.right and one.parameters_right is not None]
+        return _share([bool(one.parameters_right) for one in checked])
+
+    def recall(self, expected: str) -> float:
+        """Return the share of those expected to be this that were."""
+        return _share([one.right for one in self.judged if one.expected == expected])
+
+    def precision(self, proposed: str) -> float:
+        """Return the share of those proposed as this that should be."""
+        return _share([one.right for one in self.judged if one.proposed == proposed])
+
+
+def catalog() -> tuple[Choice, ...]:
+    """Return the capabilities of the judged requests."""
+    return tuple(
+        Choice(one["name"], one["description"], tuple(one["examples"]), one["parameters"])
+        for one in json.loads(REQUESTS.read_text(encoding="utf-8"))["catalog"]
+    )
+
+
+def judge(path: Path = REQUESTS) -> Report:
+    """Ask the embedded model for every action of a set of requests."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return Report(tuple(asyncio.run(_ask(document, catalog()))))
+
+
+async def _ask(document: Mapping[str, Any], choices: tuple[Choice, ...]) -> list[Judged]:
+    model = EmbeddedModel()
+    judged = []
+    for request in document["requests"]:
+        question = Question(
+            target=Target.ACTION,
+            inciting={
+                "source": "judge",
+                "title": request["title"],
+                "text": request["text"],
+                "at": document["at"],
+                "fields": {},
+            },
+            items=(),
+            feedback=(),
+            intent=None,
+            context=None,
+            catalog=choices,
+            previous=None,
+            failure=None,
+            tier=Tier.LOCAL_FAST,
+        )
+        outcome = await model.answer(question, timeout_s=ANSWER_S_MAX)
+        assert isinstance(outcome, Answered), outcome
+        judged.append(_judged(request, outcome))
+    return judged
+
+
+def _judged(request: Mapping[str, Any], outcome: Answered) -> Judged:
+    proposal = outcome.proposals[Target.ACTION]
+    payload = proposal.payload
+    expected = request.get("parameters")
+    got = payload["parameters"]
+    return Judged(
+        title=request["title"],
+        expected=request["expected"] or ASKS,
+        proposed=payload["capability"] if payload["kind"] == "standard" else ASKS,
+        confidence=proposal.confidence,
+        parameters_right=expected and all(got.get(key) == expected[key] for key in expected),
+    )
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the table."""
+    counts = Counter(one.expected for one in report.judged)
+    table = Table("expected", "requests", "right", "recall", "precision", title="embedded model")
+    for name in sorted(counts, key=lambda name: (name == ASKS, name)):
+        right = sum(one.right for one in report.judged if one.expected == name)
+        row = (f"{report.recall(name):.0%}", f"{report.precision(name):.0%}")
+        table.add_row(name, str(counts[name]), str(right), *row)
+    console.print(table)
+    console.print(f"accuracy               {report.accuracy:.1%}")
+    console.print(f"majority baseline      {report.baseline:.1%}")
+    console.print(f"out of domain rejected {report.out_of_domain_rejected:.1%}")
+    console.print(f"parameters right       {report.parameters_right:.1%} (where given and chosen)")
+    for one in report.judged:
+        if not one.right:
+            told = f"  {one.title!r}: {one.proposed} ({one.confidence:.2f}), not {one.expected}"
+            console.print(told, markup=False)
+
+
+def _share(right: Sequence[bool]) -> float:
+    return sum(right) / len(right) if right else 0.0
+
+
+if __name__ == "__main__":
+    show(judge(TUNING if "--tuning" in sys.argv else REQUESTS), Console())

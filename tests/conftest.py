@@ -1,0 +1,131 @@
+"""The servers that tests run on, and the proof that no test leaves a process behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import redis
+from hypothesis import settings
+
+from tests.fakes.proxy import FaultProxy
+from tests.processes import PROC, end_marked
+from tests.servers import RABBITMQ, cluster_server, rabbitmq_node, redis_binary
+from workers.gateways.server import EmbeddedServer
+
+MARK = "TEST_THAT_OWNS_THIS"
+END_PATIENCE_S = 10.0
+
+NewServer = Callable[..., EmbeddedServer]
+NewProxy = Callable[[int], FaultProxy]
+
+# Two shared cores: no deadline. The same examples every time: a red test stays red.
+settings.register_profile("test", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a longer proof its number of examples."""
+    settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_left() -> Iterator[None]:
+    """Fail when a process that a test started is still there after the last fixture's end."""
+    owner = uuid4().hex
+    os.environ[MARK] = owner
+    yield
+    if PROC.joinpath("self", "environ").exists():
+        left = end_marked(MARK, owner, patience_s=END_PATIENCE_S)
+        assert not left, f"tests left these processes behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def server(
+    no_process_left: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedServer]:
+    """Return the store that the tests of this process share; keep to your own `prefix` in it."""
+    del no_process_left
+    with EmbeddedServer(tmp_path_factory.mktemp("store")) as shared:
+        yield shared
+
+
+@pytest.fixture
+def prefix() -> str:
+    """Return a prefix for keys that no other test has."""
+    return f"t{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def client(server: EmbeddedServer) -> Iterator[redis.Redis]:
+    """Return a client of the shared store that answers in bytes."""
+    with redis.Redis.from_url(server.url) as shared:
+        yield shared
+
+
+@pytest.fixture
+def new_server(tmp_path: Path) -> Iterator[NewServer]:
+    """Return what starts private servers: `new_server(settings={...}, port=..., binary=...)`.
+
+    Each has a folder of its own unless `folder` names one.
+    """
+    with ExitStack() as stack:
+
+        def start(folder: Path | None = None, **options: object) -> EmbeddedServer:
+            place = folder or tmp_path / f"store-{uuid4().hex[:8]}"
+            build: Callable[..., EmbeddedServer] = EmbeddedServer
+            return stack.enter_context(build(place, **options))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    no_process_left: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedServer]:
+    """Return a cluster-enabled server that owns all slots."""
+    del no_process_left
+    with cluster_server(tmp_path_factory.mktemp("cluster")) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def redis_server(
+    no_process_left: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EmbeddedServer]:
+    """Return Debian's Redis 7 with our settings, to hold beside Valkey."""
+    del no_process_left
+    binary = redis_binary()
+    if binary is None:
+        _missing("redis-server")
+    else:
+        with EmbeddedServer(tmp_path_factory.mktemp("redis"), binary=binary) as shared:
+            yield shared
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(no_process_left: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a private RabbitMQ node. It takes seconds: use it sparingly."""
+    del no_process_left
+    if not RABBITMQ.exists():
+        _missing("rabbitmq-server")
+    with rabbitmq_node(tmp_path_factory.mktemp("rabbitmq")) as address:
+        yield address
+
+
+@pytest.fixture
+def new_proxy() -> Iterator[NewProxy]:
+    """Return what puts a proxy with faults before a port of this machine: `new_proxy(port)`."""
+    with ExitStack() as stack:
+        yield lambda port: stack.enter_context(FaultProxy(port))
+
+
+def _missing(package: str) -> None:
+    reason = f"{package} is not installed: apt-get install {package}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)

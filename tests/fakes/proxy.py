@@ -1,0 +1,184 @@
+"""A TCP proxy that misbehaves on request, between a client and a server of this machine.
+
+It never changes a byte: it passes, delays, drops connections, swallows everything, or swallows the
+reply to a request that the server has already carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+HOST = "127.0.0.1"
+CHUNK = 65_536
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class _Pair:
+    """One client's connection and ours to the server."""
+
+    client: asyncio.StreamWriter
+    server: asyncio.StreamWriter
+    reply_lost: bool = False
+
+    def abort(self) -> None:
+        for writer in (self.client, self.server):
+            writer.transport.abort()
+
+
+class FaultProxy:
+    """Listens on `port` as long as the block lasts and forwards to the server's port."""
+
+    def __init__(self, server_port: int) -> None:
+        self.server_port = server_port
+        self.port = 0
+        self.connections = 0
+        self.replies_lost = 0
+        self._refusing = False
+        self._delay_s = 0.0
+        self._losing: list[bytes] = []
+        self._pairs: set[_Pair] = set()
+        self._open: asyncio.Event
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fault proxy")
+
+    @property
+    def url(self) -> str:
+        """Return the address for Redis clients."""
+        return f"redis://{HOST}:{self.port}/0"
+
+    def heal(self) -> None:
+        """Pass everything again; connections that hung in a black hole go on."""
+        self._call(self._set(refusing=False, delay_s=0.0, holding=False))
+
+    def drop(self) -> None:
+        """Reset the connections there are; new ones are passed."""
+        self._call(self._reset())
+
+    def refuse(self) -> None:
+        """Reset the connections there are and every new one, until `heal`."""
+        self._call(self._set(refusing=True, delay_s=0.0, holding=False))
+        self._call(self._reset())
+
+    def black_hole(self) -> None:
+        """Leave connections open, accept new ones, and let nothing through, until `heal`."""
+        self._call(self._set(refusing=False, delay_s=0.0, holding=True))
+
+    def delay(self, seconds: float) -> None:
+        """Hold every chunk back for so long, in both directions, until `heal`."""
+        self._call(self._set(refusing=False, delay_s=seconds, holding=False))
+
+    def lose_reply(self, to: bytes = b"") -> None:
+        """Forward the next request that contains `to`, swallow its reply, and reset.
+
+        The swallowing waits for the reply: when the client sees the reset, the server is done.
+        Calling it again loses one more.
+        """
+        self._call(self._lose(to))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self._listen())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _listen(self) -> None:
+        self._open = asyncio.Event()
+        self._open.set()
+        self._listener = await asyncio.start_server(self._serve, HOST, 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        self._listener.close()
+        await self._reset()
+        self._open.set()
+        mine = asyncio.current_task()
+        others = [task for task in asyncio.all_tasks() if task is not mine]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _set(self, *, refusing: bool, delay_s: float, holding: bool) -> None:
+        self._refusing, self._delay_s = refusing, delay_s
+        if holding:
+            self._open.clear()
+        else:
+            self._open.set()
+
+    async def _reset(self) -> None:
+        for pair in tuple(self._pairs):
+            pair.abort()
+
+    async def _lose(self, to: bytes) -> None:
+        self._losing.append(to)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if self._refusing:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection(HOST, self.server_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        pair = _Pair(client=writer, server=server_writer)
+        self._pairs.add(pair)
+        try:
+            await asyncio.gather(
+                self._pump(reader, server_writer, lambda chunk: self._requested(pair, chunk)),
+                self._pump(server_reader, writer, lambda _: self._replied(pair)),
+            )
+        finally:
+            self._pairs.discard(pair)
+            pair.abort()
+
+    async def _pump(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        passes: Callable[[bytes], bool],
+    ) -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(CHUNK):
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
+                await self._open.wait()
+                if not passes(chunk):
+                    break
+                writer.write(chunk)
+                await writer.drain()
+        writer.transport.abort()
+
+    def _requested(self, pair: _Pair, chunk: bytes) -> bool:
+        for wanted in self._losing:
+            if wanted in chunk:
+                self._losing.remove(wanted)
+                pair.reply_lost = True
+                break
+        return True
+
+    def _replied(self, pair: _Pair) -> bool:
+        if pair.reply_lost:
+            self.replies_lost += 1
+            pair.abort()
+        return not pair.reply_lost

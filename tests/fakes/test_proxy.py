@@ -1,0 +1,103 @@
+"""The proxy does what it says, seen by a real client of a real server."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.conftest import NewProxy
+from tests.fakes.proxy import FaultProxy
+from workers.gateways.server import EmbeddedServer, free_port
+
+
+@pytest.fixture
+def proxy(server: EmbeddedServer, new_proxy: NewProxy) -> FaultProxy:
+    return new_proxy(server.port)
+
+
+@pytest.fixture
+def through(proxy: FaultProxy) -> Iterator[redis.Redis]:
+    """Return a client that tries once and waits for half a second."""
+    once = Retry(NoBackoff(), 0)
+    with redis.Redis.from_url(proxy.url, socket_timeout=0.5, retry=once) as client:
+        yield client
+
+
+def test_it_passes_large_values_unchanged(through: redis.Redis, prefix: str) -> None:
+    value = bytes(range(256)) * 4_000
+    through.set(f"{prefix}:large", value)
+
+    assert through.get(f"{prefix}:large") == value
+
+
+def test_a_dropped_connection_is_reset_and_the_next_is_passed(proxy: FaultProxy) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as first:
+        first.sendall(b"PING\r\n")
+        assert first.recv(100) == b"+PONG\r\n"
+        proxy.drop()
+        with suppress(ConnectionResetError):
+            assert first.recv(100) == b""
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=5) as second:
+        second.sendall(b"PING\r\n")
+        assert second.recv(100) == b"+PONG\r\n"
+
+
+def test_refused_connections_fail_until_it_heals(proxy: FaultProxy, through: redis.Redis) -> None:
+    proxy.refuse()
+    for _ in range(3):
+        with pytest.raises(redis.ConnectionError):
+            through.ping()
+
+    proxy.heal()
+    assert through.ping()
+
+
+def test_a_black_hole_answers_nothing_and_refuses_nothing(
+    proxy: FaultProxy, through: redis.Redis, client: redis.Redis, prefix: str
+) -> None:
+    assert through.ping()
+    proxy.black_hole()
+    with pytest.raises(redis.TimeoutError):
+        through.set(f"{prefix}:key", "value")
+
+    assert client.get(f"{prefix}:key") is None
+    proxy.heal()
+    assert through.ping()
+
+
+def test_a_lost_reply_comes_after_the_server_has_done_the_work(
+    proxy: FaultProxy, through: redis.Redis, client: redis.Redis, prefix: str
+) -> None:
+    proxy.lose_reply(to=b"INCR")
+    with pytest.raises(redis.ConnectionError):
+        through.incr(f"{prefix}:count")
+
+    assert client.get(f"{prefix}:count") == b"1"
+    assert proxy.replies_lost == 1
+    assert through.incr(f"{prefix}:count") == 2
+
+
+def test_a_delay_holds_both_directions_back(proxy: FaultProxy, through: redis.Redis) -> None:
+    assert through.ping()
+    proxy.delay(0.1)
+    started = time.monotonic()
+
+    assert through.ping()
+    assert time.monotonic() - started >= 0.2
+
+
+def test_a_server_that_is_down_looks_down(new_proxy: NewProxy) -> None:
+    proxy = new_proxy(free_port())
+    once = Retry(NoBackoff(), 0)
+    with (
+        redis.Redis.from_url(proxy.url, socket_timeout=0.5, retry=once) as client,
+        pytest.raises(redis.ConnectionError),
+    ):
+        client.ping()

@@ -1,0 +1,45 @@
+"""Finds processes by a mark in their environment, so that none can hide by changing its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def marked(name: str, value: str) -> dict[int, str]:
+    """Return the live processes that inherited name=value at their start, with their commands."""
+    mark = f"{name}={value}".encode()
+    found = {}
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (folder / "environ").read_bytes().split(b"\0") and is_alive(
+                int(folder.name)
+            ):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(folder.name)] = command.strip()
+    return {pid: command for pid, command in found.items() if pid != os.getpid()}
+
+
+def is_alive(process_id: int) -> bool:
+    """Tell whether the process still runs; a zombie does not."""
+    try:
+        stat = (PROC / str(process_id) / "stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def end_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
+    """Give the marked processes time to end, kill the others, and return those."""
+    deadline = time.monotonic() + patience_s
+    while (left := marked(name, value)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process_id in left:
+        with suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGKILL)
+    return left

