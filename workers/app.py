@@ -13,12 +13,11 @@ from workers.config import Settings
 PRIORITY_LAST = 9
 SWEEPS = "sweeps"
 INTAKE = "intake"
-MODEL_QUEUE = "inference"
 
 
-def make_app(settings: Settings, effects: tuple[str, ...]) -> Celery:
-    """Return a configured app with one queue an effect, one for sweeps and one for intake."""
-    names = [queue_of(settings, name) for name in (*effects, SWEEPS, INTAKE)]
+def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
+    """Return a configured app that serves these queues: an effect's each, SWEEPS, or INTAKE."""
+    names = [queue_of(settings, name) for name in queues]
     redis = settings.broker.startswith(("redis://", "rediss://", "unix://", "sentinel://"))
     app = Celery(settings.namespace, set_as_current=False)
     app.conf.update(
@@ -30,7 +29,7 @@ def make_app(settings: Settings, effects: tuple[str, ...]) -> Celery:
         broker_pool_acquire_timeout=10,
         broker_pool_limit=settings.concurrency + 10,
         task_queues=[_queue(name, redis=redis) for name in names],
-        task_default_queue=queue_of(settings, SWEEPS),
+        task_default_queue=names[0],
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -41,6 +40,7 @@ def make_app(settings: Settings, effects: tuple[str, ...]) -> Celery:
         task_acks_late=False,
         task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_max": 0.5},
         worker_prefetch_multiplier=1,
+        worker_consumer="workers.consumer:Consumer",
         worker_send_task_events=settings.task_events,
         task_send_sent_event=False,
         worker_hijack_root_logger=False,

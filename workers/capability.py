@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from workers.result import STEPS_MAX, StepList, sentence
 RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})
 DEADLINE_S_MAX = 24 * 3600.0
 PROBLEMS_MAX = 20
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _DATETIME = re.compile(
@@ -105,7 +107,12 @@ class Steps:
         step = {"name": name, "detail": sentence(detail)}
         self._taken.append(step)
         if self._on_step is not None:
-            self._on_step(step)
+            # Whoever listens only looks on: a log that cannot be written must not end the work
+            # half-way. The step stays in the result.
+            try:
+                self._on_step(step)
+            except Exception:  # noqa: BLE001
+                _log.exception("a step was not passed on: %s", name)
 
     def taken(self) -> StepList:
         """Return the steps so far."""

@@ -25,7 +25,7 @@ from kernel.record import Record
 from kernel.store.plan import Warrant
 from kernel.store.views import Standing
 from kernel.table import Terminal, Waiting
-from workers.app import make_app
+from workers.app import SWEEPS, make_app
 from workers.card import Card, card_of
 from workers.config import Settings, read_settings
 from workers.dispatch import Dispatch
@@ -61,7 +61,7 @@ class Client:
     ) -> None:
         self.settings, self.actor, self.machines = settings or read_settings(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
-        app = make_app(self.settings, tuple(sorted(names)))
+        app = make_app(self.settings, (*sorted(names), SWEEPS))
         self.dispatch = Dispatch(self.settings, machines, app)
         self._registry: Registry | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PREFIX = "INTERLOCK_"
+UP_FILE = "up.json"  # where `interlock up` says what it keeps
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -51,6 +53,7 @@ class Settings(BaseModel):
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
     capabilities: str | None = None
 
+    sources_root: Path | None = None  # clean-up touches files below it only
     cards: Path | None = None
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
@@ -90,6 +93,20 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
+
+
+def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings; where no store is named, use the one that `interlock up` keeps here."""
+    settings = read_settings(environment)
+    place = settings.home / UP_FILE
+    if "store_url" in settings.model_fields_set or not place.exists():
+        return settings
+    try:
+        found = json.loads(place.read_text("utf-8"))
+    except (OSError, ValueError) as refusal:
+        raise SettingsError(f"{place} cannot be read ({refusal}); remove it or name a store") from None
+    given = {**found, **settings.model_dump(exclude_unset=True)}
+    return Settings.model_validate(given)
 
 
 # Read by the example capabilities, which are a user's code and not ours.

@@ -16,6 +16,7 @@ from kernel.effect import Effect
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.record import Record
+from kernel.store.aside import Aside
 from kernel.store.connect import open_store, refuse_unsafe, run_id
 from kernel.store.indexes import Indexes, Meeting
 from kernel.store.keys import Keys
@@ -79,6 +80,11 @@ class Dispatch:
     def indexes(self) -> Indexes:
         """What sweeps do."""
         return Indexes(self.client, self.keys, self.limits)
+
+    @cached_property
+    def aside(self) -> Aside:
+        """Messages that nobody can act on."""
+        return Aside(self.client, self.keys)
 
     @cached_property
     def views(self) -> Views:

@@ -56,6 +56,7 @@ class Runner:
                 schema=machine.schema,
             )
         except InvalidIdError as refusal:
+            self.dispatch.aside.put("invalid effect id", str(refusal), key)
             return f"set aside: {refusal}"
         except StoreError as refusal:
             log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)

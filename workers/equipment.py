@@ -44,7 +44,7 @@ class Equipment:
     def sources(self) -> Sources:
         """Where inciting events come from."""
         with self._lock:
-            return load_sources(self.settings.capabilities)
+            return load_sources(self.settings.capabilities, root=self.settings.sources_root)
 
     @cached_property
     def surfaces(self) -> Surfaces:

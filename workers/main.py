@@ -6,7 +6,7 @@ from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
 from kernel.machines import MACHINES
-from workers.app import make_app
+from workers.app import SWEEPS, make_app
 from workers.config import Settings, read_settings
 from workers.dispatch import Dispatch
 from workers.effect import Runner, register_effects
@@ -19,10 +19,11 @@ from workers.sweeps import SWEEPS
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
     names = {name for machine in MACHINES.values() for name in machine.effects}
-    made = make_app(settings, tuple(sorted(names)))
+    made = make_app(settings, (*sorted(names), SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
     equipment = Equipment(settings)
     runner = Runner(dispatch, equipment)
+    made.set_aside = lambda kind, reason, body: dispatch.aside.put(kind, reason, body)
     register_effects(made, runner, MACHINES, HANDLERS)
     register_sweeps(made, dispatch, SWEEPS)
 

@@ -91,3 +91,11 @@ class Keys:
     def meta(self, partition: int) -> str:
         """Hash: the partition's own record."""
         return f"{self.tag(partition)}meta"
+
+    def rejected(self) -> str:
+        """List: messages that nobody can act on."""
+        return f"{self.prefix}:{{aside}}:rejected"
+
+    def rejected_counts(self) -> str:
+        """Hash: how many of them, by kind."""
+        return f"{self.prefix}:{{aside}}:counts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,10 @@ def test_a_failed_replacement_leaves_the_file_and_no_rest(tmp_path: Path) -> Non
     path = tmp_path / "note"
     path.write_text("before")
 
+    content: Any = "no bytes"
+
     with pytest.raises(TypeError):
-        replace_bytes(path, "no bytes")  # type: ignore[arg-type]
+        replace_bytes(path, content)
 
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.result import (
@@ -35,11 +35,13 @@ class Colour(StrEnum):
     RED = "red"
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_plain_json_comes_back_unchanged(value: Any) -> None:
     assert fit(value) == (value, False)
 
 
+@settings(deadline=None)
 @given(JSON, st.integers(1, 4000))
 def test_whatever_is_too_large_is_cut_to_fit_and_says_so(value: Any, times: int) -> None:
     plain, cut = fit([value] * times)

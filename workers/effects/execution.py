@@ -23,23 +23,28 @@ async def execution(work: Work) -> Outcome:
     if action.get("cleared") or not action.get("payload", {}).get("capability"):
         return failed("no_action", "there is no action to run: the proposal was cleared")
     payload = action["payload"]
-    registry = work.equipment.registry
-    runtime = {
-        "record_id": work.record.id,
-        "key": work.key,
-        "token_number": work.lease.token_number,
-        "item_ids": items_of(work),
-    }
     try:
-        one = registry[payload["capability"]]
-        await asyncio.to_thread(registry.check, one.name, payload.get("parameters", {}))
-        bound = registry.bind(one.name, payload.get("parameters", {}), runtime)
+        one, bound = await asyncio.to_thread(prepared, work, payload)
     except CallError as refusal:
         return failed("invalid_parameters", str(refusal))
     await asyncio.to_thread(begin, work, one, payload)
     result = await stoppable(work, one, bound)
     await asyncio.to_thread(finish, work, one, result)
     return concluded(work, result)
+
+
+def prepared(work: Work, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
+    """Return the capability and all its arguments; the schema is checked once more."""
+    registry, parameters = work.equipment.registry, payload.get("parameters", {})
+    one = registry[payload["capability"]]
+    registry.check(one.name, parameters)
+    runtime = {
+        "record_id": work.record.id,
+        "key": work.key,
+        "token_number": work.lease.token_number,
+        "item_ids": items_of(work),
+    }
+    return one, registry.bind(one.name, parameters, runtime)
 
 
 def items_of(work: Work) -> list[str]:

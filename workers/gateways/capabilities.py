@@ -67,6 +67,7 @@ CLEAN_UP_S_MAX = 10.0
 STRAY_CALLS_MAX = 64
 NEAR_NAMES_MAX = 3
 _THREAD = "interlock-capability-"
+_STRAY = "interlock-stray-"
 
 
 class UnknownCapabilityError(CallError):
@@ -311,7 +312,7 @@ async def _settle_async(one: Capability, arguments: dict[str, Any]) -> Result:
 async def _run_in_thread(one: Capability, arguments: dict[str, Any], deadline_s: float) -> Result:
     # A thread of its own, and a daemon: a function that hangs can be neither killed nor waited
     # for, so it must not use up a pool's threads nor hold up the exit of the worker.
-    strays = sum(thread.name.startswith(_THREAD) for thread in threading.enumerate())
+    strays = sum(thread.name.startswith(_STRAY) for thread in threading.enumerate())
     if strays >= STRAY_CALLS_MAX:
         return Failed("unavailable", f"{strays} calls hang in this worker; restart it")
     loop = asyncio.get_running_loop()
@@ -324,8 +325,13 @@ async def _run_in_thread(one: Capability, arguments: dict[str, Any], deadline_s:
 
     context = contextvars.copy_context()
     name = _THREAD + one.name
-    threading.Thread(target=context.run, args=(settle,), name=name, daemon=True).start()
-    done, _ = await asyncio.wait({settled}, timeout=deadline_s)
+    thread = threading.Thread(target=context.run, args=(settle,), name=name, daemon=True)
+    thread.start()
+    try:
+        done, _ = await asyncio.wait({settled}, timeout=deadline_s)
+    finally:
+        # Whoever still runs when nobody waits any more counts as a stray, by its thread's name.
+        thread.name = _STRAY + one.name
     if done:
         return settled.result()
     late = f"{one.name} did not end within {deadline_s:g} s"

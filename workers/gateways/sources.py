@@ -84,15 +84,15 @@ class Sources:
             return CleanUpFailed(sentence(why))
         try:
             async with asyncio.timeout(DEADLINE_S):
-                outcome = await source.clean_up(inciting, key=key)
+                outcome: object = await source.clean_up(inciting, key=key)
         except TimeoutError:
             return CleanUpFailed(f"cleaning up {name} did not end within {DEADLINE_S:g} s")
         # As for a capability: any error of user code is an outcome for a person.
         except Exception as error:  # noqa: BLE001
             return CleanUpFailed(sentence(f"{type(error).__name__}: {error}"))
-        if not isinstance(outcome, CleanedUp | CleanUpFailed):
-            return CleanUpFailed(f"the source {name} answered with a {type(outcome).__name__}")
-        return outcome
+        if isinstance(outcome, CleanedUp | CleanUpFailed):
+            return outcome
+        return CleanUpFailed(f"the source {name} answered with a {type(outcome).__name__}")
 
 
 def load_sources(specification: str | None = None, *, root: Path | None = None) -> Sources:

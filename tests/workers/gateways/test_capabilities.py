@@ -217,7 +217,7 @@ def gate() -> Iterator[threading.Event]:
     yield event
     event.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("interlock-capability-"):
+        if thread.name.startswith("interlock-"):
             thread.join()
 
 
@@ -235,6 +235,21 @@ def test_a_plain_function_past_its_deadline_is_told_to_be_still_running(
         "deadline",
         "hangs did not end within 0.05 s; it cannot be stopped and may still be running",
     )
+
+
+def test_many_plain_functions_at_once_are_no_strays() -> None:
+    together = threading.Barrier(2 * STRAY_CALLS_MAX, timeout=30)
+
+    @LOW
+    def meets() -> None:
+        """Meet all the others."""
+        together.wait()
+
+    async def all_at_once() -> list[Result]:
+        calls = [run(meets, {}, deadline_s=30) for _ in range(2 * STRAY_CALLS_MAX)]
+        return await asyncio.gather(*calls)
+
+    assert set(map(type, asyncio.run(all_at_once()))) == {Succeeded}
 
 
 def test_hanging_functions_are_bounded(gate: threading.Event) -> None:

@@ -107,10 +107,11 @@ class Ledger:
     def measured(self, response: ModelResponse) -> None:
         """Book a response. Raises AbsurdUsageError, and then books it as unmeasured."""
         reported = response.usage
-        if reported.unmeasured_requests:
+        numbers = {"input": reported.input_tokens, "output": reported.output_tokens}
+        # No answer is made of nothing.
+        if reported.unmeasured_requests or 0 in numbers.values():
             self.unmeasured()
             return
-        numbers = {"input": reported.input_tokens, "output": reported.output_tokens}
         for name, tokens in numbers.items():
             if not 0 <= tokens <= TOKENS_MAX:
                 self.unmeasured()

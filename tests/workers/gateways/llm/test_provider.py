@@ -379,6 +379,18 @@ def test_absurd_usage_is_invalid_output_and_is_not_free(absurd: dict[str, Any]) 
     assert 0 < outcome.cost_micro < estimate
 
 
+def test_a_model_that_calls_itself_otherwise_has_the_same_price() -> None:
+    def renamed(name: str) -> Script:
+        said = says(ACTION)
+        assert not isinstance(said, Reply)
+        return lambda asked: Reply(said(asked).body.replace(b"gpt-4o-mini", name.encode()))
+
+    for name in ("", "the-blue-one"):
+        outcome, _ = outcome_of(renamed(name))
+        assert answered(outcome).cost_micro == 36
+        assert answered(outcome).usage.priced
+
+
 def test_absurd_usage_is_not_free_where_warnings_are_ignored() -> None:
     absurd = {"prompt_tokens": -5, "completion_tokens": 30, "total_tokens": 25}
     with warnings.catch_warnings():
@@ -388,8 +400,11 @@ def test_absurd_usage_is_not_free_where_warnings_are_ignored() -> None:
     assert failed(outcome).code is INVALID
 
 
-def test_usage_that_is_not_reported_is_booked_at_its_bound() -> None:
-    outcome, _ = outcome_of(says(ACTION, usage=None))
+@pytest.mark.parametrize(
+    "usage", [None, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}]
+)
+def test_usage_that_is_not_reported_is_booked_at_its_bound(usage: dict[str, int] | None) -> None:
+    outcome, _ = outcome_of(says(ACTION, usage=usage))
 
     assert answered(outcome).usage == Usage(requests=1, unmeasured=1)
     assert outcome.cost_micro > 36

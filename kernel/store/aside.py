@@ -1,0 +1,56 @@
+"""Messages that nobody can ever act on: kept for people, counted, never tried again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from kernel.store.keys import Keys
+from kernel.store.scripts import Client, call, store_error
+
+KEPT_MAX = 1_000
+BODY_MAX = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One message: what kind of fault, the sentence for people, and the beginning of its body."""
+
+    kind: str
+    reason: str
+    body: str
+
+
+class Aside:
+    """The list and the counts, over one client."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def put(self, kind: str, reason: str, body: object) -> int:
+        """Set a message aside; the answer is how many of its kind there were."""
+        shown = body if isinstance(body, str) else repr(body)
+        entry = {"kind": kind, "reason": reason, "body": shown[:BODY_MAX]}
+        written = json.dumps(entry, ensure_ascii=True)
+        names = [self.keys.rejected(), self.keys.rejected_counts()]
+        count: int = call(self.client, "aside", names, [kind, written, KEPT_MAX])[0]
+        return count
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there were, by kind."""
+        pairs = self._read("HGETALL", self.keys.rejected_counts())
+        return {name.decode(): int(count) for name, count in dict(pairs).items()}
+
+    def newest(self, limit: int) -> list[Rejected]:
+        """Return what is kept, the newest first."""
+        rows = self._read("LRANGE", self.keys.rejected(), 0, limit - 1)
+        return [Rejected(**json.loads(row)) for row in rows]
+
+    def _read(self, *words: Any) -> Any:
+        try:
+            return self.client.execute_command(*words)
+        except RedisError as refusal:
+            raise store_error(refusal) from refusal

@@ -1,0 +1,289 @@
+"""The command line: what producers, people and operators type. It only calls the client."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import wraps
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from kernel.errors import KernelError
+from kernel.event import Event
+from kernel.machines import MACHINES
+from workers import demo as demonstration
+from workers import screen
+from workers.client import Client, WaitTimeoutError
+from workers.config import SettingsError, settings_here
+from workers.gateways.llm.outcome import ConfigurationError
+from workers.house import HouseError
+from workers.inspection import diagnose, verify_all
+from workers.outline import outline
+from workers.requests import read_request, request_files
+
+app = typer.Typer(
+    name="interlock",
+    help="Lifecycles of AI-agent work that no crash can strand or double.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
+Actor = Annotated[str, typer.Option("--as", help="Who is acting; the log keeps it.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
+FAULTS = (KernelError, SettingsError, HouseError, ConfigurationError, WaitTimeoutError)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn what people can mend into one sentence and exit code 1."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            command(*args, **options)
+        except FAULTS as fault:
+            fail(str(fault), as_json=bool(options.get("as_json")), kind=type(fault).__name__)
+
+    return run
+
+
+def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:
+    """Say what is wrong, on stderr or as JSON, and end with 1."""
+    if as_json:
+        typer.echo(json.dumps({"error": kind, "message": sentence}))
+    else:
+        screen.error(sentence)
+    raise typer.Exit(1)
+
+
+def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
+    """Print a value for a program or for a person."""
+    if as_json:
+        typer.echo(json.dumps(value, ensure_ascii=False, default=str))
+    else:
+        show(value)
+
+
+def client(actor: str = "person") -> Client:
+    """Open the client on the store that the settings name, or that `up` keeps here."""
+    return Client(settings_here(), actor=actor)
+
+
+@app.command()
+@guarded
+def up() -> None:
+    """Start store, workers, intake, beat and Flower, and keep them up until Ctrl-C."""
+    demonstration.keep_up(settings_here())
+
+
+@app.command()
+@guarded
+def demo() -> None:
+    """Run the example inbox from producer to done, on a store of its own, and tell what became of it."""
+    demonstration.run()
+
+
+@app.command()
+@guarded
+def submit(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Requests (*.md), or folders of them.")] = None,
+    title: Annotated[str, typer.Option(help="A request in one line, instead of files.")] = "",
+    text: Annotated[str, typer.Option(help="What there is to say about it.")] = "",
+    record_id: Annotated[str | None, typer.Option("--id", help="An id of your own.")] = None,
+    policy: Annotated[str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    hold: Annotated[bool, typer.Option(help="Leave it proposed until a person begins it.")] = False,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Hand in requests: files, folders, or one by --title. Repeating it changes nothing."""
+    if bool(paths) is bool(title):
+        fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
+    if paths:
+        requests = [read_request(file) for path in paths for file in request_files(path)]
+    else:
+        one: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
+        requests = [one | {"id": record_id, "priority": priority, "policy": policy}]
+    payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
+    payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
+    done = client(actor).submit_many(payloads)
+    rows = [
+        {"id": one.id, "replayed": one.replayed, "error": str(one.error) if one.error else None}
+        for one in done
+    ]
+    answer(rows, as_json=as_json, show=screen.submissions)
+    if any(one.error for one in done):
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def show(record_id: Id, as_json: AsJson = False) -> None:
+    """Show where a record stands, what it asks, what runs, and what its actions did."""
+    here = client()
+    record = here.show(record_id)
+    card = here.card(record_id)
+    runs = screen.runs_of(here.history(record_id))
+    value = asdict(record) | {"card": card.as_data() if card else None, "runs": runs}
+    value |= {"children": here.dispatch.views.children(record_id)}
+    answer(value, as_json=as_json, show=screen.record)
+
+
+@app.command()
+@guarded
+def history(record_id: Id, as_json: AsJson = False) -> None:
+    """Show a record's whole log: every transition with its reasons, every note."""
+    lines = client().history(record_id)
+    value = [{"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines]
+    answer(value, as_json=as_json, show=lambda _: screen.history(lines))
+
+
+@app.command(name="list")
+@guarded
+def list_records(
+    machine: Annotated[str, typer.Option(help="Which machine.")] = "thread",
+    state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List records, the longest in their state first, with exact counts."""
+    here = client()
+    rows = here.list(machine=machine, state=state, limit=limit)
+    counts = here.dispatch.views.counts(here.dispatch.lifecycle.machine(machine))
+    value = {"counts": {k: v for k, v in counts.items() if v}, "records": [asdict(r) for r in rows]}
+    now_ms = here.dispatch.views.now_ms()
+    answer(value, as_json=as_json, show=lambda v: screen.standing(v, now_ms))
+
+
+@app.command()
+@guarded
+def cards(
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List what people are asked, the longest waiting first."""
+    found = [card.as_data() for card in client().cards(limit=limit)]
+    answer(found, as_json=as_json, show=screen.cards)
+
+
+@app.command()
+@guarded
+def decide(
+    record_id: Id,
+    choice: Annotated[str, typer.Argument(help="One of the card's answers, such as approve.")],
+    words: Annotated[str, typer.Option("--answer", help="The answer's fields, as a JSON object.")] = "{}",
+    text: Annotated[str, typer.Option(help="Short for the answer's main text.")] = "",
+    proposal: Annotated[str | None, typer.Option(help="The proposal you saw; refused if stale.")] = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Answer a card."""
+    try:
+        fields = json.loads(words)
+    except ValueError as refusal:
+        fail(f"--answer is not JSON: {refusal}", as_json=as_json, kind="UsageError")
+    if not isinstance(fields, dict):
+        fail("--answer must be a JSON object", as_json=as_json, kind="UsageError")
+    here = client(actor)
+    if text:
+        name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
+        fields[name] = text
+    seen = proposal or here.show(record_id).proposal
+    record = here.decide(record_id, choice, fields, proposal=seen)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def handoff(
+    record_id: Id,
+    to: Annotated[str, typer.Option(help="Who goes on with it.")],
+    reference: Annotated[str, typer.Option(help="Where it is found there: a link, a number.")],
+    kind: Annotated[str, typer.Option(help="person or system.")] = "person",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Hand a matter to a person or system; nothing of ours runs on it afterwards."""
+    record = client(actor).handoff(record_id, to=to, kind=kind, reference=reference)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def cancel(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """End a record; where an action is running, ask it to stop first."""
+    record = client(actor).cancel(record_id, reason=reason)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def pause(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Start nothing new on a record; what runs ends, timers keep what they have left."""
+    word = client(actor).pause(record_id, reason=reason)
+    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+
+
+@app.command()
+@guarded
+def resume(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Lift a pause."""
+    word = client(actor).resume(record_id, reason=reason)
+    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+
+
+@app.command()
+@guarded
+def retry(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Let the quarantined effects of a record try again, with fresh attempts."""
+    word = client(actor).retry(record_id, reason=reason)
+    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+
+
+@app.command()
+@guarded
+def machines(as_json: AsJson = False) -> None:
+    """Print every machine's table: its states with what they owe, its rows with who fires them."""
+    value = [outline(machine) for machine in MACHINES.values()]
+    answer(value, as_json=as_json, show=screen.machines)
+
+
+@app.command()
+@guarded
+def verify(
+    record_ids: Annotated[list[str] | None, typer.Argument(help="Only these; otherwise all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute records from their logs and compare. Ends with 1 where one does not agree."""
+    report = verify_all(client().dispatch, record_ids or None)
+    answer(report, as_json=as_json, show=screen.verification)
+    if report["faults"]:
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def doctor(as_json: AsJson = False) -> None:
+    """Read the live store: which promise is in force, what waits, what was set aside."""
+    answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)
+
+
+@app.command()
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    value = {"interlock": installed_version("interlock"), "python": sys.version.split()[0]}
+    answer(value, as_json=as_json, show=lambda v: typer.echo(f"interlock {v['interlock']}"))
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+

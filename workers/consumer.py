@@ -1,0 +1,46 @@
+"""Celery's consumer, which sets malformed messages aside where people find them; it retries none."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.worker.consumer import Consumer as CeleryConsumer
+from kombu.exceptions import KombuError
+
+from kernel.errors import KernelError
+
+log = logging.getLogger(__name__)
+
+
+class Consumer(CeleryConsumer):
+    """What Celery logs and drops is counted and kept as well."""
+
+    def on_decode_error(self, message: Any, exc: Any) -> None:
+        """Set aside what is not JSON."""
+        self._set_aside("not decodable", exc, message)
+        super().on_decode_error(message, exc)
+
+    def on_unknown_message(self, body: Any, message: Any) -> None:
+        """Set aside what is no task message."""
+        self._set_aside("no task message", "it does not have a task's form", message)
+        super().on_unknown_message(body, message)
+
+    def on_unknown_task(self, body: Any, message: Any, exc: Any) -> None:
+        """Set aside a task that nobody registered here."""
+        self._set_aside("unknown task", exc, message)
+        super().on_unknown_task(body, message, exc)
+
+    def on_invalid_task(self, body: Any, message: Any, exc: Any) -> None:
+        """Set aside a task message with a broken header."""
+        self._set_aside("invalid task", exc, message)
+        super().on_invalid_task(body, message, exc)
+
+    def _set_aside(self, kind: str, reason: object, message: Any) -> None:
+        put = getattr(self.app, "set_aside", None)
+        if put is None:
+            return
+        try:
+            put(kind, str(reason), bytes(str(message.body), "utf-8", "replace").decode())
+        except (KernelError, KombuError) as refusal:
+            log.warning("a message of kind %r could not be set aside: %s", kind, refusal)

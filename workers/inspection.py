@@ -1,0 +1,111 @@
+"""Looks a whole store over: does every log fold to its record, is anything stranded, what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from kernel.errors import KernelError
+from kernel.record import Record
+from kernel.store.fold import fold, sums
+from kernel.store.scripts import store_error
+from kernel.table import Active, Terminal
+from workers.dispatch import Dispatch
+
+PAGE = 1_000_000
+LEVELS = {
+    "D0": "volatile: after a restart of the store everything may be gone",
+    "D1": "process-crash safe: a crash of workers, beat or producers loses nothing that was acknowledged;"
+    " power loss may cost about the last second",
+    "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
+    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged transitions",
+}
+
+
+def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str, Any]:
+    """Recompute records from their logs: how many agree, and each fault in a sentence."""
+    faults: list[str] = []
+    checked = events = 0
+    for record_id in record_ids or every_record(dispatch):
+        try:
+            record = dispatch.views.record(record_id)
+            lines = dispatch.views.history(record_id)
+            faults += [f"{record_id}: {fault}" for fault in faults_of(dispatch, record, lines)]
+            events += record.version
+        except KernelError as refusal:
+            faults.append(f"{record_id}: {refusal}")
+        checked += 1
+    return {"records": checked, "transitions": events, "faults": faults}
+
+
+def every_record(dispatch: Dispatch) -> Iterator[str]:
+    """Yield every record's id."""
+    for machine in dispatch.machines.values():
+        for stage in machine.stages:
+            for row in dispatch.views.standing(machine, str(stage.state), PAGE):
+                yield row.id
+
+
+def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Iterator[str]:
+    """Name each way in which a record and its log disagree, or in which it is stranded."""
+    machine = dispatch.lifecycle.machine(record.machine)
+    folded = fold(machine, lines)
+    if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
+        yield f"the log leads to {folded.state} version {folded.version}, stored is {record.state} {record.version}"
+    own = {name: count for name, count in record.counters.items() if "." not in name and name != "cap"}
+    if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in own.items() if v}:
+        yield f"the counters are {own}, the log adds up to {dict(sums(lines))}"
+    stage = machine.stage(record.state)
+    alive = {"owed", "leased", "lapsed", "quarantined"}
+    working = [e for e in record.entries if e.kind == "state" and e.state in alive]
+    if isinstance(stage, Active) and len(working) != 1 and not record.paused:
+        yield f"it is {record.state} with {len(working)} live effects"
+    if not isinstance(stage, Terminal) and not record.timers and not record.paused:
+        yield f"it is {record.state} without a timer"
+
+
+def diagnose(dispatch: Dispatch) -> dict[str, Any]:
+    """Read the live configuration and depths: the level in force, and what is waiting."""
+    level, facts = durability(dispatch)
+    counts = {
+        name: {state: n for state, n in dispatch.views.counts(machine).items() if n}
+        for name, machine in dispatch.machines.items()
+    }
+    return {
+        "level": level,
+        "promise": LEVELS[level],
+        "store": facts,
+        "enqueue": "fused" if dispatch.settings.fused else "plain",
+        "depths": dispatch.views.depths(),
+        "rejected": dispatch.aside.counts(),
+        "machines": counts,
+    }
+
+
+def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
+    """Return the level that the store's configuration earns, with the facts it rests on."""
+    client = dispatch.client
+    if not isinstance(client, Redis):
+        return "D3", {"topology": "cluster"}
+    try:
+        persistence, replication = client.info("persistence"), client.info("replication")
+        server = client.info("server")
+        fsync = client.config_get("appendfsync").get("appendfsync", "unknown")
+    except RedisError as refusal:
+        raise store_error(refusal) from refusal
+    appends = str(persistence.get("aof_enabled")) == "1"
+    name = server.get("server_name", "redis")
+    found = {
+        "server": f"{name} {server.get(f'{name}_version', server.get('redis_version'))}",
+        "append only file": "yes" if appends else "no",
+        "fsync": str(fsync),
+        "replicas": str(replication.get("connected_slaves", 0)),
+    }
+    if int(found["replicas"]) > 0:
+        return "D3", found
+    if not appends:
+        return "D0", found
+    return ("D2" if fsync == "always" else "D1"), found
