@@ -15,9 +15,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kernel.machines import MACHINES
 from kernel.record import Record
 from kernel.table import Terminal
 from workers import screen
+from workers.card import card_of
 from workers.client import Client
 from workers.config import UP_FILE, Settings, SettingsError, read_settings
 from workers.house import House, HouseError
@@ -33,18 +35,21 @@ class Line:
     """One card that the demonstration answers itself, and what it says."""
 
     record_id: str
-    choice: str
-    answer: Mapping[str, Any]
+    answers: Mapping[str, Mapping[str, Any]]  # by choice; the first that the card offers is given
     said: str
 
 
+MEANT = "Put 'give the thing back to Sam' on my todo list."
 SCRIPT = (
-    Line("06-free-some-space", "approve", {}, "a shell command cannot be taken back, so it waits for consent: approve"),
+    Line(
+        "06-free-some-space",
+        {"approve": {}},
+        "a shell command cannot be taken back, so it waits for consent whatever the policy: approved",
+    ),
     Line(
         "08-the-thing",
-        "provide",
-        {"text": "Put 'give the thing back to Sam' on my todo list."},
-        "nobody could know what was meant: provide, in other words",
+        {"provide": {"text": MEANT}, "redirect": {"feedback": MEANT}},
+        f"nobody could know what was meant, so it was said in other words: {MEANT}",
     ),
 )
 
@@ -113,8 +118,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
             family = [*ids, *(child for one in ids for child in client.dispatch.views.children(one))]
             records = [client.show(one) for one in family]
             live.update(board(records, answered))
-            for line in [one for one in open_lines if asks(client, one)]:
-                client.decide(line.record_id, line.choice, line.answer, proposal=client.show(line.record_id).proposal)
+            for line in [one for one in open_lines if speak(client, one)]:
                 open_lines.remove(line)
                 answered.append(line)
             if all(rests(client, record) for record in records) and not open_lines:
@@ -122,13 +126,19 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
             if time.monotonic() > until:
                 break
             time.sleep(LOOK_S)
+    screen.out.print()
     return ids, records, answered
 
 
-def asks(client: Client, line: Line) -> bool:
-    """Whether the card that a line of the script answers is on the table now."""
+def speak(client: Client, line: Line) -> bool:
+    """Give a line of the script as soon as its card is on the table; whether it was."""
     card = client.card(line.record_id)
-    return card is not None and line.choice in {one.name for one in card.affordances}
+    offered = {one.name for one in card.affordances} if card else set()
+    choice = next((one for one in line.answers if one in offered), None)
+    if card is None or choice is None:
+        return False
+    client.decide(line.record_id, choice, line.answers[choice], proposal=card.proposal)
+    return True
 
 
 def rests(client: Client, record: Record) -> bool:
@@ -145,7 +155,7 @@ def board(records: Sequence[Record], answered: Sequence[Line]) -> Table:
         about = (record.data.get("inciting") or {}).get("title", "")
         table.add_row(record.id, screen.state_text(record.state), screen.short(about, 60))
     for line in answered:
-        table.add_row("", Text(f"on stage: {line.record_id} {line.choice}", style="bold cyan"), "")
+        table.add_row("", Text("answered on stage", style="bold cyan"), line.record_id)
     return table
 
 
@@ -154,15 +164,14 @@ def tell(
 ) -> None:
     """Print what became of each thread, what was written where, and what to try next."""
     screen.out.rule("what became of each")
-    table = screen.grid("thread", "state", "outcome")
     for record in records:
-        table.add_row(record.id, screen.state_text(record.state), screen.short(outcome(record), 110))
-    screen.out.print(table)
+        screen.out.print(Text.assemble((record.id, "bold"), "  ", screen.state_text(record.state)))
+        screen.out.print(Text(f"    {screen.short(outcome(record), 140)}", style="dim"))
     screen.out.rule("answered on stage, by the demonstration itself")
     for line in answered:
         screen.out.print(Text.assemble((f"{line.record_id}: ", "bold"), line.said))
     for line in (one for one in SCRIPT if one not in answered):
-        screen.error(f"{line.record_id} never asked for {line.choice}")
+        screen.error(f"{line.record_id} never asked for {' or '.join(line.answers)}")
     screen.out.rule("what was written")
     for path in sorted(p for p in desk.rglob("*") if p.is_file() and not p.name.startswith(".")):
         lines = path.read_text("utf-8", "replace").splitlines()
@@ -186,16 +195,12 @@ def tell(
 def outcome(record: Record) -> str:
     """Return in one line what became of a record, or what it asks."""
     data = record.data
-    if data.get("failure") and record.state.startswith("awaiting"):
-        return f"asks: {data['failure']['detail']}"
-    action = (data.get("proposals") or {}).get("action") or {}
-    payload = action.get("payload") or {}
-    if record.state in ("awaiting_confirmation", "awaiting_review"):
-        return f"asks: {payload.get('capability')} {screen.short(payload.get('parameters', {}), 80)}"
-    if record.state.startswith("awaiting"):
-        return f"asks: {payload.get('blocked_on') or 'is this what you mean?'}"
+    card = card_of(MACHINES[record.machine], record)
+    if card is not None:
+        return f"asks: {card.question}"
     if data.get("result") is not None:
-        return f"{payload.get('capability')}: {screen.short(data['result'])}"
+        done = data["proposals"]["action"]["payload"]["capability"]
+        return f"{done}: {screen.short(data['result'])}"
     if data.get("tally"):
-        return f"children: {data['tally']}"
-    return data.get("reason", "")
+        return f"its parts ended: {screen.short(data['tally'])}"
+    return str(data.get("reason", ""))

@@ -33,6 +33,7 @@ from workers.envelope import Envelopes
 log = logging.getLogger(__name__)
 
 SHOWN_MAX = 120
+LEASE_S = 30.0
 
 
 class Dispatch:
@@ -149,12 +150,14 @@ class Dispatch:
 
     def meet(self, partition: int, server: str, *, passing: bool) -> Meeting:
         """Meet a partition's server; `server` is its run id."""
+        lease_s = self.settings.lease_s or LEASE_S
         return self.indexes.meet(
             partition,
             run_id=server,
             passing=passing,
-            period_ms=ms(self.settings.sweep_period_s),
-            lease_ms=ms(self.settings.lease_s or 30.0),
+            # A pass that is late by less than half a lease hides no holder that renews in time.
+            period_ms=ms(max(self.settings.sweep_period_s, lease_s / 4)),
+            lease_ms=ms(lease_s),
         )
 
     def server(self) -> str:

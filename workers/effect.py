@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -39,14 +40,23 @@ class Runner:
 
     def __init__(self, dispatch: Dispatch, equipment: Equipment) -> None:
         self.dispatch, self.equipment = dispatch, equipment
-        self.heartbeat = Heartbeat(lambda: dispatch.leases)
+        shortest_s = dispatch.settings.lease_s or min(
+            effect.lease_ms / 1_000
+            for machine in dispatch.machines.values()
+            for effect in machine.effects.values()
+        )
+        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=shortest_s)
+        self._ending = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._working: set[Work] = set()
 
     def perform(self, machine: Machine, name: str, run: Run, key: str) -> str:
         """Do one effect, if it is still owed. The answer is one line for people."""
+        if self._ending.is_set():
+            return "not claimed: this process ends; a sweep will publish it again"
         effect = self.dispatch.effect(machine.name, name)
+        asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(
                 key,
@@ -56,27 +66,46 @@ class Runner:
                 schema=machine.schema,
             )
         except InvalidIdError as refusal:
-            self.dispatch.aside.put("invalid effect id", str(refusal), key)
-            return f"set aside: {refusal}"
+            return self.refuse(f"{machine.name}.{name}", (key,), {"refusal": str(refusal)})
         except StoreError as refusal:
             log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
             return f"not claimed: {refusal}"
+        if isinstance(lease, Refused) and lease.word == "other":
+            return self.refuse(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
             return f"not claimed: {lease.word} {lease.detail}".rstrip()
-        work = Work(self.dispatch, self.equipment, machine, lease, effect.lease_ms)
+        work = Work(
+            self.dispatch,
+            self.equipment,
+            machine,
+            lease,
+            lease_ms=effect.lease_ms,
+            asked_at=asked_at,
+        )
         self._working.add(work)
         self.heartbeat.hold(work.held)
         try:
+            if self._ending.is_set() and work.restartable:
+                work.leave()
             return self._act(work, run)
         finally:
             self.heartbeat.drop(work.held)
             self._working.discard(work)
 
+    def refuse(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """Set a message aside that is no effect's: it is counted, and never tried again."""
+        reason = f"{task} takes the id of one effect"
+        try:
+            self.dispatch.aside.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
+        except StoreError as refusal:
+            log.warning("a message for %s is lost: %s", task, refusal)
+        return f"set aside: {reason}"
+
     def shut_down(self) -> None:
         """Let go of what may start again elsewhere; what may not goes on to its end."""
+        self._ending.set()
         for work in tuple(self._working):
-            entry = next((e for e in work.record.entries if e.suffix == work.lease.suffix), None)
-            if entry is None or not entry.carried:
+            if work.restartable:
                 work.leave()
 
     def _act(self, work: Work, run: Run) -> str:
@@ -103,7 +132,9 @@ class Runner:
         future = asyncio.run_coroutine_threadsafe(self._watched(work, run(work)), self._started())
         return future.result()
 
-    async def _watched(self, work: Work, action: Coroutine[Any, Any, Outcome | None]) -> Outcome | None:
+    async def _watched(
+        self, work: Work, action: Coroutine[Any, Any, Outcome | None]
+    ) -> Outcome | None:
         task = asyncio.ensure_future(action)
         loop = asyncio.get_running_loop()
 
@@ -118,14 +149,20 @@ class Runner:
         try:
             record = work.fire(outcome)
         except FencedError as refusal:
-            work.late(outcome)
-            return self._settle(work, f"stale: {refusal}")
+            return self._late(work, outcome, refusal)
         except StoreError as refusal:
-            log.warning("%s lost its lease while the store was away: %s", work.key, refusal)
+            log.warning("%s could not tell its outcome, the store was away: %s", work.key, refusal)
             return f"given up: {refusal}"
         except KernelError as refusal:
             return self._failed(work, refusal)
         return f"{outcome.trigger} -> {record.state}"
+
+    def _late(self, work: Work, outcome: Outcome, refusal: FencedError) -> str:
+        try:
+            work.late(outcome)
+        except KernelError as unkept:
+            log.warning("%s: a late %s is not kept: %s", work.key, outcome.trigger, unkept)
+        return self._settle(work, f"stale: {refusal}")
 
     def _settle(self, work: Work, line: str) -> str:
         lease, kind = work.lease, work.lease.kind
@@ -140,16 +177,24 @@ class Runner:
         return line
 
     def _stop(self, work: Work) -> str:
-        if work.leaving:
+        if work.lost.is_set():
+            return "lost"
+        if not work.leaving:
+            return self._settle(work, "stopped by order")
+        try:
             word = self.dispatch.leases.release(work.lease, counted=False)
-            return f"released at shutdown: {word}"
-        return self._settle(work, "stopped by order") if not work.lost.is_set() else "lost"
+        except StoreError as refusal:
+            return f"not released, its lease will lapse: {refusal}"
+        return f"released at shutdown: {word}"
 
-    def _failed(self, work: Work, failure: BaseException) -> str:
+    def _failed(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = min(BACKOFF_MS_FIRST * 2 ** (work.attempt - 1), BACKOFF_MS_MAX)
-        jot = Jot("effect_failed", {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail})
+        jot = Jot(
+            "effect_failed",
+            {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},
+        )
         try:
             self.dispatch.note(work.record, jot, warrant=work.warrant)
             word = self.dispatch.leases.release(work.lease, delay_ms=delay_ms, counted=True)
@@ -184,10 +229,10 @@ def register_effects(
 
 
 def _register(app: Celery, runner: Runner, machine: Machine, name: str, run: Run) -> None:
-    def task(key: str) -> str:
-        return runner.perform(machine, name, run, key)
+    def task(*args: Any, **kwargs: Any) -> str:
+        if kwargs or len(args) != 1 or not isinstance(args[0], str):
+            return runner.refuse(f"{machine.name}.{name}", args, kwargs)
+        return runner.perform(machine, name, run, args[0])
 
     task.__doc__ = f"Do the {name} that a {machine.name} is owed."
     app.task(task, name=f"{machine.name}.{name}", ignore_result=True)
-
-

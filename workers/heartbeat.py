@@ -12,18 +12,19 @@ from kernel.store.leases import Lease, Leases, Order
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 2.0
+PERIOD_S_MAX = 2.0
+RENEWALS_A_LEASE = 3
 Hear = Callable[[Order, int], None]
 
 
 class Held:
     """One lease in this process: what to renew, and whom to tell."""
 
-    def __init__(self, lease: Lease, lease_ms: int, hear: Hear) -> None:
+    def __init__(self, lease: Lease, lease_ms: int, hear: Hear, *, asked_at: float) -> None:
         self.lease, self.lease_ms, self.hear = lease, lease_ms, hear
         self.acknowledged = 0
-        # On our own clock, from before the claim could have been answered.
-        self.good_until = time.monotonic() + lease_ms / 1_000
+        # On our own clock, from before the claim was sent: the store counts from later.
+        self.good_until = asked_at + lease_ms / 1_000
 
     @property
     def left_s(self) -> float:
@@ -34,20 +35,23 @@ class Held:
 class Heartbeat:
     """The leases that this process holds. Short effects end before their first renewal."""
 
-    def __init__(self, leases: Callable[[], Leases], period_s: float = PERIOD_S) -> None:
-        self._leases, self._period_s = leases, period_s
+    def __init__(self, leases: Callable[[], Leases], *, lease_s: float) -> None:
+        self._leases, self._period_s = leases, min(PERIOD_S_MAX, lease_s / RENEWALS_A_LEASE)
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
     def hold(self, held: Held) -> None:
-        """Begin to renew a lease."""
+        """Begin to renew a lease. An earlier one of the same effect in this process is lost."""
         with self._lock:
+            earlier = self._held.get(held.lease.key)
             self._held[held.lease.key] = held
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
                 self._thread.start()
+        if earlier is not None:
+            earlier.hear(Order.LOST, 0)
 
     def drop(self, held: Held) -> None:
         """Renew a lease no more."""
@@ -63,12 +67,18 @@ class Heartbeat:
         while not self._wake.wait(self._period_s):
             with self._lock:
                 held = dict(self._held)
-            if held:
-                self._renew(held)
+            try:
+                if held:
+                    self._renew(held)
+            except Exception:
+                # Without this thread every lease of the process would lapse, whoever was at fault.
+                log.exception("leases are not renewed this time")
 
     def _renew(self, held: dict[str, Held]) -> None:
         before = time.monotonic()
-        wanted = {key: (one.lease.token, one.lease_ms, one.acknowledged) for key, one in held.items()}
+        wanted = {
+            key: (one.lease.token, one.lease_ms, one.acknowledged) for key, one in held.items()
+        }
         try:
             orders = self._leases().renew(wanted)
         except StoreError as refusal:

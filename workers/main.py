@@ -5,15 +5,16 @@ from __future__ import annotations
 from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
+from kernel.errors import KernelError
 from kernel.machines import MACHINES
 from workers.app import SWEEPS, make_app
-from workers.config import Settings, read_settings
+from workers.config import Settings, SettingsError, read_settings
 from workers.dispatch import Dispatch
-from workers.effect import Runner, register_effects
+from workers.effect import MissingHandlerError, Runner, register_effects
 from workers.effects import HANDLERS
 from workers.equipment import Equipment
 from workers.sweep import register_sweeps
-from workers.sweeps import SWEEPS
+from workers.sweeps import SWEEPS as ALL_SWEEPS
 
 
 def assemble(settings: Settings) -> Celery:
@@ -25,13 +26,17 @@ def assemble(settings: Settings) -> Celery:
     runner = Runner(dispatch, equipment)
     made.set_aside = lambda kind, reason, body: dispatch.aside.put(kind, reason, body)
     register_effects(made, runner, MACHINES, HANDLERS)
-    register_sweeps(made, dispatch, SWEEPS)
+    register_sweeps(made, dispatch, ALL_SWEEPS)
 
     @worker_init.connect(weak=False)
     def check(**_: object) -> None:
         # A wrong setting or an unsafe store ends the start, not the first effect.
-        equipment.check()
-        assert dispatch.client, "the store is open"
+        try:
+            equipment.check()
+            assert dispatch.client, "the store is open"
+        except (KernelError, ValueError) as refusal:
+            # Celery only logs what a receiver raises, and would start all the same.
+            raise SystemExit(f"interlock: {refusal}") from refusal
 
     @worker_shutting_down.connect(weak=False)
     def let_go(**_: object) -> None:
@@ -40,4 +45,12 @@ def assemble(settings: Settings) -> Celery:
     return made
 
 
-app = assemble(read_settings())
+def start() -> Celery:
+    """Return the app of this process, or end it with one sentence."""
+    try:
+        return assemble(read_settings())
+    except (SettingsError, MissingHandlerError) as refusal:
+        raise SystemExit(f"interlock: {refusal}") from refusal
+
+
+app = start()

@@ -85,8 +85,8 @@ def read_request(path: Path) -> dict[str, Any]:
             "at": matter.at(),
             "fields": {
                 **matter.fields(),
-                "path": str(path.resolve()),
-                "sha256": digest,
+                "request_path": str(path.resolve()),
+                "request_sha256": digest,
             },
         },
         "items": matter.items(source),

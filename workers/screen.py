@@ -41,9 +41,11 @@ def state_text(state: str) -> Text:
 
 def grid(*columns: str, title: str = "") -> Table:
     """Return an empty table in the house style."""
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="dim", expand=True)
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True)
+    # The last column takes what is left of the terminal's width.
+    table.add_column(columns[-1], no_wrap=True, overflow="ellipsis", ratio=1)
     return table
 
 

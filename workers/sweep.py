@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 # Answers what it did to each kind of item in one partition; it takes at most a batch.
 Pass = Callable[[Dispatch, int], Counter[str]]
+# Items that stay where they are: to look at them again at once would not help.
+STUCK = ("busy", "failed", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
                 return seen
             found = sweep.run(dispatch, partition)
             seen += found
-            if found.total() < dispatch.settings.sweep_batch:
+            stuck = sum(found[word] for word in STUCK)
+            if found.total() < dispatch.settings.sweep_batch or found.total() == stuck:
                 break
     return seen
 
@@ -74,7 +77,10 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
             "task": f"sweep.{sweep.name}",
             "schedule": period_s,
             # A backlog of sweeps is worth one sweep.
-            "options": {"expires": max(2 * period_s, 5.0), "queue": queue_of(dispatch.settings, SWEEPS)},
+            "options": {
+                "expires": max(2 * period_s, 5.0),
+                "queue": queue_of(dispatch.settings, SWEEPS),
+            },
         }
     app.conf.beat_schedule = schedule
 

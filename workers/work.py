@@ -1,24 +1,31 @@
-"""One claimed effect, as its handler sees it: the record, the key, the orders. It never writes a record."""
+"""One claimed effect, as its handler sees it: record, key, orders. It never writes a record."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
+from kernel.effect import Kind
 from kernel.errors import StoreError
 from kernel.event import Cause
-from kernel.store.plan import Call
 from kernel.machine import Machine
-from kernel.record import Record
+from kernel.record import Entry, Record
 from kernel.store.leases import Lease, Order
-from kernel.store.plan import Jot, Warrant
+from kernel.store.plan import Call, Jot, Warrant
+from kernel.table import Active
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
 from workers.heartbeat import Held
+
+# A finished effect waits this long beyond its lease for a store that is away: its token stays good
+# until somebody else claims, and after an outage the sweeps give every holder one lease to return.
+OUTAGE_S_MAX = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +42,19 @@ class Work:
     """The right to do one thing now. `key` is the same for every attempt, `token` for none."""
 
     def __init__(
-        self, dispatch: Dispatch, equipment: Equipment, machine: Machine, lease: Lease, lease_ms: int
+        self,
+        dispatch: Dispatch,
+        equipment: Equipment,
+        machine: Machine,
+        lease: Lease,
+        *,
+        lease_ms: int,
+        asked_at: float,
     ) -> None:
         self.dispatch, self.equipment = dispatch, equipment
         self.machine, self.lease = machine, lease
         self.record: Record = lease.record
-        self.held = Held(lease, lease_ms, self._hear)
+        self.held = Held(lease, lease_ms, self._hear, asked_at=asked_at)
         self.stopped = threading.Event()
         self.lost = threading.Event()
         self.interrupted = threading.Event()
@@ -59,8 +73,27 @@ class Work:
         """Which try this is, from 1."""
         return self.lease.attempt
 
+    @property
+    def entry(self) -> Entry:
+        """What the record says of this effect, as of the claim."""
+        return next(e for e in self.lease.record.entries if e.suffix == self.lease.suffix)
+
+    @property
+    def restartable(self) -> bool:
+        """Whether it starts anew elsewhere when it is given back; else its state would crash."""
+        if self.lease.kind is not Kind.STATE:
+            return True
+        stage = self.machine.stage(self.record.state)
+        carried_in = isinstance(stage, Active) and stage.effect is None
+        return not (carried_in or self.entry.carried)
+
+    def go_on(self) -> None:
+        """Raise CancelledError where this work was ordered to stop. Ask it in every loop."""
+        if self.stopped.is_set():
+            raise CancelledError
+
     def fire(self, outcome: Outcome) -> Record:
-        """Fire an outcome under this lease. While the store is away it tries until the lease ends."""
+        """Fire an outcome under this lease, with patience while the store is away."""
         actor = self.lease.name
         call = Call(
             cause=Cause(actor, outcome.reason),
@@ -71,31 +104,25 @@ class Work:
         for attempt in self._patience():
             with attempt:
                 fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
-        self.record = fired.record or self.dispatch.views.record(self.record.id)
+                self.record = fired.record or self.dispatch.views.record(self.record.id)
         return self.record
 
-    def note(
-        self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None
-    ) -> None:
+    def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
         """Write a line to the record's log. `stall_ms` sets its stall timer anew from now."""
         timers = (("stall", stall_ms, 0),) if stall_ms is not None else ()
         jot = Jot(kind, {"effect": self.lease.suffix, **detail}, timers=timers)
-        for attempt in self._patience():
-            with attempt:
-                self.dispatch.note(self.record, jot, warrant=self.warrant)
+        self._write(jot, uuid4().hex, self.warrant)
 
     def audit(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Write a line that is true whoever holds the effect by now: an end, a step, a card."""
-        jot = Jot(kind, {"effect": self.lease.suffix, **detail})
-        for attempt in self._patience():
-            with attempt:
-                self.dispatch.note(self.record, jot)
+        self._write(Jot(kind, {"effect": self.lease.suffix, **detail}), uuid4().hex)
 
     def late(self, outcome: Outcome) -> None:
         """Keep the cost and the fact of an outcome that came too late to count."""
-        detail = {"effect": self.lease.suffix, "trigger": outcome.trigger, "token": self.lease.token}
+        token, trigger = self.lease.token, outcome.trigger
+        detail = {"effect": self.lease.suffix, "trigger": trigger, "token": token}
         jot = Jot("stale_result", detail, deltas=outcome.deltas)
-        self.dispatch.note(self.record, jot, op_id=f"{self.lease.token}:{outcome.trigger}/late")
+        self._write(jot, f"{token}:{trigger}/late")
 
     def reserve(self, estimate_micro: int) -> bool:
         """Reserve what a call may cost; False where a cap of the family does not allow it."""
@@ -123,20 +150,29 @@ class Work:
     def _hear(self, order: Order, interrupts: int) -> None:
         if order is Order.INTERRUPT:
             self.held.acknowledged = interrupts
-            self.interrupted.set()
+            heard = self.interrupted
         elif order in (Order.STOP, Order.LOST):
-            self.stopped.set()
+            heard = self.stopped
             if order is Order.LOST:
                 self.lost.set()
         else:
             return
-        for wake in self._wakes:
+        # Levels are repeated at every renewal; whoever is stopping already is not disturbed again.
+        if heard.is_set():
+            return
+        heard.set()
+        for wake in tuple(self._wakes):
             wake()
+
+    def _write(self, jot: Jot, op_id: str, warrant: Warrant | None = None) -> None:
+        for attempt in self._patience():
+            with attempt:
+                self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant)
 
     def _patience(self) -> Retrying:
         def lease_over(state: RetryCallState) -> bool:
             del state
-            return self.held.left_s <= 0
+            return self.held.left_s <= (0 if self.leaving else -OUTAGE_S_MAX)
 
         return Retrying(
             retry=retry_if_exception_type(StoreError),
@@ -147,4 +183,3 @@ class Work:
 
 
 Run = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]
-

@@ -74,7 +74,7 @@ class Leases:
             self.keys.timers(partition),
             *self.keys.chain(record_id),
         ]
-        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema]
+        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema, effect.name]
         word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())

@@ -54,8 +54,8 @@ def test_every_key_is_read(file: Path) -> None:
                 "guests": 4,
                 "outside": True,
                 "day": "2026-03-08",
-                "path": str(file),
-                "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+                "request_path": str(file),
+                "request_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             },
         },
         "items": [

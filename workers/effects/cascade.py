@@ -5,8 +5,8 @@ from __future__ import annotations
 from kernel.effect import Kind
 from kernel.errors import CallError, UnknownRecordError
 from kernel.event import Cause
-from kernel.store.plan import Call
 from kernel.record import Record
+from kernel.store.plan import Call
 from kernel.table import Terminal, Waiting
 from workers.work import Outcome, Work
 
@@ -39,8 +39,7 @@ def close(work: Work, record: Record) -> None:
     trigger = work.machine.closes
     cause = Cause("cascade", f"{record.id} is {record.state}")
     for child_id in work.dispatch.views.children(record.id):
-        if work.stopped.is_set():
-            return
+        work.go_on()
         child = work.dispatch.views.record(child_id)
         if isinstance(work.machine.stage(child.state), Terminal):
             continue
@@ -59,6 +58,7 @@ def recheck(work: Work, record: Record) -> None:
         return
     countdown = f"{stage.countdown}:{record.entered}"
     for member in work.dispatch.views.counted(record.id, countdown) - {"*"}:
+        work.go_on()
         try:
             child = work.dispatch.views.record(member)
         except UnknownRecordError:

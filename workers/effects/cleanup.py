@@ -12,4 +12,6 @@ async def cleanup(work: Work) -> Outcome:
     if isinstance(answer, CleanedUp):
         gone = {"detail": answer.detail, "already_gone": answer.already_gone}
         return Outcome("cleanup_succeeded", gone)
-    return Outcome("cleanup_failed", {"code": "cleanup", "detail": answer.detail}, reason=answer.detail)
+    return Outcome(
+        "cleanup_failed", {"code": "cleanup", "detail": answer.detail}, reason=answer.detail
+    )

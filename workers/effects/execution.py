@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kernel.errors import CallError
@@ -27,8 +28,10 @@ async def execution(work: Work) -> Outcome:
         one, bound = await asyncio.to_thread(prepared, work, payload)
     except CallError as refusal:
         return failed("invalid_parameters", str(refusal))
+    if work.interrupted.is_set():
+        return Outcome("cancel_confirmed", {"reason": "it was not started again"})
     await asyncio.to_thread(begin, work, one, payload)
-    result = await stoppable(work, one, bound)
+    result = await watched(work, one, bound)
     await asyncio.to_thread(finish, work, one, result)
     return concluded(work, result)
 
@@ -65,33 +68,69 @@ def begin(work: Work, one: Capability, payload: Mapping[str, Any]) -> None:
             lost = {"capability": one.name, "success": False, "error": "lost_worker"}
             work.note("execution_finished", lost)
     deadline_ms = int(one.deadline_s * 1_000) + STALL_MARGIN_MS
-    detail = {"capability": one.name, "parameters": payload.get("parameters", {}), "attempt": work.attempt}
+    detail = {
+        "capability": one.name,
+        "parameters": payload.get("parameters", {}),
+        "attempt": work.attempt,
+    }
     work.note("execution_started", detail, stall_ms=deadline_ms)
 
 
-async def stoppable(work: Work, one: Capability, bound: Mapping[str, Any]) -> Result | None:
-    """Run to the end; an interrupt stops what can be stopped, and the answer is None."""
-    loop = asyncio.get_running_loop()
+async def watched(work: Work, one: Capability, bound: Mapping[str, Any]) -> Result | None:
+    """Run to the end, note each step as it is taken; None where it stopped as it was asked."""
+    # One thread, so that steps keep their order; never the caller's, which may be the event loop.
+    notes = ThreadPoolExecutor(1, "steps")
 
     def stepped(step: Mapping[str, str]) -> None:
-        work.audit("execution_step", step)
+        notes.submit(work.audit, "execution_step", step)
 
-    task = loop.create_task(run(one, bound, deadline_s=one.deadline_s, on_step=stepped))
-    if inspect.iscoroutinefunction(one.call):
-        # A thread cannot be stopped: a synchronous capability goes on to its end.
-        work.on_order(lambda: loop.call_soon_threadsafe(task.cancel))
+    task = asyncio.ensure_future(run(one, bound, deadline_s=one.deadline_s, on_step=stepped))
     try:
-        return await task
+        return await stoppable(work, task, can_stop=inspect.iscoroutinefunction(one.call))
     except asyncio.CancelledError:
         if work.interrupted.is_set() and not work.stopped.is_set():
             return None
-        await asyncio.to_thread(work.audit, "execution_finished", {"success": False, "error": "stopped"})
+        await asyncio.to_thread(
+            work.audit, "execution_finished", {"success": False, "error": "stopped"}
+        )
         raise
+    finally:
+        await asyncio.to_thread(notes.shutdown)
+
+
+async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
+    """Wait until the task is really over, and pass one order to stop on to it.
+
+    A thread cannot be stopped: a synchronous capability goes on to its end, and whoever revoked it
+    hears of that end. To say earlier that it is gone would let two run at once.
+    """
+    loop = asyncio.get_running_loop()
+    ordered = False
+
+    def order() -> None:
+        nonlocal ordered
+        if can_stop and not ordered:
+            ordered = True
+            task.cancel()
+
+    def pass_on() -> None:
+        loop.call_soon_threadsafe(order)
+
+    work.on_order(pass_on)
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            order()
+    return task.result()
 
 
 def finish(work: Work, one: Capability, result: Result | None) -> None:
     """Note the end."""
-    detail: dict[str, Any] = {"capability": one.name, "success": isinstance(result, Succeeded | Split)}
+    detail: dict[str, Any] = {
+        "capability": one.name,
+        "success": isinstance(result, Succeeded | Split),
+    }
     match result:
         case None:
             detail["error"] = "cancelled"
@@ -118,10 +157,14 @@ def concluded(work: Work, result: Result | None) -> Outcome:
             split = {"children": children, "relationship": result.relationship, "run": suffix}
             return Outcome("decomposed", split)
         case Failed():
-            kept = {"run": suffix} | ({"exit_code": result.exit_code} if result.exit_code is not None else {})
+            kept = {"run": suffix} | (
+                {"exit_code": result.exit_code} if result.exit_code is not None else {}
+            )
             return failed(str(result.code), result.detail, kept)
 
 
 def failed(code: str, detail: str, also: Mapping[str, Any] | None = None) -> Outcome:
     """Return the outcome of an action that did not succeed."""
-    return Outcome("execution_failed", {"code": code, "detail": detail, **(also or {})}, reason=detail)
+    return Outcome(
+        "execution_failed", {"code": code, "detail": detail, **(also or {})}, reason=detail
+    )

@@ -13,7 +13,7 @@ from kernel.record import Record, ancestors
 from kernel.table import Data
 from workers.capability import Capability
 from workers.gateways.capabilities import Registry
-from workers.gateways.llm.outcome import Failed
+from workers.gateways.llm.outcome import Answered, Failed
 from workers.gateways.llm.question import Choice, Question, Target
 from workers.work import Outcome, Work
 
@@ -22,7 +22,8 @@ TIERS = {
     "context": Tier.FRONTIER_FAST,
     "action": Tier.FRONTIER_BALANCED,
 }
-RISK = ("irreversibility", "regret_potential", "risk_amplifier")
+# Below this a guess is no guess: the person is asked what is wanted, not whether it is this.
+GUESS_CONFIDENCE_MIN = 0.3
 
 
 async def inference(work: Work) -> Outcome:
@@ -34,16 +35,19 @@ async def inference(work: Work) -> Outcome:
     if known is not None:
         origin = "given" if brought_along(data, target) else "prefetched"
         await asyncio.to_thread(work.fire, started(work, origin, ""))
-        return proposed(registry, target, known, {"origin": origin, "model": origin})
+        where = {"origin": origin, "model": origin}
+        return await asyncio.to_thread(proposed, registry, target, known, where)
     policy = await asyncio.to_thread(effective_policy, work)
     question = await asyncio.to_thread(asked, work.record, registry, policy)
     model = work.equipment.model
     estimate = model.estimate_micro(question)
     if estimate and not await asyncio.to_thread(work.reserve, estimate):
-        detail = f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
+        detail = (
+            f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
+        )
         return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
     await asyncio.to_thread(work.fire, started(work, model.name, question.tier))
-    answer = await model.answer(question, timeout_s=work.dispatch.settings.model_timeout_s)
+    answer = await ask(work, question, estimate)
     deltas = {"spent": answer.cost_micro} if answer.cost_micro else {}
     deltas |= {"tokens_in": answer.usage.input_tokens} if answer.usage.input_tokens else {}
     deltas |= {"tokens_out": answer.usage.output_tokens} if answer.usage.output_tokens else {}
@@ -55,12 +59,27 @@ async def inference(work: Work) -> Outcome:
         for name, one in answer.proposals.items()
     }
     first = answer.proposals[Target(target)]
-    also = {
+    if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
+        detail = "It was not understood what is wanted. Say it in other words."
+        return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
+    also: dict[str, Any] = {
         "model": answer.model,
         "prompt": first.prompt_version,
         "prefetched": {name: one for name, one in found.items() if name != target},
     }
-    return proposed(registry, target, found[target], also, deltas)
+    return await asyncio.to_thread(proposed, registry, target, found[target], also, deltas)
+
+
+async def ask(work: Work, question: Question, estimate: int) -> Answered | Failed:
+    """Ask the model. A call that is given up half-way may be billed: it is booked at its bound."""
+    timeout_s = work.dispatch.settings.model_timeout_s
+    try:
+        return await work.equipment.model.answer(question, timeout_s=timeout_s)
+    except asyncio.CancelledError:
+        if estimate:
+            lost = Outcome("inference_failed", deltas={"spent": estimate})
+            await asyncio.to_thread(work.late, lost)
+        raise
 
 
 def started(work: Work, model: str, tier: str) -> Outcome:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from kernel.record import Record
 from workers.card import card_of
 from workers.work import Work
 
 
 def resolution(work: Work) -> None:
-    """Publish the record's card, or withdraw it. Repeating it changes nothing."""
-    record = work.dispatch.views.record(work.record.id)
+    """Publish the record's card, or withdraw it. Repeating it changes nothing.
+
+    Whoever wrote last has looked again since: of two at once, none leaves an outdated card behind.
+    """
+    shown: Record | None = None
+    while True:
+        record = work.dispatch.views.record(work.record.id)
+        if shown is not None and record.version == shown.version:
+            return
+        work.go_on()
+        show(work, record)
+        shown = record
+
+
+def show(work: Work, record: Record) -> None:
+    """Make the surfaces agree with one version of the record."""
     card = card_of(work.machine, record)
-    surfaces = work.equipment.surfaces
     if card is None:
-        surfaces.withdraw(record.id, work.key)
+        work.equipment.surfaces.withdraw(record.id, work.key)
         work.audit("card_withdrawn", {})
         return
-    surfaces.show(card.as_data(), work.key)
+    work.equipment.surfaces.show(card.as_data(), work.key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

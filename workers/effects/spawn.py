@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from kernel.errors import ClosedParentError, IdTakenError
+from kernel.errors import CallError, ClosedParentError, IdTakenError
 from kernel.event import Cause
 from kernel.store.plan import Call
 from kernel.table import Data
@@ -19,24 +20,27 @@ def spawn(work: Work) -> None:
     cause = Cause("spawn", f"part of {record.id}")
     begins = work.machine.begins
     for number, child in enumerate(record.data["children"], start=1):
-        if work.stopped.is_set():
-            return
+        work.go_on()
         child_id = f"{record.id}/{generation}.{number}"
         payload, cap = birth_of(record.data, child)
-        try:
-            work.dispatch.create(
-                record.machine,
-                child_id,
-                payload,
-                Call(cause),
-                priority=record.priority,
-                countdown=countdown,
-                cap=cap,
-            )
-        except (ClosedParentError, IdTakenError):
-            return  # the parent ended, or the countdown is over: nothing more is to be born
+        # An earlier attempt, perhaps of another version of this program, may have borne it.
+        with suppress(IdTakenError):
+            try:
+                work.dispatch.create(
+                    record.machine,
+                    child_id,
+                    payload,
+                    Call(cause),
+                    priority=record.priority,
+                    countdown=countdown,
+                    cap=cap,
+                )
+            except ClosedParentError:
+                return  # the parent ended, or the countdown is over: nothing more is to be born
         if begins:
-            work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))
+            # Its own kickoff, a person or an earlier attempt may have begun it, or even ended it.
+            with suppress(CallError):
+                work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))
 
 
 def birth_of(parent: Data, child: Data) -> tuple[dict[str, Any], int | None]:

@@ -237,6 +237,8 @@ class Child(BaseModel):
     title: Annotated[str, Field(min_length=1, max_length=200)]
     text: Annotated[str, Field(max_length=20_000)]
     fields: dict[str, Any] = Field(default_factory=dict)
+    items: list[dict[str, Any]] = Field(default_factory=list)
+    policy: dict[str, Any] | str | None = None
 
 
 @capability(
@@ -265,7 +267,7 @@ def decompose(
     ] = "decompose",
 ) -> Split:
     """Split a request that asks for several separate things into one thread for each of them."""
-    return Split(tuple(child.model_dump() for child in children), relationship)
+    return Split(tuple(child.model_dump(exclude_none=True) for child in children), relationship)
 
 
 def _servers(tables: Sequence[ServerTable]) -> tuple[Server, ...]:

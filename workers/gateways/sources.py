@@ -118,9 +118,9 @@ class Inbox:
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
         """Tell whether the event names its file, as `workers.requests` writes it down."""
-        if not _texts(inciting, "path", "sha256"):
+        if not _texts(inciting, "request_path", "request_sha256"):
             return False
-        path = Path(inciting["fields"]["path"])
+        path = Path(inciting["fields"]["request_path"])
         # A relative path would be looked for in whatever folder this worker was started in.
         return path.is_absolute() and _inside(self.root, path)
 
@@ -128,7 +128,7 @@ class Inbox:
         """Move the file, if it is still the one that was read."""
         del key  # a file that has moved is moved: repeating needs no memory
         fields = inciting["fields"]
-        return await asyncio.to_thread(_move_to_done, Path(fields["path"]), fields["sha256"])
+        return await asyncio.to_thread(_move_to_done, Path(fields["request_path"]), fields["request_sha256"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _inside(root: Path | None, path: Path) -> bool:
 
 def _note_of(fields: Mapping[str, Any]) -> Path:
     """Return where the note is; a relative path counts from the request's own file."""
-    return Path(fields.get("path", "")).parent / str(fields["note_path"])
+    return Path(fields.get("request_path", "")).parent / str(fields["note_path"])
 
 
 def _move_to_done(path: Path, digest: str) -> Outcome:

@@ -12,10 +12,9 @@ from functools import partial
 
 from kernel.errors import FencedError, IllegalTransitionError
 from kernel.event import Cause
-from kernel.store.plan import Call
 from kernel.record import Record, split_key
 from kernel.store.indexes import Look
-from kernel.store.plan import Doorbell, Jot, Warrant
+from kernel.store.plan import Call, Doorbell, Jot, Warrant
 from kernel.table import Active
 from workers.dispatch import Dispatch
 from workers.sweep import Sweep, each
@@ -59,7 +58,9 @@ def _fire(dispatch: Dispatch, look: Look) -> str:
     if trigger is None:
         return "moved on"
     warrant = (
-        Warrant.lapsed(suffix, look.detail) if crashed else Warrant.exhausted(suffix, int(look.detail))
+        Warrant.lapsed(suffix, look.detail)
+        if crashed
+        else Warrant.exhausted(suffix, int(look.detail))
     )
     code, detail = (
         ("lost_worker", "the worker was lost while it was at work; what it did so far is unknown")

@@ -26,9 +26,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
     roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
-    seen = each(acts)
-    # A family that cannot go yet stays first in line; looking at it again now would not help.
-    return seen if not seen["busy"] else Counter({"busy": seen["busy"]})
+    return each(acts)
 
 
 def _prune(dispatch: Dispatch, root: RecordId) -> str:
@@ -60,7 +58,7 @@ def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:
 
 def _countdowns(dispatch: Dispatch, record: Record) -> list[str]:
     machine = dispatch.lifecycle.machine(record.machine)
-    spawns = {row.trigger: row.spawns for row in machine.transitions if row.spawns}
+    spawns = {str(row.trigger): row.spawns for row in machine.transitions if row.spawns}
     return [
         f"{spawns[event.trigger]}:{event.version}"
         for event in dispatch.views.history(record.id)
@@ -73,15 +71,17 @@ def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Reco
     lines: list[str] = []
     for record in family:
         for line in dispatch.views.history(record.id):
-            kept = {"id": record.id, "machine": record.machine, "at_ms": line.at_ms}
+            written = {"id": record.id, "machine": record.machine, "at_ms": line.at_ms}
             if isinstance(line, Event):
-                kept |= {"version": line.version, "event": json.loads(event_bytes(line))}
+                written |= {"version": line.version, "event": json.loads(event_bytes(line))}
             else:
-                kept |= {"position": line.position, "note": line.kind, "detail": dict(line.detail)}
-            lines.append(json.dumps(kept, ensure_ascii=False))
+                written |= {"position": line.position, "note": line.kind, "detail": line.detail}
+            lines.append(json.dumps(written, ensure_ascii=False))
     whole = folder / f"{root}.jsonl"
-    torn = whole.with_suffix(".torn")
-    torn.write_text("\n".join(lines) + "\n", "utf-8")
+    # After an interrupted prune only a part of the family is left to archive again.
+    kept = whole.read_text("utf-8").splitlines() if whole.exists() else []
+    torn = folder / f"{root}.torn"
+    torn.write_text("\n".join(dict.fromkeys([*kept, *lines])) + "\n", "utf-8")
     torn.replace(whole)
 
 

@@ -11,9 +11,8 @@ from functools import partial
 
 from kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
 from kernel.event import Cause
-from kernel.store.plan import Call
 from kernel.store.indexes import TimerLook
-from kernel.store.plan import Warrant
+from kernel.store.plan import Call, Warrant
 from workers.dispatch import Dispatch
 from workers.sweep import Sweep, each
 

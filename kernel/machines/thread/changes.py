@@ -57,7 +57,7 @@ def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, A
     action = {
         "kind": "standard",
         "capability": DECOMPOSE,
-        "parameters": {"children": children, "relationship": relationship},
+        "parameters": {"children": [_part(child) for child in children], "relationship": relationship},
         "summary": f"split into {len(children)} parts",
         "irreversibility": "low",
         "regret_potential": "low",
@@ -65,6 +65,11 @@ def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, A
     }
     title = data["inciting"]["title"] or "several matters"
     return {"intent": f"resolve the parts of: {title}"[:2_000], "item_ids": [], "action": action}
+
+
+def _part(child: Data) -> Data:
+    always = ("title", "text")
+    return {name: value for name, value in child.items() if value or name in always}
 
 
 def policy_of(data: Data, facts: Data) -> Policy:

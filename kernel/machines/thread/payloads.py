@@ -76,7 +76,7 @@ class Given(Shape):
     declared: Declared | None = None
 
 
-class Child(Shape):
+class Part(Shape):
     """One part of a matter that is resolved by itself."""
 
     title: Line = ""
@@ -84,6 +84,11 @@ class Child(Shape):
     fields: dict[str, Any] = {}
     items: list[Item] = []
     policy: dict[str, Any] | str | None = None
+
+
+class Child(Part):
+    """A part as a person or producer splits it off, perhaps with proposals of their own."""
+
     given: Given | None = None
 
 
@@ -97,7 +102,7 @@ class Birth(Shape):
     items: Annotated[list[Item], Field(max_length=500)] = []
     policy: dict[str, Any] | str | None = None
     given: Given | None = None
-    children: Annotated[list[Child], Field(max_length=CHILDREN_MAX)] = []
+    children: Annotated[list[Part], Field(max_length=CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"
     hold: bool = False
     expires_s: Annotated[int, Field(gt=0, le=10 * 365 * 86_400)] | None = None

@@ -1,12 +1,13 @@
 --@use clock entry budget
 -- Gives an effect to one holder, with a new token, and hands over the record. A repeat with the same nonce gets its own lease back, renewed.
 -- KEYS  record, log, effects, waits, timers, chain of counters...
--- ARGV  id, suffix, nonce, holder, lease ms, schema known
+-- ARGV  id, suffix, nonce, holder, lease ms, schema known, the effect's name as the message has it
 -- Returns {word, token, lease until, attempt, {record}, {counters}}
 local record, suffix, nonce = KEYS[1], ARGV[2], ARGV[3]
 local function answer(word, detail) return {word, detail or '', '0', '0', {}, {}} end
 local entry = entry_read(record, suffix)
 if not entry or entry.state == 'draining' then return answer('gone') end
+if entry.name ~= ARGV[7] then return answer('other', entry.name) end
 local lease_ms, chain = tonumber(ARGV[5]), {}
 for n = 6, #KEYS do chain[n - 5] = KEYS[n] end
 local mine = entry.token ~= '' and string.match(entry.token, '^%d+%-(.*)$') == nonce and entry.state ~= 'owed'

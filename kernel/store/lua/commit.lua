@@ -1,4 +1,4 @@
---@use clock entry budget ops warrant owe countdown leaving timer
+--@use clock entry budget ops warrant owe countdown timer leaving
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
 -- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, feed, members begun, ended index,
 --       chain of counters..., records read..., [parent, parent's members, parent's tally], queues...
@@ -12,35 +12,20 @@ local stands = redis.call('HMGET', record, 'version', 'paused', 'ended')
 if not stands[1] then return {'missing', '0', '0', '', ''} end
 if not warranted(record, plan.warrant) then return {'fenced', stands[1], '0', '', ''} end
 if stands[1] ~= plan.version then return {'conflict', stands[1], '0', '', ''} end
-local at = 12 + plan.chain
+local place = 12 + plan.chain
 for n, version in ipairs(plan.facts) do
-  if redis.call('HGET', KEYS[at + n], 'version') ~= version then return {'conflict', stands[1], '0', '', ''} end
+  if redis.call('HGET', KEYS[place + n], 'version') ~= version then return {'conflict', stands[1], '0', '', ''} end
 end
-at = at + #plan.facts
-local chain, stays, version = {}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
-for n = 1, plan.chain do chain[n] = KEYS[12 + n] end
-local own = plan.warrant[1] == 'token' and plan.warrant[2] or ''
-local asks = false
-for _, suffix in ipairs(entries_of(record)) do
-  local entry = entry_read(record, suffix)
-  asks = asks or (entry.state == 'quarantined' and suffix ~= own and entry.kind ~= 'state')
-  if suffix == own and plan.mode ~= 'carry' and not stays then
-    unreserve(chain, entry, false)
-    redis.call('HDEL', record, 'e:' .. suffix)
-    redis.call('ZREM', KEYS[5], id .. ':' .. suffix)
-  elseif entry.kind == 'state' then
-    if plan.mode == 'carry' then carry(record, KEYS[5], id, suffix, entry)
-    elseif not stays then revoke(record, KEYS[5], KEYS[7], chain, id, suffix, entry, plan.grace_ms)
-    elseif plan.interrupts then entry.posted = entry.posted + 1; entry_write(record, suffix, entry) end
-  elseif plan.ends and stands[2] == '1' and entry.state == 'owed' then
-    redis.call('ZADD', KEYS[5], whole(now), id .. ':' .. suffix) -- the end lifts a pause; what is still owed must be seen again
-  end
-end
+place = place + #plan.facts
+local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
+for n = 1, plan.chain do at.chain[n] = KEYS[12 + n] end
+local asks = turn(at, plan, plan.warrant[1] == 'token' and plan.warrant[2] or '', stands[2] == '1')
 local paused = stands[2] == '1' and not plan.ends
 redis.call('HSET', record, 'version', version)
 if ARGV[2] ~= '' then redis.call('HSET', record, 'data', ARGV[2]) end
-if not stays then
-  end_timers(record, KEYS[6], id, asks)
+if stays then unquarantine(record, KEYS[7], KEYS[6], id)
+else
+  end_timers(at, asks, plan.ends)
   redis.call('HSET', record, 'state', plan.state, 'entered', version, 'since', whole(now), 'person', plan.waits and '1' or '')
   redis.call('ZREM', KEYS[8], id)
   redis.call('ZADD', KEYS[9], whole(now), id)
@@ -49,7 +34,7 @@ end
 for _, timer in ipairs(plan.timers) do set_timer(record, KEYS[6], id, timer.name, timer.ms, version, '0', paused) end
 if plan.ends then redis.call('HSET', record, 'ended', '1', 'paused', '') end
 if plan.ends and plan.root then redis.call('ZADD', KEYS[12], whole(now), id) end
-local queues = at + (plan.parent and 3 or 0)
+local queues = place + (plan.parent and 3 or 0)
 for n, owed in ipairs(plan.owes) do
   if owed.kind == 'spawn' then redis.call('SADD', KEYS[11], '*') end
   owe(record, KEYS[5], id, version .. '.' .. (n - 1) .. ':' .. plan.nonce, owed, paused, plan.look_ms, KEYS[queues + n], ARGV[3 + n])
@@ -57,11 +42,12 @@ end
 local advance = ''
 if plan.parent then
   local parent = plan.parent
-  parent.record, parent.effects, parent.members, parent.tally, parent.nonce, parent.look_ms = KEYS[at + 1], KEYS[5], KEYS[at + 2], KEYS[at + 3], plan.nonce, plan.look_ms
+  parent.record, parent.effects, parent.members, parent.tally = KEYS[place + 1], KEYS[5], KEYS[place + 2], KEYS[place + 3]
+  parent.nonce, parent.look_ms = plan.nonce, plan.look_ms
   parent.queue, parent.message = KEYS[queues + #plan.owes + 1], ARGV[4 + #plan.owes]
   advance = leave(parent, id, plan.state)
 end
-count(chain, plan.deltas)
+count(at.chain, plan.deltas)
 redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', whole(now))
 redis.call('XADD', KEYS[10], 'MAXLEN', '~', plan.feed_max, '*', 'id', id, 'version', version, 'state', plan.state)
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)

@@ -15,7 +15,8 @@ elseif meta[1] ~= ARGV[1] then
 end
 if ARGV[5] == '1' then
   -- After a stall of the sweeps themselves, holders get one lease to show that they live.
-  if meta[5] and now - tonumber(meta[5]) > 2 * tonumber(ARGV[6]) and tonumber(meta[6]) <= now and changed == '' then
+  -- Only once: sweeps that are always late must find their orphans, too.
+  if meta[5] and now - tonumber(meta[5]) > 2 * tonumber(ARGV[6]) and tonumber(meta[6]) <= tonumber(meta[5]) and changed == '' then
     meta[6] = whole(now + tonumber(ARGV[7]))
     redis.call('HSET', KEYS[1], 'open_at', meta[6])
   end

@@ -173,10 +173,10 @@ def test_a_note_is_found_beside_the_request_that_names_it(tmp_path: Path) -> Non
     [
         {},
         {"source": "moon", "fields": {}},
-        {"source": "inbox", "fields": {"path": 1, "sha256": "a"}},
+        {"source": "inbox", "fields": {"request_path": 1, "request_sha256": "a"}},
         {"source": "inbox", "fields": None},
-        {"source": "inbox", "fields": {"path": "milk.md", "sha256": "a"}},
-        {"source": "inbox", "fields": {"path": "/a\0b/milk.md", "sha256": "a"}},
+        {"source": "inbox", "fields": {"request_path": "milk.md", "request_sha256": "a"}},
+        {"source": "inbox", "fields": {"request_path": "/a\0b/milk.md", "request_sha256": "a"}},
         {"source": "note_line", "fields": {"note_path": "a", "line_text": "  "}},
     ],
 )

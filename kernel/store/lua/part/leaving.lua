@@ -1,32 +1,67 @@
 -- What a row does to the effects and timers of the state that it leaves, carries on or keeps.
-local function revoke(record, effects, waits, chain, id, suffix, entry, grace_ms)
-  local member = id .. ':' .. suffix
+-- at = {record, effects, timers, chain, id}
+local function drop(at, suffix, entry, lost)
+  unreserve(at.chain, entry, lost)
+  redis.call('HDEL', at.record, 'e:' .. suffix)
+  redis.call('ZREM', at.effects, at.id .. ':' .. suffix)
+end
+
+local function revoke(at, suffix, entry)
   if entry.state == 'leased' or entry.state == 'lapsed' then
-    entry.state, entry.kill_by = 'draining', entry.lease_until + grace_ms
-    entry_write(record, suffix, entry)
-    redis.call('ZADD', effects, whole(entry.kill_by), member)
+    entry.state, entry.kill_by = 'draining', entry.lease_until + entry.grace
+    entry_write(at.record, suffix, entry)
+    redis.call('ZADD', at.effects, whole(entry.kill_by), at.id .. ':' .. suffix)
   elseif entry.state ~= 'draining' then
-    unreserve(chain, entry, entry.begun == 1)
-    redis.call('HDEL', record, 'e:' .. suffix)
-    redis.call('ZREM', effects, member)
+    drop(at, suffix, entry, entry.begun == 1)
   end
 end
 
-local function carry(record, effects, id, suffix, entry)
+local function carry(at, suffix, entry)
   if entry.begun == 0 or entry.state == 'draining' then return end
   entry.carried = 1
   if entry.state == 'owed' then
     entry.state = 'lapsed'
-    redis.call('ZADD', effects, whole(now), id .. ':' .. suffix)
+    redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix)
   end
-  entry_write(record, suffix, entry)
+  entry_write(at.record, suffix, entry)
 end
 
-local function end_timers(record, timers, id, asks)
-  for _, field in ipairs(redis.call('HKEYS', record)) do
-    if string.sub(field, 1, 2) == 't:' and not (asks and field == 't:quarantine') then
-      redis.call('HDEL', record, field)
-      redis.call('ZREM', timers, id .. ':' .. string.sub(field, 3))
+-- A late outcome ends its own entry's quarantine also where the row lets that entry live on.
+local function revive(at, suffix, entry)
+  entry.state = 'leased'
+  entry_write(at.record, suffix, entry)
+  redis.call('ZADD', at.effects, whole(entry.lease_until), at.id .. ':' .. suffix)
+end
+
+-- Ends what the row ends, the outcome's own entry first of all. Returns whether a quarantine is left that somebody must look at.
+local function turn(at, plan, own, paused)
+  local asks = false
+  for _, suffix in ipairs(entries_of(at.record)) do
+    local entry, kept = entry_read(at.record, suffix), true
+    local stays = plan.mode == 'internal'
+    if suffix == own and entry.state == 'quarantined' and (stays or plan.mode == 'carry') then revive(at, suffix, entry) end
+    -- A spawn ends by settling alone: its entry and the sentinel go in one step.
+    if suffix == own and plan.mode ~= 'carry' and not stays and entry.kind ~= 'spawn' then drop(at, suffix, entry, false); kept = false
+    elseif entry.kind == 'state' then
+      if plan.mode == 'carry' then carry(at, suffix, entry)
+      elseif not stays then revoke(at, suffix, entry); kept = false
+      elseif plan.interrupts then entry.posted = entry.posted + 1; entry_write(at.record, suffix, entry) end
+    elseif plan.ends and paused and entry.state == 'owed' then
+      redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix) -- the end lifts a pause; what is still owed must be seen again
+    end
+    asks = asks or (kept and entry.state == 'quarantined')
+  end
+  return asks
+end
+
+local function end_timers(at, asks, resumes)
+  for _, field in ipairs(redis.call('HKEYS', at.record)) do
+    if field == 't:quarantine' and asks then
+      local _, born, left, fired = string.match(redis.call('HGET', at.record, field), '^(%S+) (%S+) (%S+) (%S+)$')
+      if resumes and left ~= '-' then set_timer(at.record, at.timers, at.id, 'quarantine', tonumber(left), born, fired, false) end
+    elseif string.sub(field, 1, 2) == 't:' then
+      redis.call('HDEL', at.record, field)
+      redis.call('ZREM', at.timers, at.id .. ':' .. string.sub(field, 3))
     end
   end
 end

@@ -1,0 +1,38 @@
+"""Our side: a Celery app as a deployment's, with the measured machine in place of the product's."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from bench.machine import MACHINES, STEP, Trigger
+from bench.marks import Marks
+from workers.app import SWEEPS, make_app
+from workers.config import Settings
+from workers.dispatch import Dispatch
+from workers.effect import Runner, register_effects
+from workers.equipment import Equipment
+from workers.work import Outcome, Work
+
+MARKS = Marks()
+STEPPED = Outcome(Trigger.STEPPED)
+
+
+def step(work: Work) -> Outcome:
+    """Do nothing, successfully."""
+    del work
+    MARKS.body()
+    return STEPPED
+
+
+def assemble(settings: Settings) -> Celery:
+    """Return the app of a worker."""
+    made = make_app(settings, (STEP.name, SWEEPS))
+    dispatch = Dispatch(settings, MACHINES, made)
+    register_effects(made, Runner(dispatch, Equipment(settings)), MACHINES, {STEP.name: step})
+    MARKS.listen()
+    return made
+
+
+def door(settings: Settings) -> Dispatch:
+    """Return a producer's way in."""
+    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS)))

@@ -1,0 +1,54 @@
+"""The machine that is measured: five states whose effects do nothing; it proves nothing but speed."""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+
+from kernel.effect import Effect
+from kernel.machine import Machine
+from kernel.table import Active, Data, Terminal, Timer, Transition
+
+STALL_MS = 3_600_000
+STEP = Effect("step")
+EFFECTS = 5
+
+
+class State(StrEnum):
+    """Where a chain can stand."""
+
+    FIRST = auto()
+    SECOND = auto()
+    THIRD = auto()
+    FOURTH = auto()
+    FIFTH = auto()
+    DONE = auto()
+
+
+class Trigger(StrEnum):
+    """What moves a chain."""
+
+    STEPPED = auto()
+    STALLED = auto()
+
+
+def _stall(data: Data) -> int:
+    del data
+    return STALL_MS
+
+
+_TIMERS = (Timer("stall", _stall, Trigger.STALLED),)
+_ACTIVE = tuple(state for state in State if state is not State.DONE)
+_NEXT = dict(zip(_ACTIVE, tuple(State)[1:], strict=True))
+
+CHAIN = Machine(
+    name="chain",
+    stages=(
+        *(Active(state, _TIMERS, effect=STEP, outcomes=(Trigger.STEPPED,)) for state in _ACTIVE),
+        Terminal(State.DONE),
+    ),
+    transitions=(
+        *(Transition(state, Trigger.STEPPED, target) for state, target in _NEXT.items()),
+        *(Transition(state, Trigger.STALLED, State.DONE) for state in _ACTIVE),
+    ),
+)
+MACHINES = {CHAIN.name: CHAIN}

@@ -1,0 +1,8 @@
+"""The measured worker of our side: `celery -A bench.ours worker`."""
+
+from __future__ import annotations
+
+from bench.app import assemble
+from workers.config import read_settings
+
+app = assemble(read_settings())

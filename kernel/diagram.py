@@ -1,0 +1,72 @@
+"""Draws a machine from its table, as Mermaid and Markdown; what it draws is what is decided."""
+
+from __future__ import annotations
+
+from kernel.machine import Machine
+from kernel.table import Active, Stage, Terminal, Transition, Waiting
+
+
+def mermaid(machine: Machine) -> str:
+    """Return the state diagram. Triggers between the same two states share an arrow."""
+    lines = ["stateDiagram-v2", f"    [*] --> {machine.initial.state}"]
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for row in machine.transitions:
+        arrows.setdefault((str(row.source), str(row.target)), []).append(str(row.trigger))
+    for (source, target), triggers in arrows.items():
+        lines.append(f"    {source} --> {target}: {' / '.join(dict.fromkeys(triggers))}")
+    lines += [f"    {s.state} --> [*]" for s in machine.stages if isinstance(s, Terminal)]
+    return "\n".join(lines)
+
+
+def states_table(machine: Machine) -> str:
+    """Return the states as a Markdown table: kind, what is owed, timers, what a person may answer."""
+    lines = ["| state | kind | owes | timers | a person may |", "|---|---|---|---|---|"]
+    for stage in machine.stages:
+        timers = ", ".join(_timer(stage, timer.name) for timer in stage.timers)
+        answers = ""
+        if isinstance(stage, Waiting):
+            answers = ", ".join(f"{name} ({trigger})" for name, trigger in stage.affordances)
+        lines.append(f"| {stage.state} | {_kind(stage)} | {_owes(stage)} | {timers} | {answers} |")
+    return "\n".join(lines)
+
+
+def rows_table(machine: Machine) -> str:
+    """Return the rows as a Markdown table; each of ours with its reason."""
+    lines = ["| source | trigger | target | fired by | |", "|---|---|---|---|---|"]
+    lines += [_row(row) for row in machine.transitions]
+    return "\n".join(lines)
+
+
+def _row(row: Transition) -> str:
+    notes = [f"ours: {row.ours}"] if row.ours else []
+    notes += ["asks a guard"] if row.guard else []
+    notes += [f"owes {row.effect.name}"] if row.effect else []
+    notes += [str(row.mode)] if row.carry or row.source == row.target else []
+    cells = (row.source, row.trigger, row.target, ", ".join(row.by), "; ".join(notes))
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _kind(stage: Stage) -> str:
+    match stage:
+        case Active():
+            return "active"
+        case Terminal():
+            return "terminal"
+        case _:
+            return "waiting"
+
+
+def _owes(stage: Stage) -> str:
+    if isinstance(stage, Active):
+        return stage.effect.name if stage.effect else "(carried in)"
+    if isinstance(stage, Waiting) and stage.notifies:
+        return f"{stage.notifies.name}: {stage.card} card"
+    return ""
+
+
+def _timer(stage: Stage, name: str) -> str:
+    timer = stage.timer(name)
+    assert timer is not None, "a stage knows its own timers"
+    if timer.trigger:
+        return f"{name} -> {timer.trigger}"
+    return f"{name} -> {timer.effect.name if timer.effect else 'a note'}"
