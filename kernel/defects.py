@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 
 from kernel.table import Active, Loop, Stage, Terminal, Transition, Waiting
 
@@ -16,7 +15,8 @@ def defects_of(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     yield from _names(stages, rows)
     yield from _reach(stages, rows)
     for stage in stages:
-        yield from _promises(stage, rows)
+        yield from _promises(stage, rows, born=stage is stages[0])
+    yield from _carries(stages, rows)
     yield from _cells(rows)
 
 
@@ -52,12 +52,14 @@ def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     )
 
 
-def _promises(stage: Stage, rows: Rows) -> Iterator[str]:
-    owed: list[tuple[str, StrEnum]] = []
+def _promises(stage: Stage, rows: Rows, *, born: bool) -> Iterator[str]:
+    owed: list[tuple[str, str]] = []
     if isinstance(stage, Active):
         carried = [row for row in rows if row.target == stage.state and row.carry]
-        inbound = [row for row in rows if row.target == stage.state and row.loop is Loop.NONE]
-        if stage.effect is None and not (inbound and len(carried) == len(inbound)):
+        inbound = [
+            row for row in rows if row.target == stage.state and row.loop is not Loop.INTERNAL
+        ]
+        if stage.effect is None and (born or not inbound or len(carried) != len(inbound)):
             yield f"{stage.state} is active, starts no effect and is not always carried into"
         if (carried or stage.once) and stage.crash is None:
             yield f"{stage.state} cannot restart its effect and declares no crash"
@@ -68,8 +70,12 @@ def _promises(stage: Stage, rows: Rows) -> Iterator[str]:
             yield f"{stage.state} is active and declares no outcome"
     if not isinstance(stage, Terminal) and not stage.timers:
         yield f"{stage.state} has no timer"
+    names = Counter(timer.name for timer in stage.timers)
+    yield from (f"{stage.state} has {n} timers named {name}" for name, n in names.items() if n > 1)
+    if names["quarantine"]:
+        yield f"{stage.state} names a timer quarantine, which is the store's own"
     if isinstance(stage, Waiting):
-        owed += [("a card's answer", _trigger(rows, name)) for _, name in stage.affordances]
+        owed += [("a card's answer", name) for _, name in stage.affordances]
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
     for what, trigger in owed:
         cell = [row for row in rows if row.source == stage.state and row.trigger == trigger]
@@ -78,8 +84,17 @@ def _promises(stage: Stage, rows: Rows) -> Iterator[str]:
             yield f"{stage.state} has no unguarded last row for {trigger} ({what})"
 
 
-def _trigger(rows: Rows, name: str) -> StrEnum:
-    return next(row.trigger for row in rows if row.trigger == name)
+def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
+    active = {str(stage.state) for stage in stages if isinstance(stage, Active)}
+    counting = {str(stage.state): stage.countdown for stage in stages if isinstance(stage, Waiting)}
+    for row in rows:
+        if row.carry and (row.source not in active or row.target not in active):
+            yield f"{row.source}/{row.trigger} carries an effect from or into a state without one"
+        counts = counting.get(str(row.target), "")
+        if counts and row.loop is not Loop.INTERNAL and row.spawns != counts:
+            yield f"{row.source}/{row.trigger} enters {row.target} and spawns no {counts} to count"
+        if row.spawns and not row.effect:
+            yield f"{row.source}/{row.trigger} spawns {row.spawns} and owes no effect that does it"
 
 
 def _cells(rows: Rows) -> Iterator[str]:

@@ -19,7 +19,7 @@ def mermaid(machine: Machine) -> str:
 
 
 def states_table(machine: Machine) -> str:
-    """Return the states as a Markdown table: kind, what is owed, timers, what a person may answer."""
+    """Return the states as a Markdown table: kind, what is owed, timers, answers."""
     lines = ["| state | kind | owes | timers | a person may |", "|---|---|---|---|---|"]
     for stage in machine.stages:
         timers = ", ".join(_timer(stage, timer.name) for timer in stage.timers)

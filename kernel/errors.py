@@ -1,4 +1,4 @@
-"""Every error the kernel raises, grouped by what the caller does next; it never decides anything."""
+"""Every error the kernel raises, by what the caller does next; it never decides anything."""
 
 from __future__ import annotations
 

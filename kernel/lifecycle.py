@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from kernel.effect import Effect
 from kernel.errors import (
     ClosedParentError,
     ConflictError,
     FencedError,
+    GuardRefusedError,
     IdTakenError,
+    IllegalTransitionError,
+    InvalidIdError,
+    InvalidPayloadError,
     NewerSchemaError,
     OpIdReusedError,
     StaleDecisionError,
@@ -20,15 +23,26 @@ from kernel.errors import (
     UnknownRecordError,
 )
 from kernel.event import NO_FACTS, Cause
-from kernel.machine import Machine
+from kernel.machine import Decision, Machine
 from kernel.record import Record, Version, record_id
 from kernel.store import codec
-from kernel.store.plan import NO_WARRANT, Answer, Call, Doorbell, Jot, Render, Warrant, facts_read
+from kernel.store.plan import (
+    NO_WARRANT,
+    Answer,
+    Call,
+    Doorbell,
+    Jot,
+    Render,
+    Warrant,
+    entitled,
+    facts_read,
+)
 from kernel.store.redis import Store
 from kernel.table import Data
 
 CONFLICTS_MAX = 50
-OP_ID_LENGTH_MAX = 128
+OP_ID_LENGTH_MAX = 512
+DELTA_MAX = 2**53  # what a script can count exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,8 @@ class Lifecycle:
         bounds what the record's whole family may spend.
         """
         machine = self.machine(machine_name)
+        if "/" in new_id and not countdown:
+            raise InvalidIdError(new_id, "a child is born by its parent; leave out the /")
         written = codec.encode(payload, "the payload")
         data = machine.birth(payload)
         newborn = Record(
@@ -120,19 +136,17 @@ class Lifecycle:
         """
         record = target if isinstance(target, Record) else None
         of = record.id if record else record_id(str(target))
-        digest = ""
+        digest = _digest(trigger, payload)
+        _countable(call.deltas)
+        _nameable(call.op_id)
         for _ in range(CONFLICTS_MAX):
             if record is None or facts_read(self.machine(record.machine), record, trigger):
                 record, known, facts = self._load(of, trigger, call.op_id)
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
-            machine = self._known(record)
-            admitted = machine.admit(trigger, payload)
-            digest = digest or _digest(trigger, payload)
-            self._asked(record, call.warrant)
-            decision = machine.decide(record, trigger, admitted, facts)
+            decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
             answer = self.store.commit(
-                machine,
+                self.machine(record.machine),
                 decision,
                 op_id=call.op_id,
                 digest=digest,
@@ -163,27 +177,45 @@ class Lifecycle:
         op_id: str = "",
         warrant: Warrant = NO_WARRANT,
     ) -> Answer:
-        """Write a line that changes no state. With an op-id a repeat writes nothing."""
+        """Write a line that changes no state. With an op-id a repeat writes nothing.
+
+        Deltas and effects need one: repeated without it they would count and be owed twice.
+        """
+        if jot.deltas or jot.owes:
+            _nameable(op_id)
+        _countable(jot.deltas)
         answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
-        if answer.word == "fenced":
-            raise FencedError(record.id, warrant.kind)
+        match answer.word:
+            case "fenced":
+                raise FencedError(record.id, warrant.kind)
+            case "reused":
+                raise OpIdReusedError(op_id)
         return answer
 
-    def remind(self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str) -> Answer:
-        """Answer a due timer that has no trigger: note it, owe its effect, set it anew, further off."""
+    def remind(
+        self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str
+    ) -> Answer:
+        """Answer a due timer that has no trigger: note it, owe its effect, set it anew."""
         found = self.machine(record.machine).stage(record.state).timer(timer)
         delay_ms = (found.delay(record.data) if found else None) or self.store.limits.remind_ms
         owes: tuple[Effect, ...] = (found.effect,) if found and found.effect else ()
         again_ms = delay_ms * 2 ** min(fired + 1, 5)
         jot = Jot(
-            "reminder", {"timer": timer, "times": fired + 1}, timers=((timer, again_ms, fired + 1),), owes=owes
+            "reminder",
+            {"timer": timer, "times": fired + 1},
+            timers=((timer, again_ms, fired + 1),),
+            owes=owes,
         )
         return self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
 
     def flag(self, name: str, of: str, *, op_id: str, cause: Cause) -> Answer:
         """Pause, resume or retry a record: acts of a person that leave the version alone."""
+        _nameable(op_id)
         record = self.store.load(record_id(of)).record
-        return self.store.flag(name, record, op_id=op_id, cause=cause)
+        answer = self.store.flag(name, record, op_id=op_id, cause=cause)
+        if answer.word == "reused":
+            raise OpIdReusedError(op_id)
+        return answer
 
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read what guards of this record's machine may ask of other records."""
@@ -196,6 +228,23 @@ class Lifecycle:
             raise NewerSchemaError(record.id, record.schema, machine.schema)
         return machine
 
+    def _decided(
+        self,
+        machine: Machine,
+        record: Record,
+        trigger: str,
+        payload: Data,
+        facts: Data,
+        warrant: Warrant,
+    ) -> Decision:
+        try:
+            return machine.decide(record, trigger, payload, facts)
+        except (IllegalTransitionError, GuardRefusedError):
+            # Warrants come before the table: whoever is no longer in charge is told just that.
+            if not entitled(record, warrant):
+                raise FencedError(record.id, warrant.kind) from None
+            raise
+
     def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
         loaded = self.store.load(of, op_id)
         reads = facts_read(self.machine(loaded.record.machine), loaded.record, trigger)
@@ -204,11 +253,15 @@ class Lifecycle:
         seen = {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
         return loaded.record, loaded.op_outcome, seen
 
-    def _replayed(self, known: str, call: Call, trigger: str, payload: Data, record: Record) -> Fired:
+    def _replayed(
+        self, known: str, call: Call, trigger: str, payload: Data, record: Record
+    ) -> Fired:
         was, version, _ = known.split(" ")
         if was != _digest(trigger, payload):
             raise OpIdReusedError(call.op_id)
-        return Fired(int(version), record if record.version == int(version) else None, replayed=True)
+        return Fired(
+            int(version), record if record.version == int(version) else None, replayed=True
+        )
 
     def _asked(self, record: Record, warrant: Warrant) -> None:
         if warrant.kind == "person" and warrant.words[0] != str(record.entered):
@@ -230,3 +283,16 @@ def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
     """Keep of another record what guards may read: its version, state and policy."""
     data = fact["data"]
     return {"version": fact["version"], "state": fact["state"], "policy": data.get("policy")}
+
+
+def _countable(deltas: Mapping[str, int]) -> None:
+    bad = [name for name, n in deltas.items() if type(n) is not int or abs(n) > DELTA_MAX]
+    if bad:
+        raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
+
+
+def _nameable(op_id: str) -> None:
+    if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:
+        raise InvalidPayloadError(
+            "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
+        )

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+
 from pydantic import BaseModel, ValidationError
 
 from kernel.defects import defects_of
@@ -49,7 +50,6 @@ class Decision:
     ends: bool
     interrupts: bool
     explanation: Data | None
-    grace_ms: int
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,7 @@ class Machine:
         """
         rows = self.rows(record.state, trigger)
         if not rows:
-            raise IllegalTransitionError(
-                self.name, record.state, trigger, self.legal(record.state)
-            )
+            raise IllegalTransitionError(self.name, record.state, trigger, self.legal(record.state))
         ask = Ask(record.data, payload, facts)
         for row in rows:
             if row.guard is None or row.guard(ask):
@@ -186,7 +184,6 @@ class Machine:
             ends=False,
             interrupts=False,
             explanation=None,
-            grace_ms=0,
         )
 
     def _follow(self, row: Transition, record: Record, ask: Ask) -> Decision:
@@ -218,7 +215,6 @@ class Machine:
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
             explanation=row.explain(ask) if row.explain else None,
-            grace_ms=left.effect.grace_ms if isinstance(left, Active) and left.effect else 0,
         )
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:

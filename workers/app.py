@@ -1,4 +1,4 @@
-"""The Celery app of a deployment: its broker, its queues, its habits. It registers no work itself."""
+"""The Celery app of a deployment: its broker, its queues, its habits. It registers no work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our Redis transport: kombu's, with one client kept per pool and a way to render without sending."""
+"""Our Redis transport: kombu's, with one client a pool and a way to render without sending."""
 
 from __future__ import annotations
 

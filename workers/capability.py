@@ -91,6 +91,17 @@ class Capability:
         if reason := _defect_of(self.parameters, self.runtime):
             raise CapabilityDefectError(self.name, reason)
 
+    def declared(self) -> dict[str, Any]:
+        """Return what it says of itself, as a record keeps it: the lower bound of every claim."""
+        return {
+            "idempotent": self.idempotent,
+            "irreversibility": str(self.irreversibility),
+            "regret_potential": str(self.regret_potential),
+            "risk_amplifier": self.risk_amplifier,
+            "requires_post_review": self.requires_post_review,
+            "deadline_s": self.deadline_s,
+        }
+
 
 class Steps:
     """What a capability did on its way, for the run record; a parameter named `steps` gets it."""

@@ -75,7 +75,9 @@ def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
     return model.model_json_schema() if model else {"type": "object", "additionalProperties": False}
 
 
-def question(kind: str, phase: str, proposed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def question(  # noqa: PLR0911 - one sentence a kind of card
+    kind: str, phase: str, proposed: Mapping[str, Any], data: Mapping[str, Any]
+) -> str:
     """Say in one or two sentences what is asked."""
     payload = proposed.get("payload") or {}
     failure = (data.get("failure") or {}).get("detail", "")

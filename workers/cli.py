@@ -86,18 +86,22 @@ def up() -> None:
 @app.command()
 @guarded
 def demo() -> None:
-    """Run the example inbox from producer to done, on a store of its own, and tell what became of it."""
+    """Run the example inbox from producer to done, on a store of its own, and tell about it."""
     demonstration.run()
 
 
 @app.command()
 @guarded
 def submit(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Requests (*.md), or folders of them.")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Requests (*.md), or folders of them.")
+    ] = None,
     title: Annotated[str, typer.Option(help="A request in one line, instead of files.")] = "",
     text: Annotated[str, typer.Option(help="What there is to say about it.")] = "",
     record_id: Annotated[str | None, typer.Option("--id", help="An id of your own.")] = None,
-    policy: Annotated[str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")
+    ] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
     hold: Annotated[bool, typer.Option(help="Leave it proposed until a person begins it.")] = False,
     as_json: AsJson = False,
@@ -141,7 +145,9 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
 def history(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record's whole log: every transition with its reasons, every note."""
     lines = client().history(record_id)
-    value = [{"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines]
+    value = [
+        {"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines
+    ]
     answer(value, as_json=as_json, show=lambda _: screen.history(lines))
 
 
@@ -178,9 +184,13 @@ def cards(
 def decide(
     record_id: Id,
     choice: Annotated[str, typer.Argument(help="One of the card's answers, such as approve.")],
-    words: Annotated[str, typer.Option("--answer", help="The answer's fields, as a JSON object.")] = "{}",
+    words: Annotated[
+        str, typer.Option("--answer", help="The answer's fields, as a JSON object.")
+    ] = "{}",
     text: Annotated[str, typer.Option(help="Short for the answer's main text.")] = "",
-    proposal: Annotated[str | None, typer.Option(help="The proposal you saw; refused if stale.")] = None,
+    proposal: Annotated[
+        str | None, typer.Option(help="The proposal you saw; refused if stale.")
+    ] = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
@@ -217,7 +227,9 @@ def handoff(
 
 @app.command()
 @guarded
-def cancel(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+def cancel(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
     """End a record; where an action is running, ask it to stop first."""
     record = client(actor).cancel(record_id, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
@@ -225,7 +237,9 @@ def cancel(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: A
 
 @app.command()
 @guarded
-def pause(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+def pause(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
     """Start nothing new on a record; what runs ends, timers keep what they have left."""
     word = client(actor).pause(record_id, reason=reason)
     answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
@@ -233,7 +247,9 @@ def pause(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Ac
 
 @app.command()
 @guarded
-def resume(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+def resume(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
     """Lift a pause."""
     word = client(actor).resume(record_id, reason=reason)
     answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
@@ -241,7 +257,9 @@ def resume(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: A
 
 @app.command()
 @guarded
-def retry(record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
+def retry(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
     """Let the quarantined effects of a record try again, with fresh attempts."""
     word = client(actor).retry(record_id, reason=reason)
     answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
@@ -258,7 +276,9 @@ def machines(as_json: AsJson = False) -> None:
 @app.command()
 @guarded
 def verify(
-    record_ids: Annotated[list[str] | None, typer.Argument(help="Only these; otherwise all.")] = None,
+    record_ids: Annotated[
+        list[str] | None, typer.Argument(help="Only these; otherwise all.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute records from their logs and compare. Ends with 1 where one does not agree."""
@@ -285,5 +305,3 @@ def version(as_json: AsJson = False) -> None:
 def main() -> None:
     """Run the command line."""
     app()
-
-

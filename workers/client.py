@@ -1,4 +1,4 @@
-"""What producers and people call: submit, fire, decide, watch. It runs no effect and decides nothing."""
+"""What producers and people call: submit, fire, decide, watch. It runs and decides nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from kernel.errors import (
     StaleDecisionError,
 )
 from kernel.event import Cause, Event, Note
-from kernel.store.plan import Call
 from kernel.machine import Machine
 from kernel.machines import MACHINES
 from kernel.record import Record
-from kernel.store.plan import Warrant
+from kernel.store.plan import Call, Warrant
 from kernel.store.views import Standing
 from kernel.table import Terminal, Waiting
-from workers.app import SWEEPS, make_app
+from workers.app import PRIORITY_LAST, SWEEPS, make_app
 from workers.card import Card, card_of
 from workers.config import Settings, read_settings
 from workers.dispatch import Dispatch
-from workers.effects.inference import declared
 from workers.gateways.capabilities import Registry, load_registry
 
 POLL_S_FIRST = 0.02
@@ -85,7 +83,7 @@ class Client:
         With an id of your own it may be repeated; the same id with another payload is IdTakenError.
         """
         new_id = id or f"{machine[:2]}-{uuid4().hex[:10]}"
-        if not 0 <= priority <= 9:
+        if not 0 <= priority <= PRIORITY_LAST:
             raise InvalidPayloadError("priority", [f"{priority} is not between 0 (first) and 9"])
         call = Call(Cause(self.actor))
         cap = _cap(payload.get("policy"))
@@ -213,7 +211,9 @@ class Client:
         found = (self.card(record_id) for record_id, _ in self.dispatch.views.waiting(limit))
         return [card for card in found if card is not None]
 
-    def list(self, *, machine: str = "thread", state: str | None = None, limit: int = 100) -> list[Standing]:
+    def list(
+        self, *, machine: str = "thread", state: str | None = None, limit: int = 100
+    ) -> list[Standing]:
         """Return records of a machine, in one state or in all, the longest there first."""
         found = self.dispatch.lifecycle.machine(machine)
         states = [str(stage.state) for stage in found.stages]
@@ -276,7 +276,9 @@ class Client:
         if proposal != record.proposal:
             raise StaleDecisionError(proposal, record.proposal if offered else None)
         asked = ", ".join(offered) or "nobody is asked anything"
-        raise CallError(f"{choice!r} is no answer to {record.id} in {record.state}; there are: {asked}")
+        raise CallError(
+            f"{choice!r} is no answer to {record.id} in {record.state}; there are: {asked}"
+        )
 
     def _checked(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
         """Check an edited action against its capability, and add what that declares of itself."""
@@ -290,7 +292,7 @@ class Client:
         same = name == before.get("capability")
         parameters = answer.get("parameters", before.get("parameters", {}) if same else {})
         self.registry.check(name, parameters)
-        return {**answer, "declared": declared(one)}
+        return {**answer, "declared": one.declared()}
 
 
 def _cap(policy: Any) -> int:

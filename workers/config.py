@@ -1,4 +1,4 @@
-"""The settings: read once from INTERLOCK_* at the start, checked, passed down. Nothing else reads the environment."""
+"""The settings: read once from INTERLOCK_*, checked, passed down. Nothing else reads them."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Settings(BaseModel):
 
     @property
     def fused(self) -> bool:
-        """Whether a commit pushes the broker's messages itself: one server and database, no cluster."""
+        """Whether a commit pushes the messages itself: one server and database, no cluster."""
         same = self.broker_url in (None, self.store_url)
         able = same and self.store_url.startswith(("redis://", "rediss://", "unix://"))
         if self.enqueue == "fused" and not able:
             raise SettingsError(
-                "INTERLOCK_ENQUEUE=fused needs broker and store to be one Redis server and database;"
-                " unset INTERLOCK_BROKER_URL or choose plain"
+                "INTERLOCK_ENQUEUE=fused needs broker and store to be one Redis server and "
+                "database; unset INTERLOCK_BROKER_URL or choose plain"
             )
         return able and self.enqueue != "plain"
 
@@ -104,7 +104,9 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     try:
         found = json.loads(place.read_text("utf-8"))
     except (OSError, ValueError) as refusal:
-        raise SettingsError(f"{place} cannot be read ({refusal}); remove it or name a store") from None
+        raise SettingsError(
+            f"{place} cannot be read ({refusal}); remove it or name a store"
+        ) from None
     given = {**found, **settings.model_dump(exclude_unset=True)}
     return Settings.model_validate(given)
 

@@ -1,4 +1,4 @@
-"""Celery's consumer, which sets malformed messages aside where people find them; it retries none."""
+"""Celery's consumer, setting malformed messages aside where people find them; it retries none."""
 
 from __future__ import annotations
 

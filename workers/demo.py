@@ -1,4 +1,4 @@
-"""The demonstration, and `up`: a whole Interlock on this machine, for as long as somebody watches."""
+"""The demonstration, and `up`: a whole Interlock on this machine, while somebody watches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCRIPT = (
     Line(
         "06-free-some-space",
         {"approve": {}},
-        "a shell command cannot be taken back, so it waits for consent whatever the policy: approved",
+        "a command cannot be taken back, so it waits for consent whatever the policy: approved",
     ),
     Line(
         "08-the-thing",
@@ -68,7 +68,9 @@ def keep_up(settings: Settings) -> None:
             table.add_row("store and broker", house.settings.store_url)
             table.add_row("Flower", house.flower_url)
             table.add_row("logs", str(house.log("worker").parent))
-            table.add_row("try", "interlock submit --title 'Call the dentist'   (in another terminal)")
+            table.add_row(
+                "try", "interlock submit --title 'Call the dentist'   (in another terminal)"
+            )
             screen.out.print(table)
             while (name := house.dead()) is None:
                 time.sleep(0.5)
@@ -89,14 +91,20 @@ def run() -> None:
     shutil.copytree(EXAMPLES / "inbox", inbox)
     shutil.copytree(EXAMPLES / "papers", desk / "tray")
     os.environ["INTERLOCK_DESK"] = str(desk)
-    environment = {"INTERLOCK_HOME": str(home), "INTERLOCK_CAPABILITIES": str(EXAMPLES / "capabilities.toml"), "INTERLOCK_SOURCES_ROOT": str(inbox)}
+    environment = {
+        "INTERLOCK_HOME": str(home),
+        "INTERLOCK_CAPABILITIES": str(EXAMPLES / "capabilities.toml"),
+        "INTERLOCK_SOURCES_ROOT": str(inbox),
+    }
     settings = read_settings({**environment, "INTERLOCK_CARDS": str(home / "cards")})
     screen.out.rule("[bold]Interlock[/]: an inbox, from what came in to what was done")
     started = time.monotonic()
     try:
         with House(settings, flower=False) as house:
             up_s = time.monotonic() - started
-            screen.out.print(f"store, worker, intake and beat are up after {up_s:.1f} s", style="dim")
+            screen.out.print(
+                f"store, worker, intake and beat are up after {up_s:.1f} s", style="dim"
+            )
             ids, records, answered = play(Client(house.settings, actor="demo"), inbox)
             tell(records, ids, answered, desk, home, time.monotonic() - started)
     except KeyboardInterrupt:
@@ -111,11 +119,15 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
     ids = [one.id for one in done if one.error is None]
     for refused in (one for one in done if one.error):
         screen.error(f"{refused.id}: {refused.error}")
-    open_lines, answered = list(SCRIPT), []
+    open_lines = list(SCRIPT)
+    answered: list[Line] = []
     until = time.monotonic() + PATIENCE_S
     with Live(console=screen.out, refresh_per_second=10) as live:
         while True:
-            family = [*ids, *(child for one in ids for child in client.dispatch.views.children(one))]
+            family = [
+                *ids,
+                *(child for one in ids for child in client.dispatch.views.children(one)),
+            ]
             records = [client.show(one) for one in family]
             live.update(board(records, answered))
             for line in [one for one in open_lines if speak(client, one)]:
@@ -144,7 +156,11 @@ def speak(client: Client, line: Line) -> bool:
 def rests(client: Client, record: Record) -> bool:
     """Whether a record goes nowhere without a person: it has ended, or asks, or waits for such."""
     stage = client.dispatch.lifecycle.machine(record.machine).stage(record.state)
-    resting = isinstance(stage, Terminal) or stage.waits_for_person(record.data) or record.state == "monitoring"
+    resting = (
+        isinstance(stage, Terminal)
+        or stage.waits_for_person(record.data)
+        or record.state == "monitoring"
+    )
     return resting and not any(entry.state in ("owed", "leased") for entry in record.entries)
 
 
@@ -160,7 +176,12 @@ def board(records: Sequence[Record], answered: Sequence[Line]) -> Table:
 
 
 def tell(
-    records: Sequence[Record], ids: Sequence[str], answered: Sequence[Line], desk: Path, home: Path, took_s: float
+    records: Sequence[Record],
+    ids: Sequence[str],
+    answered: Sequence[Line],
+    desk: Path,
+    home: Path,
+    took_s: float,
 ) -> None:
     """Print what became of each thread, what was written where, and what to try next."""
     screen.out.rule("what became of each")
@@ -176,13 +197,22 @@ def tell(
     for path in sorted(p for p in desk.rglob("*") if p.is_file() and not p.name.startswith(".")):
         lines = path.read_text("utf-8", "replace").splitlines()
         last = next((one for one in reversed(lines) if one.strip()), "")
-        screen.out.print(Text.assemble((str(path.relative_to(home)), "bold"), f"  {len(lines)} lines  ", (screen.short(last, 70), "dim")))
+        screen.out.print(
+            Text.assemble(
+                (str(path.relative_to(home)), "bold"),
+                f"  {len(lines)} lines  ",
+                (screen.short(last, 70), "dim"),
+            )
+        )
     waiting = sum(record.state.startswith("awaiting_") for record in records)
     screen.out.rule("what to try next")
     shown = os.path.relpath(home)
-    screen.out.print(f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you, and their store is kept:")
+    screen.out.print(
+        f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you, their store is kept:"
+    )
     for command in (
-        f"export INTERLOCK_HOME={shown} INTERLOCK_DESK={shown}/desk INTERLOCK_CAPABILITIES=examples/capabilities.toml",
+        f"export INTERLOCK_HOME={shown} INTERLOCK_DESK={shown}/desk",
+        "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",
         ".venv/bin/interlock decide 01-printer-paper approve",

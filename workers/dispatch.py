@@ -116,14 +116,18 @@ class Dispatch:
         self.publish(fired.owed)
         return fired
 
-    def note(self, record: Record, jot: Jot, *, op_id: str = "", warrant: Warrant | None = None) -> Answer:
+    def note(
+        self, record: Record, jot: Jot, *, op_id: str = "", warrant: Warrant | None = None
+    ) -> Answer:
         """Write a line that changes no state."""
         given = {"warrant": warrant} if warrant else {}
         answer = self.lifecycle.note(record, jot, op_id=op_id, **given)
         self.publish(answer.owed)
         return answer
 
-    def remind(self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str) -> Answer:
+    def remind(
+        self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str
+    ) -> Answer:
         """Answer a due timer that has no trigger."""
         answer = self.lifecycle.remind(record, timer, warrant, fired, op_id)
         self.publish(answer.owed)
@@ -140,6 +144,10 @@ class Dispatch:
         answer = self.lifecycle.store.depart(parent, countdown, member, outcome, self.render)
         self.publish(answer.owed)
         return answer
+
+    def set_aside(self, kind: str, reason: str, body: object) -> int:
+        """Keep and count a message that nobody can ever act on."""
+        return self.aside.put(kind, reason, body)
 
     def effect(self, machine: str, name: str) -> Effect:
         """Return an effect of a machine, with the limits that this deployment sets."""
@@ -172,7 +180,7 @@ class Dispatch:
         return self.envelopes.render(task, queue, priority, bell.key, shown)
 
     def publish(self, bells: Sequence[Doorbell]) -> int:
-        """Publish messages. The broker is a doorbell: what does not get through, the sweep repeats."""
+        """Publish messages. The broker is a doorbell: what does not ring, the sweep repeats."""
         published = 0
         for bell in bells:
             task, queue, priority, shown = self._address(bell)
@@ -188,7 +196,9 @@ class Dispatch:
                     ignore_result=True,
                 )
             except OperationalError as refusal:
-                log.warning("the broker did not take %s: %s; a sweep will repeat it", bell.key, refusal)
+                log.warning(
+                    "the broker did not take %s: %s; a sweep will repeat it", bell.key, refusal
+                )
                 continue
             published += 1
         return published
@@ -204,5 +214,3 @@ class Dispatch:
 def ms(seconds: float) -> int:
     """Return whole milliseconds."""
     return int(seconds * 1_000)
-
-

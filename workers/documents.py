@@ -1,4 +1,4 @@
-"""Writes what the documents say of the tables, and tells when they differ: `python -m workers.documents`."""
+"""Keeps the documents in step with the tables: `python -m workers.documents [--check]`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def section(machine: Machine) -> str:
     return "\n\n".join(
         (
             f"## {machine.name}",
-            f"{len(machine.stages)} states, {len(machine.transitions)} rows, {ours} of them ours. "
-            f"Table digest `{machine.digest}`.",
+            f"{len(machine.stages)} states, {len(machine.transitions)} rows, {ours} of them ours.",
             f"```mermaid\n{mermaid(machine)}\n```",
             states_table(machine),
             rows_table(machine),
@@ -52,7 +51,9 @@ def main(arguments: Sequence[str]) -> int:
         KERNEL_README.write_text(fresh, "utf-8")
         return 0
     if kept != fresh:
-        sys.stderr.write("kernel/README.md is not what the tables say; run: python -m workers.documents\n")
+        sys.stderr.write(
+            "kernel/README.md is not what the tables say; run: python -m workers.documents\n"
+        )
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Runs a claimed effect: claim, act, fire, settle. The only place that knows what a failure means."""
+"""Runs a claimed effect: claim, act, fire, settle. Only here is decided what a failure means."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def register_effects(
         for name in machine.effects:
             if name not in handlers:
                 raise MissingHandlerError(
-                    f"{machine.name} owes {name}, for which there is no handler in workers/effects; "
+                    f"{machine.name} owes {name}, which has no handler in workers/effects; "
                     "a record would enter and never leave"
                 )
             _register(app, runner, machine, name, handlers[name])

@@ -1,4 +1,4 @@
-"""Renders the message that Celery would send, from a template that Celery rendered; it sends nothing."""
+"""Renders the message that Celery would send, from a template of Celery's; it sends nothing."""
 
 from __future__ import annotations
 
@@ -47,12 +47,16 @@ class Envelopes:
         self.app = app
         self.template = lru_cache(maxsize=512)(self._template)
 
-    def render(self, task: str, queue: str, priority: int, argument: str, shown: str) -> tuple[str, bytes]:
+    def render(
+        self, task: str, queue: str, priority: int, argument: str, shown: str
+    ) -> tuple[str, bytes]:
         """Return the list to push to and the message, as `apply_async` would have sent it."""
         template = self.template(task, queue, priority)
         return template.queue, template.fill(argument, shown)
 
-    def sent(self, task: str, queue: str, priority: int, argument: str, shown: str) -> tuple[str, str]:
+    def sent(
+        self, task: str, queue: str, priority: int, argument: str, shown: str
+    ) -> tuple[str, str]:
         """Let Celery itself render one message: the list, and the JSON text."""
         with self.app.producer_pool.acquire(block=True) as producer:
             channel = producer.channel

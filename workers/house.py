@@ -1,4 +1,4 @@
-"""Starts and ends the processes of one machine: store, workers, intake, beat, Flower. For `up` and `demo`."""
+"""Starts and ends the processes of one machine: store, workers, intake, beat, Flower."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class HouseError(RuntimeError):
 class House:
     """The processes below one folder. They end with this process, however it ends."""
 
-    def __init__(self, settings: Settings, *, flower: bool, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, *, flower: bool, extra: Mapping[str, str] | None = None
+    ) -> None:
         self.settings, self.flower = settings, flower
         self.home = settings.home.absolute()
         self.flower_url = ""
@@ -67,11 +69,16 @@ class House:
         celery = [sys.executable, "-m", "celery", "-A"]
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
         threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
-        self._run("worker", [*celery, "workers.main", "worker", "-n", "worker@%h", *threads, *quiet])
+        self._run(
+            "worker", [*celery, "workers.main", "worker", "-n", "worker@%h", *threads, *quiet]
+        )
         intake = ["-n", "intake@%h", "-P", "threads", "-c", "2"]
         self._run("intake", [*celery, "workers.intake", "worker", *intake, *quiet])
         schedule = str(self.home / "beat.db")
-        self._run("beat", [*celery, "workers.main", "beat", "-s", schedule, "--pidfile=", "--loglevel=INFO"])
+        self._run(
+            "beat",
+            [*celery, "workers.main", "beat", "-s", schedule, "--pidfile=", "--loglevel=INFO"],
+        )
         if self.flower:
             port = free_port()
             self.flower_url = f"http://127.0.0.1:{port}"
@@ -110,6 +117,8 @@ class House:
             if name := self.dead():
                 raise HouseError(f"{name} ended at its start; read {self.log(name)}")
             if time.monotonic() > until:
-                raise HouseError(f"{waiting[0]} is not ready after {READY_S:g} s; read {self.log(waiting[0])}")
+                raise HouseError(
+                    f"{waiting[0]} is not ready after {READY_S:g} s; read {self.log(waiting[0])}"
+                )
             waiting = [name for name in waiting if b" ready." not in self.log(name).read_bytes()]
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Looks a whole store over: does every log fold to its record, is anything stranded, what is promised."""
+"""Looks a whole store over: do logs fold, is anything stranded, what is promised."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from workers.dispatch import Dispatch
 PAGE = 1_000_000
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
-    "D1": "process-crash safe: a crash of workers, beat or producers loses nothing that was acknowledged;"
-    " power loss may cost about the last second",
+    "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
+    "power loss may cost about the last second",
     "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
-    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged transitions",
+    "D3": "replicated: goes on after the loss of a node, and may lose acknowledged transitions then",
 }
 
 
@@ -54,8 +54,11 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     machine = dispatch.lifecycle.machine(record.machine)
     folded = fold(machine, lines)
     if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
-        yield f"the log leads to {folded.state} version {folded.version}, stored is {record.state} {record.version}"
-    own = {name: count for name, count in record.counters.items() if "." not in name and name != "cap"}
+        led, kept = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
+        yield f"the log leads to {led}, stored is {kept}, or their data differ"
+    own = {
+        name: count for name, count in record.counters.items() if "." not in name and name != "cap"
+    }
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in own.items() if v}:
         yield f"the counters are {own}, the log adds up to {dict(sums(lines))}"
     stage = machine.stage(record.state)

@@ -1,7 +1,8 @@
-"""Takes plain Celery messages of producers that import nothing of ours: `celery -A workers.intake worker`.
+"""Takes plain Celery messages of producers that import nothing of ours.
 
-A message here is not stored before it arrives, so unlike an effect's it is acknowledged only after
-its record exists. That takes kombu's acknowledgements, which effects do without; hence its own app.
+`celery -A workers.intake worker`. A message here is not stored before it arrives, so unlike an
+effect's it is acknowledged only after its record exists. That takes kombu's acknowledgements,
+which effects do without; hence an app of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def assemble(settings: Settings) -> Celery:
     options = {**made.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     made.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    made.set_aside = lambda kind, reason, body: client.dispatch.aside.put(kind, reason, body)
+    made.set_aside = client.dispatch.set_aside
 
     def submit(request: Any) -> str:
         try:
@@ -62,13 +63,15 @@ def assemble(settings: Settings) -> Celery:
     reraise=True,
 )
 def accept(client: Client, request: Any) -> str:
-    """Create the record that a message asks for. The message carries its id, so it may come twice."""
+    """Create the record that a message asks for. It carries its id, so it may come twice."""
     if not isinstance(request, Mapping):
         raise InvalidPayloadError("the request", [f"it is {type(request).__name__}, not an object"])
     if unknown := sorted(set(request) - FIELDS):
         raise InvalidPayloadError("the request", [f"{name}: no such field" for name in unknown])
     if not isinstance(request.get("id"), str):
-        raise InvalidPayloadError("the request", ["id: give one of your own; a message can come twice"])
+        raise InvalidPayloadError(
+            "the request", ["id: give one of your own; a message can come twice"]
+        )
     payload = request.get("payload")
     if not isinstance(payload, Mapping):
         raise InvalidPayloadError("the request", ["payload: it is missing or not an object"])

@@ -1,4 +1,4 @@
-"""The composition root of a worker: `celery -A workers.main worker`, `celery -A workers.main beat`."""
+"""The composition root: `celery -A workers.main worker`, `celery -A workers.main beat`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def assemble(settings: Settings) -> Celery:
     dispatch = Dispatch(settings, MACHINES, made)
     equipment = Equipment(settings)
     runner = Runner(dispatch, equipment)
-    made.set_aside = lambda kind, reason, body: dispatch.aside.put(kind, reason, body)
+    made.set_aside = dispatch.set_aside
     register_effects(made, runner, MACHINES, HANDLERS)
     register_sweeps(made, dispatch, ALL_SWEEPS)
 

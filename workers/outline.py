@@ -1,4 +1,4 @@
-"""A machine's table as plain data: for `interlock machines --json`, the console and the docs. Pure."""
+"""A machine's table as plain data: for programs, the console and the documents. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kernel.table import Active, Stage, Terminal, Waiting
 
 
 def outline(machine: Machine) -> dict[str, Any]:
-    """Return name, states (kind, entry effect, timers, card) and rows (source, trigger, target, ours)."""
+    """Return a machine: its states with what they owe, its rows with who fires them."""
     return {
         "name": machine.name,
         "initial": str(machine.initial.state),

@@ -41,7 +41,14 @@ def state_text(state: str) -> Text:
 
 def grid(*columns: str, title: str = "") -> Table:
     """Return an empty table in the house style."""
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="dim", expand=True)
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+        expand=True,
+    )
     for column in columns[:-1]:
         table.add_column(column, no_wrap=True)
     # The last column takes what is left of the terminal's width.
@@ -78,7 +85,9 @@ def record(value: Mapping[str, Any]) -> None:
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
-        facts.add_row(name, f"{amount / 1e6:.6f} $" if "spent" in name or name == "cap" else str(amount))
+        facts.add_row(
+            name, f"{amount / 1e6:.6f} $" if "spent" in name or name == "cap" else str(amount)
+        )
     for entry in value["entries"]:
         facts.add_row("effect", f"{entry['name']} {entry['state']}, attempt {entry['attempts']}")
     out.print(facts)
@@ -97,7 +106,9 @@ def runs_of(lines: Sequence[Event | Note]) -> list[dict[str, Any]]:
         detail = {name: value for name, value in line.detail.items() if name != "effect"}
         key = str(line.detail.get("effect"))
         kept = found.setdefault(key, {"effect": key, "started": [], "steps": [], "finished": []})
-        part = {"execution_started": "started", "execution_step": "steps"}.get(line.kind, "finished")
+        part = {"execution_started": "started", "execution_step": "steps"}.get(
+            line.kind, "finished"
+        )
         kept[part].append({"at_ms": line.at_ms, **detail})
     return list(found.values())
 
@@ -123,7 +134,9 @@ def history(lines: Sequence[Event | Note]) -> None:
             what = Text.assemble((line.trigger, "bold"), f"  {arrow}")
             table.add_row(str(line.version), at, what, line.cause.actor, escape(because(line)))
         else:
-            table.add_row("", at, Text(line.kind, style="dim"), "", Text(short(line.detail), style="dim"))
+            table.add_row(
+                "", at, Text(line.kind, style="dim"), "", Text(short(line.detail), style="dim")
+            )
     out.print(table)
 
 
@@ -173,7 +186,9 @@ def machines(value: Sequence[Mapping[str, Any]]) -> None:
             timers = ", ".join(timer["name"] for timer in state["timers"])
             states.add_row(state["name"], state["kind"], state["entry_effect"] or "", timers)
         out.print(states)
-        rows = grid("source", "trigger", "target", "fired by", "ours", title=f"{machine['name']}: rows")
+        rows = grid(
+            "source", "trigger", "target", "fired by", "ours", title=f"{machine['name']}: rows"
+        )
         for row in machine["rows"]:
             by = ", ".join(row["by"])
             rows.add_row(row["source"], row["trigger"], row["target"], by, row["why_ours"])
@@ -184,8 +199,15 @@ def verification(report: Mapping[str, Any]) -> None:
     """Show whether logs and records agree."""
     for fault in report["faults"]:
         out.print(f"[red]fault[/] {escape(fault)}", highlight=False)
-    verdict = "every log folds to its record" if not report["faults"] else f"{len(report['faults'])} faults"
-    out.print(f"{report['records']} records, {report['transitions']} transitions: {verdict}", highlight=False)
+    verdict = (
+        "every log folds to its record"
+        if not report["faults"]
+        else f"{len(report['faults'])} faults"
+    )
+    out.print(
+        f"{report['records']} records, {report['transitions']} transitions: {verdict}",
+        highlight=False,
+    )
 
 
 def diagnosis(value: Mapping[str, Any]) -> None:
@@ -206,7 +228,11 @@ def diagnosis(value: Mapping[str, Any]) -> None:
 def short(value: Any, length_max: int = SHORT) -> str:
     """Return a value as one line."""
     if isinstance(value, Mapping):
-        value = ", ".join(f"{name}={short(part, 60)}" for name, part in value.items() if part not in (None, "", {}, []))
+        value = ", ".join(
+            f"{name}={short(part, 60)}"
+            for name, part in value.items()
+            if part not in (None, "", {}, [])
+        )
     text = " ".join(str(value).split())
     return text if len(text) <= length_max else f"{text[: length_max - 1]}…"
 

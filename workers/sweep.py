@@ -1,4 +1,4 @@
-"""Runs a sweep: partition by partition, item by item, within a time budget. Any number may run at once."""
+"""Runs a sweep: partition by partition, item by item, within a time budget."""
 
 from __future__ import annotations
 

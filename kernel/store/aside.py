@@ -6,10 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call, store_error
+from kernel.store.scripts import Client, call, read
 
 KEPT_MAX = 1_000
 BODY_MAX = 4_000
@@ -41,16 +39,13 @@ class Aside:
 
     def counts(self) -> dict[str, int]:
         """Return how many there were, by kind."""
-        pairs = self._read("HGETALL", self.keys.rejected_counts())
+        pairs = read(self.client, "HGETALL", self.keys.rejected_counts())
         return {name.decode(): int(count) for name, count in dict(pairs).items()}
 
     def newest(self, limit: int) -> list[Rejected]:
         """Return what is kept, the newest first."""
-        rows = self._read("LRANGE", self.keys.rejected(), 0, limit - 1)
+        rows = read(self.client, "LRANGE", self.keys.rejected(), 0, limit - 1)
         return [Rejected(**json.loads(row)) for row in rows]
 
     def _read(self, *words: Any) -> Any:
-        try:
-            return self.client.execute_command(*words)
-        except RedisError as refusal:
-            raise store_error(refusal) from refusal
+        return read(self.client, *words)

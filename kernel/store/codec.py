@@ -13,13 +13,15 @@ from kernel.event import Cause, Event, Note
 from kernel.record import Entry, Record, RecordId, TimerEntry, Version
 
 PAYLOAD_BYTES_MAX = 256 * 1024
+# A record's data grows with every proposal, answer and result; refusing it would strand the record.
+DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
 
 Pairs = Iterable[bytes]
 
 
 def encode(value: Any, what: str, bytes_max: int = PAYLOAD_BYTES_MAX) -> bytes:
-    """Return canonical JSON bytes. Raises InvalidPayloadError for what JSON or the limit forbids."""
+    """Return canonical JSON bytes. Raises InvalidPayloadError for what JSON or limits forbid."""
     try:
         text = json.dumps(
             value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -155,7 +157,7 @@ def event_bytes(event: Event) -> bytes:
         "deltas": event.deltas,
     }
     kept |= {name: value for name, value in optional.items() if value}
-    return encode(kept, "the event", 2 * PAYLOAD_BYTES_MAX)
+    return encode(kept, "the event", 2 * DATA_BYTES_MAX)
 
 
 def line_of(record_id: str, position: bytes, pairs: Mapping[bytes, bytes]) -> Event | Note:

@@ -1,7 +1,9 @@
-"""Opens the store: standalone, Sentinel or Cluster by the form of the address; it sends nothing itself."""
+"""Opens the store: standalone, Sentinel or Cluster, by the form of the address."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from redis import Redis, exceptions
@@ -13,9 +15,9 @@ from redis.sentinel import Sentinel
 from kernel.errors import StoreMisconfiguredError
 from kernel.store.scripts import Client, store_error
 
-
 TIMEOUT_S = 5.0
 RETRIES = 3
+VERSION_MIN = 7
 CLUSTER = "redis+cluster"
 SENTINEL = "redis+sentinel"
 
@@ -58,7 +60,11 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
 def run_id(client: Client) -> str:
     """Return what tells one life of the server from the next."""
     try:
-        info = client.info("server") if isinstance(client, Redis) else client.info("server", target_nodes=client.get_default_node())
+        info = (
+            client.info("server")
+            if isinstance(client, Redis)
+            else client.info("server", target_nodes=client.get_default_node())
+        )
     except exceptions.RedisError as refusal:
         raise store_error(refusal) from refusal
     return str(info["run_id"])
@@ -77,7 +83,7 @@ def refuse_unsafe(client: Client) -> None:
         raise StoreMisconfiguredError(
             f"the store evicts keys (maxmemory-policy {policy}); set maxmemory-policy noeviction"
         )
-    if int(version.split(".")[0]) < 7:
+    if int(version.split(".", maxsplit=1)[0]) < VERSION_MIN:
         raise StoreMisconfiguredError(
             f"the store is version {version}; Interlock needs Redis 7.0 or Valkey 8 or newer"
         )
@@ -87,9 +93,12 @@ def _behind_sentinel(url: str) -> Redis:
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
-        raise StoreMisconfiguredError(f"{url!r} names no service; use {SENTINEL}://host:port/service")
+        raise StoreMisconfiguredError(
+            f"{url!r} names no service; use {SENTINEL}://host:port/service"
+        )
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    sentinel = Sentinel(
+    make: Callable[..., Any] = Sentinel
+    sentinel = make(
         _hosts(parts.netloc, url),
         sentinel_kwargs={"socket_timeout": TIMEOUT_S, "password": options.get("sentinel_password")},
         socket_timeout=TIMEOUT_S,
@@ -110,5 +119,3 @@ def _hosts(netloc: str, url: str) -> list[tuple[str, int]]:
             raise StoreMisconfiguredError(f"{place!r} in {url!r} is no host:port")
         found.append((host, int(port)))
     return found
-
-

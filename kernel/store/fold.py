@@ -15,11 +15,11 @@ def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:
     """Recompute a record from its log. Raises StoreError at the first line that does not follow."""
     record: Record | None = None
     for event in (line for line in lines if isinstance(line, Event)):
-        if record is None:
-            record = _born(machine, event)
-        else:
-            record = _next(machine, record, event)
-        if codec.digest(codec.encode(record.data, "the data")) != event.data_hash:
+        record = _next(machine, record, event) if record else _born(machine, event)
+        if (
+            codec.digest(codec.encode(record.data, "the data", codec.DATA_BYTES_MAX))
+            != event.data_hash
+        ):
             raise StoreError(f"{event.record_id} version {event.version}: the data does not follow")
     if record is None:
         raise StoreError("the log is empty")
@@ -41,7 +41,8 @@ def _next(machine: Machine, record: Record, event: Event) -> Record:
     after = machine.decide(record, event.trigger, event.payload, event.facts).after
     if after.state != event.target:
         raise StoreError(
-            f"{event.record_id} version {event.version}: the table leads to {after.state}, the log says {event.target}"
+            f"{event.record_id} version {event.version}: the table leads to {after.state}, "
+            f"the log says {event.target}"
         )
     return after
 

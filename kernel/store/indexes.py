@@ -143,5 +143,7 @@ class Indexes:
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
-        word: bytes = call(self.client, "prune", names, [record.id, age_ms, self.limits.tombstone_ms])[0]
+        word: bytes = call(
+            self.client, "prune", names, [record.id, age_ms, self.limits.tombstone_ms]
+        )[0]
         return word.decode()

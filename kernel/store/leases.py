@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -74,7 +75,7 @@ class Leases:
             self.keys.timers(partition),
             *self.keys.chain(record_id),
         ]
-        args = [record_id, suffix, nonce, holder, effect.lease_ms, schema, effect.name]
+        args = [record_id, suffix, nonce, _word(holder), effect.lease_ms, schema, effect.name]
         word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())
@@ -179,9 +180,12 @@ class Leases:
     def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
         """Give an effect back. The answer is the entry's new state, gone, or lost."""
         record_id = lease.record.id
+        partition = partition_of(record_id)
         names = [
             self.keys.record(record_id),
-            self.keys.effects(partition_of(record_id)),
+            self.keys.effects(partition),
+            self.keys.waits(partition),
+            self.keys.timers(partition),
             *self.keys.chain(record_id),
         ]
         flag = "1" if counted else "0"
@@ -189,3 +193,8 @@ class Leases:
         args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
         word: bytes = call(self.client, "release", names, args)[0]
         return word.decode()
+
+
+def _word(holder: str) -> str:
+    # The entry is a line of words, and the note of a claim is JSON that the script writes.
+    return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"

@@ -12,7 +12,7 @@ from kernel.effect import CASCADE, Effect, Kind
 from kernel.errors import KernelError
 from kernel.event import Cause
 from kernel.machine import Machine
-from kernel.record import Record, RecordId, ancestors
+from kernel.record import Entry, Record, RecordId, ancestors
 from kernel.table import Owed, TimerDue
 
 DAY_MS = 86_400_000
@@ -125,20 +125,51 @@ def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId
     return ancestors(record.id) if machine.reads(record.state, trigger) else ()
 
 
+def entitled(record: Record, warrant: Warrant) -> bool:
+    """Tell whether a warrant holds in a record as read; the commit script has the last word."""
+    match warrant.kind:
+        case "token" | "lapsed" | "exhausted":
+            entry = next((e for e in record.entries if e.suffix == warrant.words[0]), None)
+            return entry is not None and _holds(entry, warrant)
+        case "due":
+            named = {timer.name: timer for timer in record.timers}
+            timer = named.get(warrant.words[0])
+            return timer is not None and (str(timer.due_at), str(timer.born)) == warrant.words[1:]
+        case "person":
+            return warrant.words[0] == str(record.entered)
+        case _:
+            return True
+
+
+def _holds(entry: Entry, warrant: Warrant) -> bool:
+    match warrant.kind:
+        case "token":
+            live = entry.state in ("leased", "lapsed", "quarantined")
+            return live and entry.token == warrant.words[1]
+        case "lapsed":
+            return entry.state == "lapsed" and entry.token == warrant.words[1]
+        case _:
+            return entry.state in ("owed", "lapsed") and str(entry.attempts) == warrant.words[1]
+
+
 def packed(plan: Mapping[str, Any]) -> str:
+    """Return a plan as a script takes it."""
     return json.dumps(plan, separators=(",", ":"))
 
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:
+    """Return what the scripts need to set timers."""
     return [{"name": timer.name, "ms": timer.delay_ms} for timer in timers]
 
 
 def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[str, Any]]:
+    """Return what the scripts need to owe a decision's effects."""
     fires = machine.exhausts(state)
     return [owed_plan(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
 
 
 def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
+    """Return what the scripts need to owe one effect."""
     return {
         "name": owed.effect.name,
         "kind": str(owed.kind),
@@ -151,6 +182,7 @@ def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
 
 
 def doorbells(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[Doorbell, ...]:
+    """Return the messages of a decision's effects, in the order in which they are owed."""
     return tuple(
         Doorbell(
             f"{record.id}:{record.version}.{n}:{nonce}",
@@ -165,12 +197,14 @@ def doorbells(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[Doorbel
 def advance_bell(
     parent: RecordId, machine: str, countdown: str, nonce: str, priority: int
 ) -> Doorbell:
+    """Return the message of the advance that whoever empties a countdown owes."""
     name, _, generation = countdown.partition(":")
     key = f"{parent}:{generation}.advance.{name}:{nonce}"
     return Doorbell(key, machine, CASCADE.name, priority)
 
 
 def parent_plan(parent: RecordId, countdown: str) -> dict[str, Any]:
+    """Return what the scripts need to owe that advance."""
     name, _, generation = countdown.partition(":")
     return {
         "id": parent,
@@ -191,5 +225,3 @@ def pushes(doors: Sequence[Doorbell], render: Render) -> tuple[list[str], list[b
             raise KernelError("a render port must render every message or none")
         return [], []
     return [queue for queue, _ in pushed], [message for _, message in pushed]
-
-

@@ -72,7 +72,7 @@ class Store:
     ) -> Answer:
         """Bear a record. `countdown` names the one of its parent that it joins."""
         record, keys = decision.after, self.keys
-        data = codec.encode(record.data, "the data")
+        data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
         parent = parent_of(record.id) if countdown else None
         partition = partition_of(record.id)
         plan: dict[str, Any] = {
@@ -127,7 +127,7 @@ class Store:
         """Commit a decision, or nothing."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce, partition = codec.nonce_of(op_id), partition_of(after.id)
-        data = codec.encode(after.data, "the data")
+        data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         changed = after.data is not before.data
         counted = self._counted(before, nonce) if decision.ends else None
         owed = doorbells(after, nonce, decision.owes)
@@ -173,7 +173,6 @@ class Store:
             "facts": [str(fact["version"]) for fact in decision.facts.values()],
             "chain": len(chain),
             "deltas": dict(deltas),
-            "grace_ms": decision.grace_ms,
             "look_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
             "feed_max": self.limits.feed_max,
@@ -250,7 +249,9 @@ class Store:
         bells = tuple(self._bell(record, suffix, effect) for suffix, effect in pairs)
         return Answer(word, owed=bells)
 
-    def depart(self, parent: Record, countdown: str, member: str, outcome: str, render: Render) -> Answer:
+    def depart(
+        self, parent: Record, countdown: str, member: str, outcome: str, render: Render
+    ) -> Answer:
         """Take a member out of a countdown that it should have left when it ended."""
         keys = self.keys
         nonce = codec.nonce_of(f"depart:{member}")

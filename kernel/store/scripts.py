@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -47,6 +48,24 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
             return client.evalsha(sha_of(name), len(keys), *keys, *args)
         except exceptions.NoScriptError:
             return client.eval(source_of(name), len(keys), *keys, *args)
+    except exceptions.RedisError as refusal:
+        raise store_error(refusal) from refusal
+
+
+def read(client: Client, *words: Any) -> Any:
+    """Run one reading command. Raises a StoreError."""
+    run: Any = client.execute_command  # redis-py leaves it untyped
+    try:
+        return run(*words)
+    except exceptions.RedisError as refusal:
+        raise store_error(refusal) from refusal
+
+
+def read(client: Client, *words: Any) -> Any:
+    """Run one reading command. Raises a StoreError."""
+    execute: Callable[..., Any] = client.execute_command
+    try:
+        return execute(*words)
     except exceptions.RedisError as refusal:
         raise store_error(refusal) from refusal
 

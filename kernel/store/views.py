@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from kernel.errors import UnknownRecordError
 from kernel.event import Event, Note
 from kernel.machine import Machine
 from kernel.record import PARTITIONS, Record, RecordId
 from kernel.store import codec
 from kernel.store.keys import Keys
-from kernel.store.scripts import Client, store_error
+from kernel.store.scripts import Client, read
 
 PAGE = 500
 
@@ -37,17 +35,19 @@ class Views:
 
     def record(self, record_id: str) -> Record:
         """Return a record. Raises UnknownRecordError."""
-        pairs = self._read("HGETALL", self.keys.record(record_id))
+        pairs = read(self.client, "HGETALL", self.keys.record(record_id))
         if not pairs:
             raise UnknownRecordError(record_id)
-        return codec.record_of(record_id, _flat(pairs), _flat(self._read("HGETALL", self.keys.counters(record_id))))
+        return codec.record_of(
+            record_id, _flat(pairs), _flat(read(self.client, "HGETALL", self.keys.counters(record_id)))
+        )
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return the whole log of a record, oldest first."""
         lines: list[Event | Note] = []
         start = "-"
         while True:
-            page = self._read("XRANGE", self.keys.log(record_id), start, "+", "COUNT", PAGE)
+            page = read(self.client, "XRANGE", self.keys.log(record_id), start, "+", "COUNT", PAGE)
             lines += [codec.line_of(record_id, position, dict(pairs)) for position, pairs in page]
             if len(page) < PAGE:
                 return lines
@@ -55,17 +55,17 @@ class Views:
 
     def children(self, record_id: str) -> list[RecordId]:
         """Return every child ever born to a record, by name."""
-        found = self._read("SMEMBERS", self.keys.kids(record_id))
+        found = read(self.client, "SMEMBERS", self.keys.kids(record_id))
         return sorted(RecordId(member.decode()) for member in found)
 
     def counted(self, record_id: str, countdown: str) -> set[str]:
         """Return who is still counted; `*` stands for a spawning that has not ended."""
-        found = self._read("SMEMBERS", self.keys.members(record_id, countdown))
+        found = read(self.client, "SMEMBERS", self.keys.members(record_id, countdown))
         return {member.decode() for member in found}
 
     def tally(self, record_id: str, countdown: str) -> dict[str, int]:
         """Return how many left a countdown, by the state that they ended in."""
-        pairs = self._read("HGETALL", self.keys.tally(record_id, countdown))
+        pairs = read(self.client, "HGETALL", self.keys.tally(record_id, countdown))
         return codec.counts(_flat(pairs))
 
     def counts(self, machine: Machine) -> dict[str, int]:
@@ -74,7 +74,9 @@ class Views:
         totals = dict.fromkeys(states, 0)
         for state in states:
             for partition in range(PARTITIONS):
-                totals[state] += int(self._read("ZCARD", self.keys.standing_in(partition, machine.name, state)))
+                totals[state] += int(
+                    read(self.client, "ZCARD", self.keys.standing_in(partition, machine.name, state))
+                )
         return totals
 
     def standing(self, machine: Machine, state: str, limit: int) -> list[Standing]:
@@ -82,7 +84,7 @@ class Views:
         found: list[Standing] = []
         for partition in range(PARTITIONS):
             key = self.keys.standing_in(partition, machine.name, state)
-            rows = self._pairs(self._read("ZRANGE", key, 0, limit - 1, "WITHSCORES"))
+            rows = self._pairs(read(self.client, "ZRANGE", key, 0, limit - 1, "WITHSCORES"))
             found += [Standing(RecordId(i), machine.name, state, at) for i, at in rows]
         return sorted(found, key=lambda row: row.since_ms)[:limit]
 
@@ -90,42 +92,41 @@ class Views:
         """Return records that wait for a person, the longest first, with since when."""
         found: list[tuple[RecordId, int]] = []
         for partition in range(PARTITIONS):
-            rows = self._read("ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES")
+            rows = read(self.client, "ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES")
             found += [(RecordId(member), at) for member, at in self._pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
         key = self.keys.ended(partition)
-        rows = self._read("ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
+        rows = read(self.client, "ZRANGE", key, "-inf", before_ms, "BYSCORE", "LIMIT", 0, limit)
         return [RecordId(member.decode()) for member in rows]
 
     def now_ms(self) -> int:
         """Return the store's time."""
-        seconds, micros = self._read("TIME")
+        seconds, micros = read(self.client, "TIME")
         return int(seconds) * 1_000 + int(micros) // 1_000
 
     def depths(self) -> dict[str, int]:
         """Return how many effects and timers are in the indexes, and how many records wait."""
         names = {"effects": self.keys.effects, "timers": self.keys.timers, "waits": self.keys.waits}
         return {
-            name: sum(int(self._read("ZCARD", key(p))) for p in range(PARTITIONS))
+            name: sum(int(read(self.client, "ZCARD", key(p))) for p in range(PARTITIONS))
             for name, key in names.items()
         }
 
-    def feed(self, partition: int, after: str, limit: int = 200) -> list[tuple[str, dict[str, str]]]:
+    def feed(
+        self, partition: int, after: str, limit: int = 200
+    ) -> list[tuple[str, dict[str, str]]]:
         """Return what moved in a partition after a position."""
-        rows = self._read("XRANGE", self.keys.feed(partition), f"({after}", "+", "COUNT", limit)
+        rows = read(self.client, "XRANGE", self.keys.feed(partition), f"({after}", "+", "COUNT", limit)
         return [
             (position.decode(), {k.decode(): v.decode() for k, v in dict(pairs).items()})
             for position, pairs in rows
         ]
 
     def _read(self, *words: Any) -> Any:
-        try:
-            return self.client.execute_command(*words)
-        except RedisError as refusal:
-            raise store_error(refusal) from refusal
+        return read(self.client, *words)
 
     @staticmethod
     def _pairs(rows: Any) -> Iterator[tuple[str, int]]:

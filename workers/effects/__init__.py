@@ -1,4 +1,4 @@
-"""The handler of every effect. A new one needs its module here; a worker refuses to start without."""
+"""The handler of every effect. A new one needs its module here, or no worker starts."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def proposed(
     also: Mapping[str, Any],
     deltas: Mapping[str, int] | None = None,
 ) -> Outcome:
-    """Return the outcome for a proposal; an action is checked against its schema before approval."""
+    """Return a proposal's outcome; an action is checked against its schema before approval."""
     payload: dict[str, Any] = {"proposal": dict(proposal), **also}
     action = proposal["payload"]
     if target == "action" and action.get("kind", "standard") == "standard":
@@ -156,17 +156,5 @@ def proposed(
         except CallError as refusal:
             failure = {"code": "invalid_output", "detail": str(refusal)}
             return Outcome("inference_failed", failure, deltas or {}, str(refusal))
-        payload["declared"] = declared(one)
+        payload["declared"] = one.declared()
     return Outcome("inference_done", payload, deltas or {})
-
-
-def declared(one: Capability) -> dict[str, Any]:
-    """Return what a capability declares of itself, as the record keeps it."""
-    return {
-        "idempotent": one.idempotent,
-        "irreversibility": str(one.irreversibility),
-        "regret_potential": str(one.regret_potential),
-        "risk_amplifier": one.risk_amplifier,
-        "requires_post_review": one.requires_post_review,
-        "deadline_s": one.deadline_s,
-    }

@@ -1,4 +1,4 @@
-"""Makes the surfaces show what a record asks a person now, or nothing; it reads the record afresh."""
+"""Makes the surfaces show what a record asks a person now, or nothing; it decides nothing."""
 
 from __future__ import annotations
 

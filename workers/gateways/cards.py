@@ -1,4 +1,4 @@
-"""Surfaces on which people see cards: a folder, a webhook. What is true is in the store, never here."""
+"""Surfaces on which people see cards: a folder, a webhook. The truth is in the store."""
 
 from __future__ import annotations
 
@@ -105,6 +105,8 @@ def open_surfaces(folder: Path | None, webhook: str | None) -> Surfaces:
         found.append(Folder(folder))
     if webhook is not None:
         if not webhook.startswith(("http://", "https://")):
-            raise InvalidPayloadError("INTERLOCK_CARDS_WEBHOOK", [f"{webhook!r} is no http address"])
+            raise InvalidPayloadError(
+                "INTERLOCK_CARDS_WEBHOOK", [f"{webhook!r} is no http address"]
+            )
         found.append(Webhook(webhook))
     return Surfaces(found)

@@ -128,7 +128,8 @@ class Inbox:
         """Move the file, if it is still the one that was read."""
         del key  # a file that has moved is moved: repeating needs no memory
         fields = inciting["fields"]
-        return await asyncio.to_thread(_move_to_done, Path(fields["request_path"]), fields["request_sha256"])
+        path, digest = Path(fields["request_path"]), fields["request_sha256"]
+        return await asyncio.to_thread(_move_to_done, path, digest)
 
 
 @dataclass(frozen=True, slots=True)

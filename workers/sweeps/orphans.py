@@ -1,7 +1,7 @@
 """Finds effects that nobody does: publishes them again, or fires their stage's crash or exhaustion.
 
 What it can get wrong: a holder that lives but is silent for a whole lease looks lost. Its effect is
-then published again; the old token stays good until somebody else claims, and fences it from then on.
+then published again; the old token stays good until somebody else claims.
 """
 
 from __future__ import annotations

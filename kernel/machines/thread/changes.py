@@ -25,12 +25,13 @@ from kernel.autonomy import (
 from kernel.axis import PolicyError
 from kernel.errors import InvalidPayloadError
 from kernel.machine import validated
-from kernel.machines.thread.payloads import Birth
+from kernel.machines.thread.payloads import PROPOSED, Birth
 from kernel.table import Ask, Data
 
 FEEDBACK_MAX = 20
 DECOMPOSE = "decompose"
 TARGETS = ("intent", "context", "action")
+TARGET_OF = dict(zip(ProposalKind, TARGETS, strict=True))
 
 
 def birth(payload: Data) -> Data:
@@ -57,7 +58,10 @@ def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, A
     action = {
         "kind": "standard",
         "capability": DECOMPOSE,
-        "parameters": {"children": [_part(child) for child in children], "relationship": relationship},
+        "parameters": {
+            "children": [_part(child) for child in children],
+            "relationship": relationship,
+        },
         "summary": f"split into {len(children)} parts",
         "irreversibility": "low",
         "regret_potential": "low",
@@ -96,16 +100,16 @@ def risk_of(action: Data, declared: Data | None) -> Risk:
 
 def at_intent(ask: Ask) -> bool:
     """Whether the next inference is about the intent."""
-    return ask.data["target"] == "intent"
+    return bool(ask.data["target"] == "intent")
 
 
 def at_context(ask: Ask) -> bool:
     """Whether the next inference is about the context."""
-    return ask.data["target"] == "context"
+    return bool(ask.data["target"] == "context")
 
 
 def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> Verdict:
-    proposal = ask.payload["proposal"]
+    proposal = _shaped(ask, TARGET_OF[kind])
     action = None
     if kind is ProposalKind.ACTION_INFERRED:
         action = ActionAsk(
@@ -139,7 +143,15 @@ def action_verdict(ask: Ask) -> Verdict:
 
 def unclear(ask: Ask) -> bool:
     """Whether the model says that it cannot propose an action."""
-    return bool(ask.payload["proposal"]["payload"]["kind"] == ActionKind.CLARIFICATION)
+    return bool(_shaped(ask, "action")["payload"]["kind"] == ActionKind.CLARIFICATION)
+
+
+def _shaped(ask: Ask, target: str) -> dict[str, Any]:
+    # Which shape a proposal must have is known only with the record in hand.
+    proposal = dict(ask.payload["proposal"])
+    payload = proposal["payload"] if isinstance(proposal["payload"], dict) else {}
+    validated(PROPOSED[target], f"the proposed {target}", payload)
+    return proposal
 
 
 def gives_action(ask: Ask) -> bool:
@@ -199,12 +211,14 @@ def propose(target: str, following: str) -> Any:
 
     def update(ask: Ask) -> Data:
         number = ask.data["proposed"] + 1
-        kept: dict[str, Any] = {**ask.payload["proposal"], "id": f"{target}-{number}"}
+        kept: dict[str, Any] = {**_shaped(ask, target), "id": f"{target}-{number}"}
         if ask.payload.get("declared"):
             kept["declared"] = ask.payload["declared"]
         prefetched = {**ask.data.get("prefetched", {}), **ask.payload.get("prefetched", {})}
         prefetched.pop(target, None)
-        rest = {name: value for name, value in ask.data.items() if name not in ("prefetched", "failure")}
+        rest = {
+            name: value for name, value in ask.data.items() if name not in ("prefetched", "failure")
+        }
         given = {name: v for name, v in rest.pop("given", {}).items() if name not in GIVEN[target]}
         return {
             **rest,
@@ -258,7 +272,11 @@ def edit_action(ask: Ask) -> Data:
         "capability": capability,
         "parameters": ask.payload.get("parameters", before.get("parameters", {}) if same else {}),
         "summary": before.get("summary", "") if same else "",
-        **{name: (declared or {}).get(name) for name in risk if (declared or {}).get(name) is not None},
+        **{
+            name: (declared or {}).get(name)
+            for name in risk
+            if (declared or {}).get(name) is not None
+        },
         **claimed,
     }
     return _personal(ask, "action", payload, "action", declared)

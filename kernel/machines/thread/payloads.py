@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,6 +12,7 @@ Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
+Kind = Literal["standard", "improvised", "suggestion", "clarification"]
 
 
 class Shape(BaseModel):
@@ -57,7 +59,7 @@ class Declared(Shape):
 class Action(Shape):
     """One proposed action."""
 
-    kind: Literal["standard", "improvised", "suggestion", "clarification"] = "standard"
+    kind: Kind = "standard"
     capability: Line | None = None
     parameters: dict[str, Any] = {}
     summary: Text = ""
@@ -114,6 +116,33 @@ class Proposal(Shape):
 
     payload: dict[str, Any]
     confidence: Confidence
+
+
+class ProposedIntent(BaseModel):
+    """What guards and cards need of a proposed intent."""
+
+    intent: Annotated[str, Field(min_length=1, max_length=64_000)]
+
+
+class ProposedContext(BaseModel):
+    """What guards and cards need of a proposed context."""
+
+    item_ids: list[Line]
+
+
+class ProposedAction(BaseModel):
+    """What guards and cards need of a proposed action."""
+
+    kind: Kind
+    capability: Line | None = None
+    parameters: dict[str, Any] = {}
+
+
+PROPOSED: Mapping[str, type[BaseModel]] = {
+    "intent": ProposedIntent,
+    "context": ProposedContext,
+    "action": ProposedAction,
+}
 
 
 class InferenceStarted(Shape):

@@ -84,7 +84,9 @@ STAGES = (
             Timer(
                 "kickoff", lambda data: None if held(data) else KICKOFF_MS, Trigger.BEGIN_INFERENCE
             ),
-            Timer("reminder", lambda data: reminder(data) if held(data) else None, effect=RESOLUTION),
+            Timer(
+                "reminder", lambda data: reminder(data) if held(data) else None, effect=RESOLUTION
+            ),
             EXPIRE,
         ),
         asks=held,

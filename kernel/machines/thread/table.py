@@ -30,7 +30,9 @@ PHASE = {
 CLARIFY = {phase: state for state, phase in PHASE.items()}
 
 DEQUEUED = "the original wrote this state outside its table; here the worker's claim is a row"
-UNANSWERED = "in the original a thread whose inference fails or is refused before it starts is stranded"
+UNANSWERED = (
+    "in the original a thread whose inference fails or is refused before it starts is stranded"
+)
 HANDABLE = "handed_off is published as terminal, but no original row leads to it"
 PARTS = "the original entered monitoring by writing the field"
 COUNTED = "the original abused execution_done for the end of the last child"

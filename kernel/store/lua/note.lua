@@ -4,7 +4,7 @@
 -- ARGV  plan, detail, messages...
 -- Returns {word, version, position}
 local plan = cjson.decode(ARGV[1])
-local stands = redis.call('HMGET', KEYS[1], 'version', 'paused', 'ended')
+local stands = redis.call('HMGET', KEYS[1], 'version', 'paused')
 if not stands[1] then return {'missing', '0', ''} end
 if plan.op ~= '' then
   local known = op_known(KEYS[3], plan.op, plan.digest)
@@ -14,10 +14,9 @@ if not warranted(KEYS[1], plan.warrant) then return {'fenced', stands[1], ''} en
 local chain = {}
 for n = 1, plan.chain do chain[n] = KEYS[6 + n] end
 count(chain, plan.deltas)
-local live = stands[3] ~= '1'
 for _, timer in ipairs(plan.timers) do
   local kept = redis.call('HGET', KEYS[1], 't:' .. timer.name)
-  if kept and live then
+  if kept then
     local born = string.match(kept, '^%S+ (%S+)')
     set_timer(KEYS[1], KEYS[6], plan.id, timer.name, timer.ms, born, whole(timer.fired), stands[2] == '1')
   end

@@ -103,7 +103,7 @@ def _first_day(text: str, base: datetime) -> date | None:
         with _LOCK:
             moment = dateparser.parse(words, languages=_LANGUAGES, settings=settings)
         # "The 3rd", said on the 10th, is read as last week's.
-        if isinstance(moment, datetime) and True:
+        if isinstance(moment, datetime) and (_YEAR.search(words) or moment.date() >= base.date()):
             return moment.date()
     return None
 

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel.autonomy import Tier
-from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.openai_server import OpenAIServer, Script, refuses
 from workers.gateways.llm.model import Model, open_model
-from workers.gateways.llm.outcome import Outcome
+from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome
 from workers.gateways.llm.question import Choice, Question, Target
 
+INVALID = FailureCode.INVALID_OUTPUT
+BROKEN = FailureCode.PROVIDER_ERROR
+LATE = FailureCode.TIMEOUT
 ADD_NOTE = Choice(
     name="add_note",
     description="write something down in a note file",
@@ -91,3 +94,24 @@ def ask(model: Model, asked: Question, *, timeout_s: float = 20.0) -> Outcome:
             await model.close()
 
     return asyncio.run(once())
+
+
+def outcome_of(
+    *script: Script, asked: Question | None = None, timeout_s: float = 20.0, **options: Any
+) -> tuple[Answered | Failed, OpenAIServer]:
+    options.setdefault("sleep", Sleeper())
+    with OpenAIServer(script, otherwise=refuses(418)) as server:
+        model = model_at(server, **options)
+        return ask(model, asked or question(), timeout_s=timeout_s), server
+
+
+def failed(outcome: Answered | Failed) -> Failed:
+    assert isinstance(outcome, Failed), outcome
+    assert outcome.detail.startswith("openai:gpt-4o-mini ")
+    assert "\n" not in outcome.detail
+    return outcome
+
+
+def answered(outcome: Answered | Failed) -> Answered:
+    assert isinstance(outcome, Answered), outcome
+    return outcome

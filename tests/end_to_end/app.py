@@ -1,0 +1,83 @@
+"""A worker of the tests: `workers.main` itself, with a kill -9 at a named step where a record asks.
+
+A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
+effect for the first time. Nothing else differs from a worker that is deployed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from kernel.store.leases import Lease, Leases
+from tests.end_to_end.capabilities import die, first_time
+from workers.dispatch import Dispatch
+from workers.work import Work
+
+
+def reach(point: str, record_id: str, effect: str) -> None:
+    """Die here if this record asks for it, once."""
+    if record_id.startswith(f"kill-{point}-{effect}") and first_time(f"{record_id}-{point}"):
+        die()
+
+
+def around(owner: type, name: str, before: Callable[..., None], after: Callable[..., None]) -> None:
+    """Reach a point before and after each call of a method."""
+    method = getattr(owner, name)
+
+    @functools.wraps(method)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before(self, *args)
+        answer = method(self, *args, **kwargs)
+        after(self, answer, *args)
+        return answer
+
+    setattr(owner, name, wrapped)
+
+
+def nowhere(*_: Any) -> None:
+    """Reach nothing."""
+
+
+def to_claim(_: Leases, key: str, effect: Any) -> None:
+    reach("before_claim", key.partition(":")[0], effect.name)
+
+
+def claimed(_: Leases, answer: Any, key: str, effect: Any) -> None:
+    if isinstance(answer, Lease):
+        reach("after_claim", key.partition(":")[0], effect.name)
+
+
+def to_fire(work: Work, outcome: Any) -> None:
+    if outcome.trigger != "inference_started":
+        reach("before_commit", work.record.id, work.lease.name)
+
+
+def fired(work: Work, _: Any, outcome: Any) -> None:
+    point = "after_start" if outcome.trigger == "inference_started" else "after_commit"
+    reach(point, work.record.id, work.lease.name)
+
+
+def to_settle(_: Leases, lease: Lease, *__: Any) -> None:
+    reach("before_settle", lease.record.id, lease.name)
+
+
+def settled(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
+    reach("after_settle", lease.record.id, lease.name)
+
+
+def born(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
+    del machine
+    reach("between_children", new_id.partition("/")[0], "spawn")
+
+
+around(Leases, "claim", to_claim, claimed)
+around(Leases, "settle", to_settle, settled)
+around(Work, "fire", to_fire, fired)
+around(Dispatch, "create", nowhere, born)
+
+# Imported last: importing it makes the app of this process.
+from workers.main import app  # noqa: E402
+
+__all__ = ["app"]

@@ -1,0 +1,64 @@
+"""Houses for end-to-end tests, and their last words when a test fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.house import House, Preloaded
+from workers.gateways.server import EmbeddedServer
+
+NewHouse = Callable[..., House]
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Remember on the item that it failed, for the fixtures that clean up after it."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def preloaded(no_process_left: None) -> Iterator[Preloaded]:
+    """Return the process that forks workers."""
+    del no_process_left
+    process = Preloaded()
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def new_house(
+    request: pytest.FixtureRequest,
+    preloaded: Preloaded,
+    server: EmbeddedServer,
+    tmp_path: Path,
+    prefix: str,
+) -> Iterator[NewHouse]:
+    """Return what builds a house: `new_house(store_url=..., **variables)`, without a process yet."""
+    houses: list[House] = []
+
+    def build(store_url: str = "", **variables: str) -> House:
+        number = len(houses)
+        folder = tmp_path / f"house{number}"
+        folder.mkdir()
+        url = store_url or server.url
+        house = House(preloaded, folder, url, f"{prefix}{number}", dict(variables))
+        houses.append(house)
+        return house
+
+    yield build
+    for house in houses:
+        house.close(failed=request.node.stash.get(FAILED, False))
+
+
+@pytest.fixture
+def house(new_house: NewHouse) -> House:
+    """Return a house with one worker and beat."""
+    return new_house().full()
