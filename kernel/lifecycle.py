@@ -229,16 +229,13 @@ class Lifecycle:
         return machine
 
     def _decided(
-        self,
-        machine: Machine,
-        record: Record,
-        trigger: str,
-        payload: Data,
-        facts: Data,
-        warrant: Warrant,
+        self, record: Record, trigger: str, payload: Data, facts: Data, *, warrant: Warrant
     ) -> Decision:
+        machine = self._known(record)
+        admitted = machine.admit(trigger, payload)
+        self._asked(record, warrant)
         try:
-            return machine.decide(record, trigger, payload, facts)
+            return machine.decide(record, trigger, admitted, facts)
         except (IllegalTransitionError, GuardRefusedError):
             # Warrants come before the table: whoever is no longer in charge is told just that.
             if not entitled(record, warrant):

@@ -208,7 +208,7 @@ def tell(
     screen.out.rule("what to try next")
     shown = os.path.relpath(home)
     screen.out.print(
-        f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you, their store is kept:"
+        f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
     )
     for command in (
         f"export INTERLOCK_HOME={shown} INTERLOCK_DESK={shown}/desk",

@@ -21,7 +21,7 @@ LEVELS = {
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
     "power loss may cost about the last second",
     "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
-    "D3": "replicated: goes on after the loss of a node, and may lose acknowledged transitions then",
+    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged ones",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -57,15 +56,6 @@ def read(client: Client, *words: Any) -> Any:
     run: Any = client.execute_command  # redis-py leaves it untyped
     try:
         return run(*words)
-    except exceptions.RedisError as refusal:
-        raise store_error(refusal) from refusal
-
-
-def read(client: Client, *words: Any) -> Any:
-    """Run one reading command. Raises a StoreError."""
-    execute: Callable[..., Any] = client.execute_command
-    try:
-        return execute(*words)
     except exceptions.RedisError as refusal:
         raise store_error(refusal) from refusal
 

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from importlib import import_module
 from typing import Any
 
@@ -24,17 +24,19 @@ _MONTHS = (
 _WEEKDAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _ORDINAL = r"(?:st|nd|rd|th)"
 _COUNT = r"(?:\d{1,2}|an?|one|two|three|four|five|six)"
-_DAY = re.compile(
-    r"\b(?:"
+_WRITTEN = (
     r"\d{4}-\d{2}-\d{2}"
     r"|\d{1,2}\.\d{1,2}\.(?:\d{4})?"
     rf"|(?:the )?\d{{1,2}}{_ORDINAL}?(?: of)? {_MONTHS}(?:,? \d{{4}}\b)?"
     rf"|{_MONTHS} \d{{1,2}}{_ORDINAL}?(?:,? \d{{4}})?"
+    rf"|the \d{{1,2}}{_ORDINAL}"
+)
+_DAY = re.compile(
+    rf"\b(?:(?P<written>{_WRITTEN})"
     # A weekday beside a date is the date's.
-    rf"|{_WEEKDAYS}(?!,? (?:the )?(?:\d{{1,2}}{_ORDINAL}? |{_MONTHS} \d))"
+    rf"|{_WEEKDAYS}(?!,? (?:{_WRITTEN})(?![\w:]))"
     r"|the day after tomorrow|tomorrow|today|tonight"
     rf"|in {_COUNT} (?:day|week)s?"
-    rf"|the \d{{1,2}}{_ORDINAL}"
     r")(?![\w:])",
     re.IGNORECASE,
 )
@@ -93,7 +95,8 @@ def _first_day(text: str, base: datetime) -> date | None:
     for match in _DAY.finditer(text):
         words = match.group().lower().removeprefix("the ").replace("tonight", "today")
         settings = {
-            "RELATIVE_BASE": base,
+            # To the library a date of today is a year ahead.
+            "RELATIVE_BASE": base - timedelta(days=1) if match["written"] else base,
             "PREFER_DATES_FROM": "future",
             "DATE_ORDER": "YMD" if words[:4].isdigit() else "DMY",
             "TIMEZONE": "UTC",

@@ -30,6 +30,11 @@ AT = "2026-03-10T09:00:00+01:00"
         ("5.6.2026", date(2026, 6, 5), None),
         ("tomorrow afternoon at 3", date(2026, 3, 11), time(15)),
         ("12 am tomorrow", date(2026, 3, 11), time(0)),
+        ("Friday 8 pm", date(2026, 3, 13), time(20)),
+        ("Saturday, March 21 at 9:00", date(2026, 3, 21), time(9)),
+        ("Monday the 23rd at 18:00", date(2026, 3, 23), time(18)),
+        ("Tuesday 10 March at 10:30", date(2026, 3, 10), time(10, 30)),
+        ("Sunday 2026-03-22 at 8:15", date(2026, 3, 22), time(8, 15)),
         ("7 January at 12:45", date(2027, 1, 7), time(12, 45)),
     ],
 )

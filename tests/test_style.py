@@ -1,0 +1,76 @@
+"""The rules of the house that no linter has: sizes, floors of text, and what no file may name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("kernel", "workers", "bench", "examples", "tests")
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+SCRIPT_LINES_MAX = 60
+SKIPPED = {".git", ".venv", ".lock-venv", ".interlock", ".mypy_cache", ".ruff_cache", "__pycache__"}
+SKIPPED |= {".pytest_cache", ".hypothesis", ".import_linter_cache", "interlock.egg-info"}
+TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".lua", ".lock", ".conf", ".acl", ".txt", ""}
+
+
+def modules() -> list[Path]:
+    found = [path for name in CODE for path in sorted((ROOT / name).rglob("*.py"))]
+    return [path for path in found if not SKIPPED & set(path.parts)]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", modules(), ids=shown)
+def test_a_module_says_what_it_is_and_stays_readable(path: Path) -> None:
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+
+    assert len(text.splitlines()) <= MODULE_LINES_MAX
+    # A test's name is its sentence.
+    assert ast.get_docstring(tree) or "tests" in path.parts, "a module opens with one sentence"
+    long = [
+        f"{node.name}: {(node.end_lineno or 0) - node.lineno + 1} lines"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+    assert not long
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernel/store/lua").rglob("*.lua")), ids=shown)
+def test_a_script_has_a_contract_and_stays_readable(path: Path) -> None:
+    text = path.read_text("utf-8")
+
+    assert len(text.splitlines()) <= SCRIPT_LINES_MAX
+    if path.parent.name != "part":
+        assert all(f"\n-- {word}" in text for word in ("KEYS", "ARGV", "Returns"))
+
+
+def written() -> Iterator[Path]:
+    for path in sorted(ROOT.rglob("*")):
+        if path.is_file() and not SKIPPED & set(path.parts) and path.suffix in TEXTS:
+            yield path
+
+
+def test_no_file_names_an_index_a_machine_or_a_loose_end() -> None:
+    places = re.compile(
+        r"--(?:extra-)?index-url|/simple/|find-links|/work/(?:main|shared|venv)|/root/"
+    )
+    loose = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
+    faults: list[str] = []
+    for path in written():
+        if path == Path(__file__):
+            continue
+        text = path.read_text("utf-8", "replace")
+        found = places.search(text) or loose.search(text)
+        faults += [f"{shown(path)}: {found.group()}"] if found else []
+
+    assert not faults
