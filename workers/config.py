@@ -57,6 +57,7 @@ class Settings(BaseModel):
     cards: Path | None = None
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
+    alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
     host: str = Field(default_factory=socket.gethostname)
 
     @property

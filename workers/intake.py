@@ -16,6 +16,7 @@ from celery.exceptions import Reject
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
 from kernel.errors import CallError, InvalidPayloadError, StoreError
+from workers.alive import show_alive
 from workers.app import INTAKE, make_app
 from workers.client import Client
 from workers.config import Settings, read_settings
@@ -53,6 +54,7 @@ def assemble(settings: Settings) -> Celery:
         reject_on_worker_lost=True,
         ignore_result=True,
     )
+    show_alive(made, settings.alive)
     return made
 
 

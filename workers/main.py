@@ -7,6 +7,7 @@ from celery.signals import worker_init, worker_shutting_down
 
 from kernel.errors import KernelError
 from kernel.machines import MACHINES
+from workers.alive import show_alive
 from workers.app import SWEEPS, make_app
 from workers.config import Settings, SettingsError, read_settings
 from workers.dispatch import Dispatch
@@ -27,6 +28,7 @@ def assemble(settings: Settings) -> Celery:
     made.set_aside = dispatch.set_aside
     register_effects(made, runner, MACHINES, HANDLERS)
     register_sweeps(made, dispatch, ALL_SWEEPS)
+    show_alive(made, settings.alive)
 
     @worker_init.connect(weak=False)
     def check(**_: object) -> None:

@@ -244,6 +244,10 @@ class House:
         )
         return record
 
+    def killed(self, *record_ids: str) -> bool:
+        """Whether each of these records killed a worker, as its id asks."""
+        return all(list(self.folder.glob(f"once-{record_id}-*")) for record_id in record_ids)
+
     def events(self, record_id: str) -> list[Event]:
         """Return what changed a record."""
         return [line for line in self.client.history(record_id) if isinstance(line, Event)]

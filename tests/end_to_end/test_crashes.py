@@ -30,6 +30,7 @@ def test_a_worker_killed_at_any_step_of_an_idempotent_execution_finishes_it_unde
 
     ended = house.ends(*ids, "mid-execution")
 
+    assert house.killed(*ids)
     assert {record.state for record in ended} == {"done"}
     for record in ended:
         assert len({line["key"] for line in house.saw(record.id, "start")}) == 1
@@ -59,6 +60,7 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
         assert "lost" in house.client.cards()[0].question
         assert len(house.saw(name, "start")) <= 1
     assert {record.state for record in house.ends(*unbegun)} == {"done"}
+    assert house.killed(*begun[:2], *unbegun)
     for name in unbegun:
         assert len(house.saw(name, "start")) == 1
 
@@ -74,6 +76,7 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
         house.client.submit(thread("jot"), id=name)
 
     assert {record.state for record in house.ends(*restarts)} == {"done"}
+    assert house.killed(*restarts)
     for name in carried:
         record = house.reaches(name, "awaiting_intent_clarification", within_s=60)
         assert record.data["failure"]["code"] == "lost_worker"
@@ -94,6 +97,7 @@ def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
 
     ended = house.ends(*ids, "mid-cleanup")
 
+    assert house.killed(*ids)
     assert {record.state for record in ended} == {"done_cleanup_successful"}
     for record in ended:
         assert len({line["key"] for line in house.saw(record.id, "clean")}) == 1
@@ -110,7 +114,8 @@ def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(new_house: New
     for name in ids:
         card = house.folder / "cards" / f"{name}.json"
         house.sees(card.exists, what=f"the card of {name}", within_s=60)
-        house.sees(lambda one=name: not house.client.show(one).entries, what="it is settled")
+        house.sees(lambda: not house.client.show(name).entries, what=f"{name} is settled")
+    assert house.killed(*ids)
 
 
 def test_an_effect_that_kills_every_worker_ends_before_a_person(new_house: NewHouse) -> None:

@@ -1,0 +1,139 @@
+"""A small machine that has one of everything the store must get right; tests drive it by hand."""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+from typing import Any
+
+from pydantic import BaseModel
+
+from kernel.effect import CASCADE, SPAWN, Effect
+from kernel.machine import Machine
+from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+
+LEASE_MS = 10_000
+GRACE_MS = 4_000
+EXPIRY_MS = 60_000
+REMIND_MS = 20_000
+
+WORK = Effect("work", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+POLISH = Effect("polish", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+NOTIFY = Effect("notify", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+
+
+class S(StrEnum):
+    IDLE = auto()
+    WORKING = auto()
+    CARRIED = auto()
+    POLISHING = auto()
+    ASKING = auto()
+    GROUPING = auto()
+    DONE = auto()
+    FAILED = auto()
+
+
+class T(StrEnum):
+    BEGIN = auto()
+    DONE = auto()
+    FAIL = auto()
+    GO_ON = auto()
+    POKE = auto()
+    AGAIN = auto()
+    POLISH = auto()
+    APPROVE = auto()
+    REVISE = auto()
+    EXPIRE = auto()
+    CANCEL = auto()
+    SPLIT = auto()
+    CHILDREN_DONE = auto()
+    RELY = auto()
+
+
+class Given(BaseModel):
+    value: Any = None
+    tally: dict[str, int] = {}
+
+
+def keep(ask: Ask) -> Data:
+    return {**ask.data, **{name: value for name, value in ask.payload.items() if value}}
+
+
+def relies(ask: Ask) -> bool:
+    return all(fact["policy"] != "strict" for fact in ask.facts.values())
+
+
+def after(ms: int) -> Any:
+    return lambda _: ms
+
+
+def once(data: Data) -> bool:
+    return bool(data.get("once"))
+
+
+STALL = Timer("stall", after(10 * EXPIRY_MS), T.FAIL)
+STAGES = (
+    Waiting(S.IDLE, (Timer("kickoff", after(5_000), T.BEGIN),), asks=lambda _: False),
+    Active(
+        S.WORKING,
+        (STALL,),
+        effect=WORK,
+        outcomes=(T.DONE, T.FAIL),
+        crash=T.FAIL,
+        exhausted=T.FAIL,
+        once=once,
+    ),
+    Active(S.CARRIED, (STALL,), outcomes=(T.DONE, T.FAIL), crash=T.FAIL),
+    Active(S.POLISHING, (STALL,), effect=POLISH, outcomes=(T.DONE, T.FAIL)),
+    Waiting(
+        S.ASKING,
+        (
+            Timer("expiry", after(EXPIRY_MS), T.EXPIRE),
+            Timer("reminder", after(REMIND_MS), effect=NOTIFY),
+        ),
+        notifies=NOTIFY,
+        affordances=(("approve", "approve"), ("revise", "revise")),
+    ),
+    Waiting(
+        S.GROUPING,
+        (Timer("recheck", after(REMIND_MS), effect=CASCADE),),
+        asks=lambda _: False,
+        countdown="children",
+    ),
+    Terminal(S.DONE),
+    Terminal(S.FAILED),
+)
+ROWS = (
+    Transition(S.IDLE, T.BEGIN, S.WORKING),
+    Transition(S.IDLE, T.SPLIT, S.GROUPING, effect=SPAWN, spawns="children"),
+    Transition(S.WORKING, T.DONE, S.ASKING, update=keep),
+    Transition(S.WORKING, T.FAIL, S.FAILED, update=keep),
+    Transition(S.WORKING, T.GO_ON, S.CARRIED, carry=True),
+    Transition(S.WORKING, T.POKE, S.WORKING, update=keep, loop=Loop.INTERNAL, interrupts=True),
+    Transition(S.WORKING, T.AGAIN, S.WORKING, loop=Loop.EXTERNAL),
+    Transition(S.WORKING, T.RELY, S.DONE, guard=relies, refusal="strict above", reads=True),
+    Transition(S.CARRIED, T.DONE, S.ASKING, update=keep),
+    Transition(S.CARRIED, T.FAIL, S.FAILED, update=keep),
+    Transition(S.POLISHING, T.DONE, S.DONE, update=keep),
+    Transition(S.POLISHING, T.FAIL, S.FAILED),
+    Transition(S.POLISHING, T.GO_ON, S.CARRIED, carry=True),
+    Transition(S.POLISHING, T.POKE, S.POLISHING, update=keep, loop=Loop.INTERNAL, interrupts=True),
+    Transition(S.ASKING, T.POLISH, S.POLISHING),
+    Transition(S.ASKING, T.APPROVE, S.DONE),
+    Transition(S.ASKING, T.REVISE, S.WORKING),
+    Transition(S.ASKING, T.EXPIRE, S.FAILED),
+    Transition(S.GROUPING, T.CHILDREN_DONE, S.DONE, update=keep),
+    *(
+        Transition(state, T.CANCEL, S.FAILED)
+        for state in (S.IDLE, S.WORKING, S.CARRIED, S.POLISHING, S.ASKING, S.GROUPING)
+    ),
+)
+
+LIFE = Machine(
+    name="life",
+    stages=STAGES,
+    transitions=ROWS,
+    payloads={T.DONE: Given, T.FAIL: Given, T.POKE: Given, T.CHILDREN_DONE: Given},
+    cancels=(T.CANCEL,),
+    advances=T.CHILDREN_DONE,
+    begins=T.BEGIN,
+)
