@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -17,8 +18,9 @@ from workers.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 
-# Answers what it did to each kind of item in one partition; it takes at most a batch.
-Pass = Callable[[Dispatch, int], Counter[str]]
+# Told a partition and which life of the server this is, it answers what it did to each kind of
+# item; it takes at most a batch.
+Pass = Callable[[Dispatch, int, str], Counter[str]]
 # Items that stay where they are: to look at them again at once would not help.
 STUCK = ("busy", "failed", "refused")
 
@@ -34,14 +36,16 @@ class Sweep:
 
 def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
     """Sweep every partition until dry or out of time. A store that refuses ends it quietly."""
-    started = time.monotonic()
+    started, server = time.monotonic(), dispatch.server()
     seen: Counter[str] = Counter()
-    for partition in range(PARTITIONS):
+    # From anywhere, so that a backlog in one partition starves no other when the time is up.
+    first = random.randrange(PARTITIONS)  # noqa: S311 - no secret
+    for partition in (*range(first, PARTITIONS), *range(first)):
         while True:
             if time.monotonic() - started > dispatch.settings.sweep_budget_s:
                 seen["out of time"] += 1
                 return seen
-            found = sweep.run(dispatch, partition)
+            found = sweep.run(dispatch, partition, server)
             seen += found
             stuck = sum(found[word] for word in STUCK)
             if found.total() < dispatch.settings.sweep_batch or found.total() == stuck:

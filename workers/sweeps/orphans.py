@@ -22,9 +22,9 @@ from workers.sweep import Sweep, each
 ACTOR = "orphans"
 
 
-def run(dispatch: Dispatch, partition: int) -> Counter[str]:
+def run(dispatch: Dispatch, partition: int, server: str) -> Counter[str]:
     """Take what is due in one partition and act on each."""
-    meeting = dispatch.meet(partition, dispatch.server(), passing=True)
+    meeting = dispatch.meet(partition, server, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Writes the users' file with the digests of their passwords, then becomes the server.
+# A password that is missing or empty ends it. Further words go to the server: `--maxmemory 4gb`.
+set -eu
+
+here=$(dirname "$0")
+users=${STORE_USERS:-/tmp/users.acl}
+
+digest() {
+    printf %s "$1" | sha256sum | cut -d ' ' -f 1
+}
+
+umask 077
+sed -e "s/@WORKER@/$(digest "${WORKER_PASSWORD:?give the worker user a password}")/" \
+    -e "s/@PRODUCER@/$(digest "${PRODUCER_PASSWORD:?give the producer user a password}")/" \
+    -e "s/@OPERATOR@/$(digest "${OPERATOR_PASSWORD:?give the operator user a password}")/" \
+    -e "s/@SENDER@/$(digest "${SENDER_PASSWORD:?give the sender user a password}")/" \
+    -e "s/@FLOWER@/$(digest "${FLOWER_PASSWORD:?give the flower user a password}")/" \
+    "$here/users.acl" >"$users"
+
+exec valkey-server "$here/store.conf" --dir "${STORE_DATA:-/data}" --aclfile "$users" "$@"

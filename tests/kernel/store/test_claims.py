@@ -1,0 +1,339 @@
+"""Who gets an effect: claim, renew and release, for each state of an entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.errors import FencedError
+from kernel.store.leases import Lease, Order, Refused
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS
+from tests.kernel.store.world import World, token
+
+
+def test_an_owed_effect_is_leased_with_the_record(world: World) -> None:
+    world.at("working")
+    lease = world.claim(nonce="a")
+
+    assert lease.record.state == "working"
+    assert lease.attempt == 1
+    assert lease.token == f"{world.now * 1_000}-a"
+    assert world.state_of() == "leased"
+    assert world.score(lease.key) == world.now + LEASE_MS
+
+
+def test_a_leased_effect_is_held_by_its_holder(world: World) -> None:
+    world.at("working")
+    key = world.key()
+    world.claim(nonce="a")
+
+    assert world.refused(key, "b") == "held"
+
+
+def test_a_lease_that_is_over_but_not_marked_stays_held(world: World) -> None:
+    world.at("working")
+    lease = world.claim(nonce="a")
+    world.later(LEASE_MS * 100)
+
+    assert world.refused(lease.key, "b") == "held"
+
+
+def test_a_repeated_claim_gets_its_own_lease_back_and_renews_it(world: World) -> None:
+    world.at("working")
+    first = world.claim(nonce="a")
+    world.later(5_000)
+    again = world.ask(first.key, "a")
+
+    assert isinstance(again, Lease)
+    assert again.token == first.token
+    assert again.attempt == 1
+    assert world.entry().lease_until == world.now + LEASE_MS
+    assert world.score(first.key) == world.now + LEASE_MS
+
+
+def test_a_repeated_claim_of_a_lapsed_lease_takes_it_up_again(world: World) -> None:
+    world.at("working")
+    first = world.claim(nonce="a")
+    world.later(LEASE_MS)
+    assert world.word(first.key) == "publish"
+    again = world.ask(first.key, "a")
+
+    assert isinstance(again, Lease)
+    assert again.token == first.token
+    assert world.state_of() == "leased"
+
+
+def test_a_lapsed_effect_goes_to_the_next_who_asks_and_fences_the_first(world: World) -> None:
+    world.at("working")
+    first = world.claim(nonce="a")
+    world.later(LEASE_MS)
+    world.take()
+    second = world.claim(nonce="b")
+
+    assert second.attempt == 2
+    assert second.token_number > first.token_number
+    assert world.renew(first) is Order.LOST
+    with pytest.raises(FencedError):
+        world.fire("r", "done", warrant=token(first))
+    assert world.fire("r", "done", warrant=token(second)).version == 3
+
+
+def test_a_token_is_higher_than_the_last_one_even_when_the_clock_goes_back(world: World) -> None:
+    world.at("working")
+    first = world.claim(nonce="a")
+    world.later(LEASE_MS)
+    world.take()
+    world.later(-3_600_000)
+
+    assert world.claim(nonce="b").token_number == first.token_number + 1
+
+
+def test_an_unknown_effect_is_gone(world: World) -> None:
+    world.at("working")
+
+    assert world.refused("r:2.0:nothing") == "gone"
+    assert world.refused(f"{world.key()}x") == "gone"
+
+
+def test_a_message_of_another_effect_is_refused(world: World) -> None:
+    world.at("asking")
+    suffix = world.entry("notify").suffix
+    world.fire("r", "revise")
+    answer = world.leases.claim(
+        world.key("work"),
+        world.lifecycle.machines["life"].effects["polish"],
+        nonce="a",
+        holder="h",
+        schema=1,
+    )
+
+    assert isinstance(answer, Refused)
+    assert answer.word == "other"
+    assert world.state_of("work") == "owed"
+    assert suffix
+
+
+def test_a_draining_effect_is_gone_for_whoever_claims(world: World) -> None:
+    world.at("working")
+    lease = world.claim(nonce="a")
+    world.fire("r", "cancel")
+
+    assert world.state_of() == "draining"
+    assert world.refused(lease.key, "b") == "gone"
+    assert world.refused(lease.key, "a") == "gone"
+
+
+def test_a_paused_record_gives_nothing(world: World) -> None:
+    world.at("working")
+    key = world.key()
+    world.flag("pause")
+
+    assert world.refused(key) == "paused"
+
+
+def test_a_carried_effect_never_starts_again(world: World) -> None:
+    world.at("working")
+    lease = world.claim(nonce="a")
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key) == "crash"
+    assert world.refused(lease.key, "b") == "carried"
+
+
+def test_an_effect_that_may_run_once_is_carried_from_its_claim_on(world: World) -> None:
+    world.at("working", payload={"once": True})
+    lease = world.claim(nonce="a")
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key) == "crash"
+    assert world.refused(lease.key, "b") == "carried"
+
+
+def test_attempts_are_bounded(world: World) -> None:
+    world.at("working")
+    for nonce in ("a", "b"):
+        world.claim(nonce=nonce)
+        world.later(LEASE_MS * 2)
+        world.take()
+    key = world.key()
+
+    assert world.state_of() == "lapsed"
+    assert world.refused(key, "c") == "exhausted"
+
+
+def test_a_backoff_is_waited_for(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, delay_ms=7_000, counted=True)
+
+    assert world.refused(lease.key, "b") == "early"
+    assert world.score(lease.key) == world.now + 7_000
+    world.later(7_000)
+    assert isinstance(world.ask(lease.key, "b"), Lease)
+
+
+def test_an_older_worker_leaves_a_newer_record_alone_and_no_attempt_is_counted(
+    world: World,
+) -> None:
+    world.at("working")
+    answer = world.ask(world.key(), schema=0)
+
+    assert isinstance(answer, Refused)
+    assert answer.word == "newer"
+    assert world.entry().attempts == 0
+
+
+def test_a_holders_name_cannot_break_the_entry(world: World) -> None:
+    world.at("working")
+    effect = world.lifecycle.machines["life"].effects["work"]
+    lease = world.leases.claim(
+        world.key(), effect, nonce="a", holder='a "b" \n{}', schema=1
+    )
+
+    assert isinstance(lease, Lease)
+    assert " " not in world.entry().holder
+    assert world.notes()[-1].detail["attempt"] == 1
+
+
+# --- renew ---------------------------------------------------------------------------------
+
+
+def test_renewing_prolongs_the_lease_and_says_go(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(6_000)
+
+    assert world.renew(lease) is Order.GO
+    assert world.score(lease.key) == world.now + LEASE_MS
+    assert world.entry().kill_by == world.now + LEASE_MS + GRACE_MS
+
+
+def test_a_renewal_with_the_current_token_makes_a_lapsed_lease_live(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    world.take()
+    assert world.state_of() == "lapsed"
+
+    assert world.renew(lease) is Order.GO
+    assert world.state_of() == "leased"
+    assert world.refused(lease.key, "b") == "held"
+
+
+def test_a_renewal_is_told_stop_when_draining_and_prolongs_nothing(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    kill_by = world.now + LEASE_MS + GRACE_MS
+    world.later(3_000)
+    world.fire("r", "cancel")
+    world.later(1_000)
+
+    assert world.renew(lease) is Order.STOP
+    assert world.entry().kill_by == kill_by
+    assert world.score(lease.key) == kill_by
+
+
+def test_a_renewal_is_told_lost_when_given_back_or_gone(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, counted=False)
+    assert world.renew(lease) is Order.LOST
+
+    second = world.claim(nonce="b")
+    world.fire("r", "done", warrant=token(second))
+    assert world.renew(second) is Order.LOST
+
+
+def test_an_interrupt_is_told_until_it_is_acknowledged(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "poke")
+
+    assert world.renew(lease) is Order.INTERRUPT
+    assert world.renew(lease) is Order.INTERRUPT
+    assert world.renew(lease, acknowledged=1) is Order.GO
+    world.fire("r", "poke")
+    assert world.renew(lease, acknowledged=1) is Order.INTERRUPT
+
+
+def test_pause_is_told_before_an_interrupt_and_stop_before_pause(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "poke")
+    world.flag("pause")
+    assert world.renew(lease) is Order.PAUSE
+
+    world.fire("r", "again")
+    assert world.renew(lease) is Order.STOP
+
+
+def test_a_new_holder_hears_what_nobody_acknowledged(world: World) -> None:
+    world.at("working")
+    world.fire("r", "poke")
+    lease = world.claim()
+
+    assert lease.interrupts == 1
+    assert world.renew(lease) is Order.INTERRUPT
+
+
+# --- release -------------------------------------------------------------------------------
+
+
+def test_an_uncounted_release_gives_the_attempt_back_but_not_for_ever(world: World) -> None:
+    world.at("working")
+    for turn in range(20):
+        lease = world.claim(nonce=f"n{turn}")
+        assert lease.attempt == 1
+        assert world.leases.release(lease, counted=False) == "owed"
+    for attempt in (1, 2):
+        lease = world.claim(nonce=f"m{attempt}")
+        assert lease.attempt == attempt
+        world.leases.release(lease, counted=False)
+
+    assert world.refused(lease.key) == "exhausted"
+
+
+def test_a_counted_release_counts(world: World) -> None:
+    world.at("working")
+    world.leases.release(world.claim(nonce="a"), counted=True)
+
+    assert world.claim(nonce="b").attempt == 2
+
+
+def test_a_carried_effect_that_is_released_is_lapsed_at_once(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+
+    assert world.leases.release(lease, counted=False) == "lapsed"
+    assert world.word(lease.key) == "crash"
+
+
+def test_releasing_a_draining_effect_says_that_the_work_is_gone(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "cancel")
+
+    assert world.leases.release(lease, counted=False) == "gone"
+    assert world.state_of() == "gone"
+    assert world.score(lease.key) is None
+
+
+def test_only_the_holder_can_release(world: World) -> None:
+    world.at("working")
+    lease = world.claim(nonce="a")
+    world.leases.release(lease, counted=True)
+
+    assert world.leases.release(lease, counted=True) == "lost"
+    world.claim(nonce="b")
+    assert world.leases.release(lease, counted=True) == "lost"
+    assert world.state_of() == "leased"
+
+
+def test_a_release_under_pause_stays_off_the_index(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.flag("pause")
+
+    assert world.leases.release(lease, counted=False) == "owed"
+    assert world.score(lease.key) is None
