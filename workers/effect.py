@@ -139,7 +139,7 @@ class Runner:
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
-            if work.stopped.is_set():
+            if work.stopped.is_set() or work.leaving.is_set():
                 loop.call_soon_threadsafe(task.cancel)
 
         work.on_order(wake)
@@ -179,7 +179,7 @@ class Runner:
     def _stop(self, work: Work) -> str:
         if work.lost.is_set():
             return "lost"
-        if not work.leaving:
+        if work.stopped.is_set():
             return self._settle(work, "stopped by order")
         try:
             word = self.dispatch.leases.release(work.lease, counted=False)

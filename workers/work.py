@@ -58,7 +58,7 @@ class Work:
         self.stopped = threading.Event()
         self.lost = threading.Event()
         self.interrupted = threading.Event()
-        self.leaving = False
+        self.leaving = threading.Event()
         self._wakes: list[Callable[[], None]] = []
         if lease.interrupts:
             self.interrupted.set()
@@ -89,7 +89,7 @@ class Work:
 
     def go_on(self) -> None:
         """Raise CancelledError where this work was ordered to stop. Ask it in every loop."""
-        if self.stopped.is_set():
+        if self.stopped.is_set() or self.leaving.is_set():
             raise CancelledError
 
     def fire(self, outcome: Outcome) -> Record:
@@ -134,13 +134,12 @@ class Work:
     def on_order(self, wake: Callable[[], None]) -> None:
         """Call this, from the heartbeat's thread, as soon as an order other than go arrives."""
         self._wakes.append(wake)
-        if self.stopped.is_set() or self.interrupted.is_set():
+        if any(heard.is_set() for heard in (self.stopped, self.interrupted, self.leaving)):
             wake()
 
     def leave(self) -> None:
         """Stop because this process ends; the effect is given back, not failed."""
-        self.leaving = True
-        self._hear(Order.STOP, 0)
+        self._wake(self.leaving)
 
     @property
     def warrant(self) -> Warrant:
@@ -150,14 +149,14 @@ class Work:
     def _hear(self, order: Order, interrupts: int) -> None:
         if order is Order.INTERRUPT:
             self.held.acknowledged = interrupts
-            heard = self.interrupted
+            self._wake(self.interrupted)
         elif order in (Order.STOP, Order.LOST):
-            heard = self.stopped
             if order is Order.LOST:
                 self.lost.set()
-        else:
-            return
-        # Levels are repeated at every renewal; whoever is stopping already is not disturbed again.
+            self._wake(self.stopped)
+
+    def _wake(self, heard: threading.Event) -> None:
+        # Orders are levels, repeated at every renewal; who is stopping is not disturbed again.
         if heard.is_set():
             return
         heard.set()
@@ -172,7 +171,7 @@ class Work:
     def _patience(self) -> Retrying:
         def lease_over(state: RetryCallState) -> bool:
             del state
-            return self.held.left_s <= (0 if self.leaving else -OUTAGE_S_MAX)
+            return self.held.left_s <= (0 if self.leaving.is_set() else -OUTAGE_S_MAX)
 
         return Retrying(
             retry=retry_if_exception_type(StoreError),

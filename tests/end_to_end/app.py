@@ -1,18 +1,23 @@
 """A worker of the tests: `workers.main` itself, with a kill -9 at a named step where a record asks.
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
-effect for the first time. Nothing else differs from a worker that is deployed.
+effect for the first time. With HOUSE_BROKER=bad three of ten messages are lost on their way to this
+worker, and three of ten come twice at once. Nothing else differs from a worker that is deployed.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from kernel.store.leases import Lease, Leases
 from tests.end_to_end.capabilities import die, first_time
 from workers.dispatch import Dispatch
+from workers.effect import Runner
 from workers.work import Work
 
 
@@ -71,6 +76,23 @@ def born(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
     del machine
     reach("between_children", new_id.partition("/")[0], "spawn")
 
+
+def spoil(perform: Callable[..., str]) -> Callable[..., str]:
+    """Lose some messages, and double some."""
+
+    def spoilt(*args: Any) -> str:
+        dice = random.random()
+        if dice < 0.3:
+            return "lost by the broker"
+        if dice < 0.6:
+            threading.Thread(target=perform, args=args, daemon=True).start()
+        return perform(*args)
+
+    return spoilt
+
+
+if os.environ.get("HOUSE_BROKER") == "bad":
+    Runner.perform = spoil(Runner.perform)  # type: ignore[method-assign]
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kernel.errors import UnknownRecordError
 from kernel.event import Event, Note
 from kernel.record import Record
 from kernel.store.fold import fold
@@ -205,8 +206,8 @@ class House:
         """Wait until a record stands in one of these states."""
 
         def there() -> Record | None:
-            record = self.client.show(record_id)
-            return record if record.state in states else None
+            record = self.found(record_id)
+            return record if record and record.state in states else None
 
         try:
             found: Record = self.sees(there, what=" or ".join(states), within_s=within_s)
@@ -214,14 +215,21 @@ class House:
             raise AssertionError(f"{late}\n{self.story(record_id)}") from None
         return found
 
+    def found(self, record_id: str) -> Record | None:
+        """Return a record, if it is born."""
+        try:
+            return self.client.show(record_id)
+        except UnknownRecordError:
+            return None
+
     def ends(self, *record_ids: str, within_s: float = 60.0) -> list[Record]:
         """Wait until records have ended, and check each against its log."""
         left = list(record_ids)
 
         def over() -> bool:
             while left:
-                record = self.client.show(left[-1])
-                if not self._ended(record):
+                record = self.found(left[-1])
+                if record is None or not self._ended(record):
                     return False
                 left.pop()
             return True
@@ -259,7 +267,9 @@ class House:
 
     def story(self, record_id: str) -> str:
         """Tell a record's log, for a test that failed."""
-        record = self.client.show(record_id)
+        record = self.found(record_id)
+        if record is None:
+            return f"{record_id} is not born"
         told = [f"{record.id} is {record.state} v{record.version}, owes {record.entries}"]
         for line in self.client.history(record_id):
             if isinstance(line, Event):

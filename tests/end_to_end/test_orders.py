@@ -16,13 +16,14 @@ def running(house: House, record_id: str) -> dict[str, int]:
     return found
 
 
-def parent_of(house: House, *children: dict[str, object]) -> None:
-    """Submit a parent and split it into children at its consent gate."""
+def parent_of(house: House, *children: dict[str, object]) -> list[str]:
+    """Submit a parent, split it at its consent gate, and return the ids of its children."""
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
     house.client.submit(matter, id="parent")
     asked = house.reaches("parent", "awaiting_confirmation")
-    house.client.decompose("parent", list(children), proposal=asked.proposal)
+    parent = house.client.decompose("parent", list(children), proposal=asked.proposal)
+    return [f"parent/{parent.version}.{number}" for number in range(1, len(children) + 1)]
 
 
 def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(house: House) -> None:
@@ -53,8 +54,7 @@ def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(house: H
 
 
 def test_closing_a_parent_stops_the_process_of_its_executing_child(house: House) -> None:
-    parent_of(house, child("program"), child("stubborn", seconds=5))
-    soft, hard = house.reaches("parent", "monitoring").id + "/6.1", "parent/6.2"
+    soft, hard = parent_of(house, child("program"), child("stubborn", seconds=5))
     program = running(house, soft)["child"]
     running(house, hard)
 

@@ -34,7 +34,7 @@ async def inference(work: Work) -> Outcome:
     known = brought_along(data, target) or data.get("prefetched", {}).get(target)
     if known is not None:
         origin = "given" if brought_along(data, target) else "prefetched"
-        await asyncio.to_thread(work.fire, started(work, origin, ""))
+        await begin(work, started(work, origin, ""))
         where = {"origin": origin, "model": origin}
         return await asyncio.to_thread(proposed, registry, target, known, where)
     policy = await asyncio.to_thread(effective_policy, work)
@@ -46,7 +46,7 @@ async def inference(work: Work) -> Outcome:
             f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
         )
         return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
-    await asyncio.to_thread(work.fire, started(work, model.name, question.tier))
+    await begin(work, started(work, model.name, question.tier))
     answer = await ask(work, question, estimate)
     deltas = {"spent": answer.cost_micro} if answer.cost_micro else {}
     deltas |= {"tokens_in": answer.usage.input_tokens} if answer.usage.input_tokens else {}
@@ -80,6 +80,17 @@ async def ask(work: Work, question: Question, estimate: int) -> Answered | Faile
             lost = Outcome("inference_failed", deltas={"spent": estimate})
             await asyncio.to_thread(work.late, lost)
         raise
+
+
+async def begin(work: Work, outcome: Outcome) -> None:
+    """Fire the start. Once it has begun, a process that ends still brings the inference to its end."""
+    firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
+    try:
+        await asyncio.shield(firing)
+    except asyncio.CancelledError:
+        await firing
+        if work.stopped.is_set():
+            raise
 
 
 def started(work: Work, model: str, tier: str) -> Outcome:

@@ -11,8 +11,10 @@ from typing import Any
 import redis
 
 from kernel.effect import Effect
+from kernel.errors import KernelError
 from kernel.event import Cause, Event, Note
 from kernel.lifecycle import Fired, Lifecycle
+from kernel.machine import Decision
 from kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
 from kernel.store import scripts
 from kernel.store.indexes import Indexes, Look, TimerLook
@@ -235,6 +237,57 @@ class World:
         assert isinstance(client, redis.Redis)
         found: list[bytes] = sorted(client.scan_iter(f"{self.keys.prefix}:*", count=1_000))
         return {key: client.dump(key) or b"" for key in found}
+
+    def hurry(self, key: str) -> None:
+        """Make the index look at an effect now."""
+        index = self.keys.effects(partition_of(key.partition(":")[0]))
+        scripts.read(self.client, "ZADD", index, self.now, key)
+
+    def fails(self, trigger: str, warrant: Warrant = NO_WARRANT, *, op: str = "") -> str:
+        """Fire, expect a refusal that changed nothing, and return the error's name."""
+        before = self.dump()
+        try:
+            self.fire("r", trigger, warrant=warrant, op=op)
+        except KernelError as refusal:
+            assert self.dump() == before, "a refusal changed something"
+            return type(refusal).__name__
+        raise AssertionError(f"{trigger} was accepted")
+
+    def due(self, look: TimerLook) -> Warrant:
+        return Warrant.due(look.name, look.due_at, look.born)
+
+    def spend(self, name: str) -> None:
+        """Use up an effect's attempts, and let a sweep find out."""
+        for nonce in ("s1", "s2"):
+            self.leases.release(self.claim(name, nonce), counted=True)
+        self.later(LIMITS.look_ms)
+        self.take()
+
+    def commit(self, decision: Decision, warrant: Warrant = NO_WARRANT) -> Answer:
+        """Commit a decision as it stands, without deciding again."""
+        return self.lifecycle.store.commit(
+            self.lifecycle.machine("life"),
+            decision,
+            op_id=self.op(),
+            digest="0",
+            warrant=warrant,
+            cause=ACTOR,
+            deltas={},
+            render=self.lifecycle.render,
+        )
+
+    def partition(self, of: str = "r") -> int:
+        return partition_of(of)
+
+    def size(self, key: str) -> int:
+        word = {b"hash": "HLEN", b"zset": "ZCARD", b"set": "SCARD"}
+        kind: Any = scripts.read(self.client, "TYPE", key)
+        kind = kind if isinstance(kind, bytes) else str(kind).encode()
+        return 0 if kind == b"none" else int(scripts.read(self.client, word[kind], key))
+
+    def list_of(self, key: str) -> list[bytes]:
+        found: list[bytes] = scripts.read(self.client, "LRANGE", key, 0, -1)
+        return found
 
     def split(self, of: str = "r") -> Lease:
         """Bring a record to where it counts its children, and claim the spawning."""

@@ -1,0 +1,540 @@
+"""Runs what docker-compose.yml and deploy/ say, command by command, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import redis
+import yaml
+from celery import Celery
+
+from kernel.event import Note
+from tests.end_to_end.house import thread
+from tests.waiting import until
+from workers.client import Client
+from workers.config import read_settings
+from workers.gateways.server import EmbeddedServer, find_binary, free_port
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: Mapping[str, Any] = COMPOSE["services"]
+ROLES = ("worker", "producer", "operator", "sender", "flower")
+PASSWORDS = {f"{role.upper()}_PASSWORD": f"secret{role}" for role in ROLES}
+GIVEN = {
+    **PASSWORDS,
+    "FLOWER_BASIC_AUTH": "me:mine",
+    "INTERLOCK_CAPABILITIES": "tests.end_to_end.capabilities",
+    "WORKER_THREADS": "4",
+    "INFERENCE_THREADS": "4",
+}
+READY_S = 90.0
+STOP_S = 30.0
+
+
+def filled(text: str, variables: Mapping[str, str] = GIVEN) -> str:
+    """Fill in ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose does."""
+
+    def value(found: re.Match[str]) -> str:
+        name, operator, rest = found["name"], found["operator"], found["rest"]
+        if operator == ":?":
+            assert variables.get(name), f"{name}: {rest}"
+        return variables.get(name) or (rest if operator == ":-" else "")
+
+    pattern = r"(?<!\$)\$\{(?P<name>\w+)(?P<operator>:[-?])?(?P<rest>[^}]*)\}"
+    return re.sub(pattern, value, text).replace("$$", "$")
+
+
+@dataclass
+class Deployed:
+    """The services as processes of this machine: only paths and addresses are others."""
+
+    folder: Path
+    binary: Path
+    port: int = 0
+    flower_port: int = 0
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        self.port, self.flower_port = free_port(), free_port()
+        tools = self.folder / "bin"
+        tools.mkdir(parents=True)
+        tools.joinpath("valkey-server").symlink_to(self.binary)
+        if client := shutil.which("valkey-cli") or shutil.which("redis-cli"):
+            # Its port is an address as well.
+            script = f'#!/bin/sh\nexec {client} -p {self.port} "$@"\n'
+            tools.joinpath("valkey-cli").write_text(script)
+            tools.joinpath("valkey-cli").chmod(0o755)
+        tools.joinpath("celery").symlink_to(Path(sys.executable).with_name("celery"))
+        tools.joinpath("python").symlink_to(sys.executable)
+
+    def here(self, text: str, name: str = "") -> str:
+        """Return a line of the compose file with the paths and addresses of this machine."""
+        own = self.folder / (name or "any")
+        own.mkdir(exist_ok=True)
+        places = {
+            "store:6379": f"127.0.0.1:{self.port}",
+            "/etc/interlock": str(DEPLOY),
+            "127.0.0.1:5555": f"127.0.0.1:{self.flower_port}",
+            "--address=0.0.0.0": "--address=127.0.0.1",
+            "--port=5555": f"--port={self.flower_port}",
+            "/tmp/": f"{own}/",  # noqa: S108 - each container has one of its own
+        }
+        text = filled(text)
+        for there, place in places.items():
+            text = text.replace(there, place)
+        return text
+
+    def environment(self, service: str, name: str) -> dict[str, str]:
+        """Return the variables of a service, and nothing of ours besides."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("INTERLOCK", "FLOWER"))}
+        own = SERVICES[service].get("environment", {})
+        said = {key: self.here(str(value), name) for key, value in own.items()}
+        places = {
+            "HOUSE_FOLDER": str(self.folder),
+            "STORE_USERS": str(self.folder / "users.acl"),
+            "STORE_DATA": str(self.folder),
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}",
+            "PYTHONPATH": str(ROOT),  # the image has it, for /app
+        }
+        return {**kept, **places, **said}
+
+    def start(self, service: str, name: str = "", **variables: str) -> subprocess.Popen[bytes]:
+        """Run the command of a service."""
+        name = name or service
+        said = SERVICES[service]
+        command = [self.here(word, name) for word in said.get("entrypoint", said.get("command"))]
+        if service == "store":
+            command += ["--port", str(self.port), "--bind", "127.0.0.1"]
+        output = self._stack.enter_context(self.log(name).open("wb"))
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**self.environment(service, name), **variables},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        self.processes[name] = process
+        return process
+
+    def log(self, name: str) -> Path:
+        """Return where a service's words go."""
+        return self.folder / f"{name}.log"
+
+    def said(self, name: str) -> str:
+        """Return what a service said."""
+        return self.log(name).read_text(errors="replace")
+
+    def is_healthy(self, service: str, name: str = "") -> bool:
+        """Run the healthcheck of a service."""
+        name = name or service
+        assert self.processes[name].poll() is None, f"{name} ended:\n{self.said(name)[-3000:]}"
+        kind, *command = SERVICES[service]["healthcheck"]["test"]
+        assert kind == "CMD", "exec form: the words are the command's"
+        found = subprocess.run(
+            [self.here(word, name) for word in command],
+            env=self.environment(service, name),
+            cwd=ROOT,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+        return found.returncode == 0
+
+    def becomes_healthy(self, service: str, name: str = "") -> None:
+        """Wait until the healthcheck succeeds."""
+        until(lambda: self.is_healthy(service, name), what=f"{service} is healthy", within_s=READY_S)
+
+    def says(self, name: str, words: str) -> bool:
+        """Tell whether a service said this."""
+        return words in self.said(name)
+
+    def url(self, role: str) -> str:
+        """Return the address of the store for one of its users."""
+        return f"redis://{role}:secret{role}@127.0.0.1:{self.port}/0"
+
+    def store(self, role: str) -> redis.Redis:
+        """Open the store as one of its users."""
+        return self._stack.enter_context(redis.Redis.from_url(self.url(role)))
+
+    def client(self, role: str) -> Client:
+        """Return our client as one of the store's users."""
+        settings = {"INTERLOCK_STORE_URL": self.url(role), "INTERLOCK_HOME": str(self.folder)}
+        return Client(read_settings(settings), actor="person")
+
+    def close(self) -> None:
+        """Stop everything, as a deployment does."""
+        order = [name for name in self.processes if name != "store"]
+        for name in order:
+            self.processes[name].send_signal(signal.SIGTERM)
+        for name in (*order, "store"):
+            self._end(self.processes[name])
+        self._stack.close()
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def needs_cli() -> None:
+    """Skip where the command line of Redis is not installed; CI has it."""
+    if not (shutil.which("valkey-cli") or shutil.which("redis-cli")):
+        if os.environ.get("CI") == "true":
+            pytest.fail("redis-cli is not installed: apt-get install redis-tools")
+        pytest.skip("redis-cli is not installed: apt-get install redis-tools")
+
+
+@pytest.fixture
+def deployed(tmp_path: Path) -> Iterator[Deployed]:
+    """Return every service of the compose file, just started."""
+    needs_cli()
+    house = Deployed(tmp_path, find_binary())
+    try:
+        house.start("store")
+        house.becomes_healthy("store")
+        for service in ("worker", "inference", "intake", "flower"):
+            house.start(service)
+        for number in range(SERVICES["beat"]["deploy"]["replicas"]):
+            house.start("beat", f"beat{number}")
+        yield house
+    finally:
+        house.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_compose_file_runs_a_whole_interlock(deployed: Deployed) -> None:
+    # One test, as a whole deployment takes both cores for seconds; each step has a name.
+    every_healthcheck_succeeds(deployed)
+    a_thread_of_a_producer_runs_to_done(deployed)
+    a_plain_message_of_a_sender_becomes_a_thread(deployed)
+    a_card_is_shown_to_the_producer_who_decides(deployed)
+    the_sweeps_of_both_beats_are_sent(deployed)
+    flower_shows_the_workers_to_who_knows_the_password(deployed)
+    the_operator_sees_the_level_and_that_nothing_was_denied(deployed)
+    without_a_password_nothing_is_answered(deployed)
+    for role, command in TOO_MUCH:
+        a_user_may_do_no_more_than_its_role(deployed, role, command)
+    a_worker_without_a_permission_ends_with_the_reason(deployed)
+    a_wedged_worker_is_not_healthy(deployed)
+
+
+def every_healthcheck_succeeds(deployed: Deployed) -> None:
+    for name in deployed.processes:
+        deployed.becomes_healthy(name.rstrip("01"), name)
+
+    assert {name.rstrip("01") for name in deployed.processes} == set(SERVICES)
+
+
+def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
+    client = deployed.client("producer")
+
+    client.submit(thread("jot", text="hello"), id="from-a-producer")
+
+    record = client.wait("from-a-producer", timeout_s=READY_S)
+    assert (record.state, record.data["result"]) == ("done", "hello")
+    notes = [line for line in client.history(record.id) if isinstance(line, Note)]
+    claimed = Counter(note.kind for note in notes)["claim"]
+    assert claimed >= 4, "three inferences and an execution"
+    assert "Task thread.inference[" in deployed.said("inference")
+    assert "Task thread.inference[" not in deployed.said("worker")
+    assert "Task thread.execution[" in deployed.said("worker")
+
+
+def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
+    request = {"id": "plain", "payload": thread("jot", text="from afar")}
+
+    with Celery(broker=deployed.url("sender"), set_as_current=False) as producer:
+        producer.send_task("interlock.submit", [request], queue="interlock.intake")
+
+    client = deployed.client("operator")
+    until(lambda: "plain" in [one.id for one in client.list()], what="it exists", within_s=READY_S)
+    assert client.wait("plain", timeout_s=READY_S).data["result"] == "from afar"
+
+
+def a_card_is_shown_to_the_producer_who_decides(deployed: Deployed) -> None:
+    client = deployed.client("producer")
+    client.submit(thread("jot", policy="hands_off"), id="asks")
+
+    card = client.cards()[0] if client.wait("asks", timeout_s=READY_S) else None
+    assert card is not None
+    client.cancel("asks", reason="not now")
+
+    assert (card.record_id, client.show("asks").state) == ("asks", "dismissed")
+
+
+def the_sweeps_of_both_beats_are_sent(deployed: Deployed) -> None:
+    for name in ("beat0", "beat1"):
+        sends = partial(deployed.says, name, "sweep.orphans")
+        until(sends, what=f"{name} sends sweeps", within_s=READY_S)
+    ran = partial(deployed.says, "worker", "Task sweep.orphans[")
+    until(ran, what="a sweep ran", within_s=READY_S)
+
+
+def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> None:
+    address = f"http://127.0.0.1:{deployed.flower_port}/api/workers?refresh=1"
+    with pytest.raises(HTTPError) as refusal:
+        urlopen(address, timeout=10)
+    refusal.value.close()
+    request = Request(address, headers={"Authorization": "Basic bWU6bWluZQ=="})  # noqa: S310
+
+    def names() -> set[str]:
+        with urlopen(request, timeout=20) as answer:
+            return {name.partition("@")[0] for name in json.load(answer)}
+
+    assert refusal.value.code == 401
+    until(lambda: names() >= {"worker", "inference", "intake"}, what="all", within_s=READY_S)
+
+
+def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: Deployed) -> None:
+    environment = deployed.environment("worker", "operator")
+    environment["INTERLOCK_STORE_URL"] = deployed.url("operator")
+    command = [Path(sys.executable).with_name("interlock"), "doctor", "--json"]
+
+    said = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
+
+    assert json.loads(said.stdout)["level"] == "D1"
+    denied = deployed.store("operator").execute_command("ACL LOG")
+    assert [denial for denial in map(fields, denied) if denial["username"] != "default"] == []
+
+
+TOO_MUCH = (
+    ("sender", "LPUSH interlock.execution x"),
+    ("sender", "HGETALL il:{p00}:r:plain"),
+    ("sender", "RPOP interlock.intake"),
+    ("producer", "RPOP interlock.execution"),
+    ("producer", "DEL interlock.execution"),
+    ("producer", "CONFIG GET *"),
+    ("producer", "PUBLISH /0.celery.pidbox stop"),
+    ("flower", "HGETALL il:{p00}:r:plain"),
+    ("flower", "LPUSH interlock.execution x"),
+    ("flower", "CLIENT KILL TYPE normal"),
+    ("worker", "FLUSHALL"),
+    ("worker", "SET somewhere-else 1"),
+    ("worker", "FUNCTION FLUSH"),
+    ("operator", "CONFIG SET appendonly no"),
+)
+
+
+def a_user_may_do_no_more_than_its_role(deployed: Deployed, role: str, command: str) -> None:
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        deployed.store(role).execute_command(*shlex.split(command))
+
+
+def without_a_password_nothing_is_answered(deployed: Deployed) -> None:
+    with (
+        redis.Redis(port=deployed.port) as nobody,
+        pytest.raises(redis.exceptions.AuthenticationError),
+    ):
+        nobody.ping()
+
+
+def a_worker_without_a_permission_ends_with_the_reason(deployed: Deployed) -> None:
+    stranger = deployed.start("worker", "stranger", INTERLOCK_STORE_URL=deployed.url("sender"))
+
+    assert stranger.wait(READY_S) != 0
+    assert "no permissions to run the 'info' command" in deployed.said("stranger")
+    del deployed.processes["stranger"]
+
+
+def a_wedged_worker_is_not_healthy(deployed: Deployed) -> None:
+    file = deployed.folder / "worker" / "alive"
+    first = file.stat().st_mtime_ns
+    until(lambda: file.stat().st_mtime_ns > first, what="it is touched again")
+
+    deployed.processes["worker"].send_signal(signal.SIGSTOP)
+    os.utime(file, (0, 0))
+
+    assert not deployed.is_healthy("worker")
+    deployed.processes["worker"].send_signal(signal.SIGCONT)
+    deployed.becomes_healthy("worker")
+
+
+def fields(line: Any) -> dict[str, str]:
+    """Return one line of ACL LOG, which the client gives as it came."""
+    pairs = line.items() if isinstance(line, dict) else zip(line[::2], line[1::2], strict=True)
+    texts = [[v.decode() if isinstance(v, bytes) else str(v) for v in pair] for pair in pairs]
+    return dict(texts)
+
+
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+def test_the_store_starts_on_its_configuration_alone(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    binary = find_binary() if kind == "valkey" else _redis(request)
+    port = free_port()
+    command = [str(binary), str(DEPLOY / "store.conf"), "--port", str(port), "--bind", "127.0.0.1"]
+    with (
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process,
+        redis.Redis(port=port, decode_responses=True) as client,
+    ):
+        try:
+            until(lambda: _answers(client), what="it answers")
+            wanted = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+            assert {name: client.config_get(name)[name] for name in wanted} == wanted
+        finally:
+            process.terminate()
+
+
+def test_redis_takes_the_users_as_valkey_does(
+    redis_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    del redis_server
+    needs_cli()
+    house = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
+    house.start("store")
+    try:
+        house.becomes_healthy("store")
+        assert house.store("operator").execute_command("ACL WHOAMI") == "operator"
+    finally:
+        house.close()
+
+
+def test_a_store_without_a_password_for_everybody_does_not_start(tmp_path: Path) -> None:
+    environment = {**os.environ, **PASSWORDS, "SENDER_PASSWORD": "", "STORE_USERS": f"{tmp_path}/u"}
+
+    ended = subprocess.run(
+        ["/bin/sh", str(DEPLOY / "store.sh")], env=environment, capture_output=True, check=False
+    )
+
+    assert ended.returncode != 0
+    assert b"give the sender user a password" in ended.stderr
+
+
+def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    names = set(re.findall(r"(?<!\$)\$\{(\w+)", text))
+    lines = (DEPLOY / "env.example").read_text().splitlines()
+    offered = {line.partition("=")[0] for line in lines if "=" in line and line[0] != "#"}
+
+    assert names == offered
+
+
+def test_every_setting_of_the_compose_file_is_one() -> None:
+    for service in SERVICES.values():
+        variables = service.get("environment", {})
+        given = {k: "1" if k.endswith("CONCURRENCY") else "x" for k in variables}
+        read_settings({**given, "INTERLOCK_STORE_URL": "redis://store:6379/0"})
+
+
+def test_nobody_but_this_machine_reaches_a_published_port() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_every_service_has_a_healthcheck_and_no_privileges() -> None:
+    for name, service in SERVICES.items():
+        assert service["healthcheck"]["test"][0] == "CMD", name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert isinstance(service.get("entrypoint", service.get("command")), list), name
+
+
+DOCKERFILE = re.sub(r"\\\n", "", (DEPLOY / "Dockerfile").read_text())
+STEPS = [line.split(" ", 1) for line in DOCKERFILE.splitlines() if line and line[0] not in "# "]
+
+
+def test_the_image_runs_as_nobody_special_and_in_exec_form() -> None:
+    last = STEPS[max(at for at, (word, _) in enumerate(STEPS) if word == "FROM") :]
+    users = [rest for word, rest in last if word == "USER"]
+
+    assert users == ["interlock"]
+    assert all(rest.startswith("[") for word, rest in STEPS if word in ("RUN", "CMD"))
+
+
+def test_the_image_starts_a_worker_by_default() -> None:
+    command = json.loads(next(rest for word, rest in STEPS if word == "CMD"))
+    worker = [filled(word, {}) for word in SERVICES["worker"]["command"]]
+    at = worker.index("-X")
+
+    assert command == worker[:at] + worker[at + 2 :]
+
+
+def test_what_the_image_copies_is_there_and_sent_to_the_builder() -> None:
+    copied = [rest.split()[:-1] for word, rest in STEPS if word == "COPY" and "--from" not in rest]
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+
+    for source in (path for paths in copied for path in paths):
+        assert (ROOT / source).exists()
+        assert f"!{source}" in ignored
+
+
+def commands() -> list[list[str]]:
+    """Return the commands that build the image."""
+    return [json.loads(rest) for word, rest in STEPS if word == "RUN"]
+
+
+def test_the_commands_that_build_the_image_run_here(tmp_path: Path) -> None:
+    for command in commands():
+        match command:
+            case ["python", "-m", "venv", place]:
+                here = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / place[1:])]
+            case [program, *words] if program.endswith("/bin/pip"):
+                # Of what the lock names, this environment is made: nothing is left to install.
+                here = [sys.executable, "-m", "pip", *words, "--dry-run", "--quiet"]
+            case ["useradd", *words]:
+                here = _useradd(tmp_path, words)
+            case _:
+                pytest.fail(f"no test runs {command}")
+        subprocess.run(here, cwd=ROOT, check=True, capture_output=True, timeout=100)
+
+
+@pytest.mark.proof
+def test_the_environment_of_the_image_is_built_from_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "opt"
+    for command in commands()[:-1]:
+        words = [word.replace("/opt/interlock", str(place)) for word in command]
+        words[0] = sys.executable if words[0] == "python" else words[0]
+        subprocess.run(words, cwd=ROOT, check=True)
+
+    said = subprocess.run(
+        [place / "bin" / "interlock", "version"], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert said.stdout.startswith(b"interlock ")
+
+
+def _useradd(folder: Path, words: Sequence[str]) -> list[str]:
+    if os.geteuid() != 0 or shutil.which("useradd") is None:
+        pytest.skip("only root may add a user, even to a folder")
+    etc = folder / "root" / "etc"
+    etc.mkdir(parents=True)
+    for name in ("passwd", "group", "shadow", "gshadow", "login.defs", "subuid", "subgid"):
+        (etc / name).write_text("")
+    return ["useradd", "--prefix", str(folder / "root"), *words]
+
+
+def _redis(request: pytest.FixtureRequest) -> Path:
+    request.getfixturevalue("redis_server")
+    return Path(str(shutil.which("redis-server")))
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.exceptions.RedisError:
+        return False

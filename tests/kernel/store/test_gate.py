@@ -1,0 +1,75 @@
+"""The health gate: an outage of the store or of the sweeps orphans nobody at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.errors import StoreMisconfiguredError
+from kernel.store.indexes import Meeting
+from tests.kernel.store.world import World
+
+PERIOD_MS, LEASE_MS = 1_000, 30_000
+
+
+def meet(world: World, run: str = "one", *, passing: bool = True) -> Meeting:
+    return world.indexes.meet(
+        7, run_id=run, passing=passing, period_ms=PERIOD_MS, lease_ms=LEASE_MS
+    )
+
+
+def test_a_first_meeting_opens_the_gate(world: World) -> None:
+    assert meet(world).gate_open
+
+
+def test_a_changed_server_is_noted_once_and_closes_the_gate_for_one_lease(world: World) -> None:
+    first = meet(world)
+    changed = [meet(world, "two").changed for _ in range(3)]
+    assert changed == [True, False, False]
+    later = meet(world, "two")
+    assert later.incarnation != first.incarnation
+    opened = []
+    for _ in range(32):
+        opened.append(meet(world, "two").gate_open)
+        world.later(PERIOD_MS)
+
+    assert opened == [False] * 30 + [True] * 2
+
+
+def test_sweeps_that_stalled_give_holders_one_lease(world: World) -> None:
+    meet(world)
+    world.later(2 * PERIOD_MS)
+    assert meet(world).gate_open
+    world.later(2 * PERIOD_MS + 1)
+    opened = []
+    for _ in range(32):
+        opened.append(meet(world).gate_open)
+        world.later(PERIOD_MS)
+
+    assert opened == [False] * 30 + [True] * 2
+
+
+def test_sweeps_that_are_always_late_find_their_orphans_too(world: World) -> None:
+    meet(world)
+    opened = []
+    for _ in range(40):
+        world.later(5 * PERIOD_MS)
+        opened.append(meet(world).gate_open)
+
+    assert opened.count(True) >= 4
+
+
+def test_a_client_that_connects_is_no_pass_of_the_sweep(world: World) -> None:
+    meet(world)
+    world.later(10 * PERIOD_MS)
+    meet(world, passing=False)
+
+    assert not meet(world).gate_open
+
+
+def test_another_format_is_refused(world: World) -> None:
+    meet(world)
+    key = world.keys.meta(7)
+    world.client.hset(key, "format", "99")
+
+    with pytest.raises(StoreMisconfiguredError):
+        meet(world)

@@ -1,0 +1,214 @@
+"""What a commit does to effects: its own, those of the state it leaves, those it carries."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.errors import FencedError, UnknownRecordError
+from kernel.store.leases import Lease, Order
+from kernel.store.plan import Warrant
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS
+from tests.kernel.store.world import World, token
+
+
+def test_an_outcome_ends_its_own_effect(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    fired = world.fire(lease.record, "done", {"value": 7}, warrant=token(lease))
+
+    assert fired.version == 3
+    assert world.state_of() == "gone"
+    assert world.score(lease.key) is None
+    assert world.record().data["value"] == 7
+
+
+def test_an_outcome_of_a_lapsed_effect_counts_until_somebody_else_claims(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    world.take()
+
+    assert world.fire(lease.record, "done", warrant=token(lease)).version == 3
+
+
+def test_an_outcome_of_a_released_or_left_effect_is_fenced(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, counted=False)
+    assert world.fails("done", token(lease)) == "FencedError"
+
+    again = world.claim(nonce="b")
+    world.fire("r", "again")
+    assert world.fails("done", token(again)) == "FencedError"
+    assert world.record().state == "working"
+
+
+def test_a_late_outcome_is_fenced_even_where_the_table_would_refuse_it(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire("r", "cancel")
+
+    with pytest.raises(FencedError):
+        world.fire("r", "done", warrant=token(lease))
+
+
+def test_leaving_drops_what_nobody_began_and_drains_what_runs(world: World) -> None:
+    world.at("working")
+    owed = world.key()
+    world.fire("r", "again")
+    assert world.score(owed) is None
+    assert world.state_of() == "owed"
+
+    lease = world.claim()
+    world.later(2_000)
+    world.fire("r", "cancel")
+    entry = world.entry()
+    assert (entry.state, entry.kill_by) == ("draining", lease.record.since_ms + LEASE_MS + GRACE_MS)
+    assert world.score(lease.key) == entry.kill_by
+
+
+def test_leaving_drains_what_lapsed(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    world.take()
+    world.fire("r", "cancel")
+
+    assert world.state_of() == "draining"
+    assert world.renew(lease) is Order.STOP
+    assert world.settle(lease).word == "settled"
+    assert world.state_of() == "gone"
+
+
+def test_carrying_keeps_the_effect_and_its_token(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    entry = world.entry()
+
+    assert (entry.state, entry.token, entry.carried) == ("leased", lease.token, True)
+    assert world.key() == lease.key
+    assert world.renew(lease) is Order.GO
+    assert world.fire("r", "done", warrant=token(lease)).version == 4
+
+
+def test_anybody_may_carry_and_what_never_began_may_still_start(world: World) -> None:
+    world.at("working")
+    world.fire("r", "go_on")
+
+    assert not world.entry().carried
+    assert isinstance(world.ask(world.key()), Lease)
+
+
+def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, counted=False)
+    world.fire("r", "go_on")
+
+    assert world.state_of() == "lapsed"
+    look = world.take()[lease.key]
+    assert look.word == "crash"
+    warrant = Warrant.lapsed(lease.suffix, look.detail)
+    assert world.fire("r", "fail", warrant=warrant).version == 4
+
+
+def test_carrying_a_lapsed_effect_leaves_it_lapsed(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+    world.take()
+    world.fire("r", "go_on")
+
+    assert (world.state_of(), world.entry().carried) == ("lapsed", True)
+
+
+def test_an_internal_loop_keeps_effect_timers_token_and_proposal(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    before, timer = world.record(), world.timer("stall")
+    world.later(1_000)
+    world.fire("r", "poke", {"value": 1})
+    after = world.record()
+
+    assert (after.version, after.entered) == (3, before.entered)
+    assert after.proposal == before.proposal
+    assert world.timer("stall") == timer
+    assert world.entry().token == lease.token
+    assert world.fire("r", "done", warrant=token(lease)).version == 4
+
+
+def test_an_external_loop_leaves_and_enters(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    before = world.record()
+    world.later(1_000)
+    world.fire("r", "again")
+    after = world.record()
+
+    assert after.proposal != before.proposal
+    assert sorted(entry.state for entry in after.entries) == ["draining", "owed"]
+    assert after.timers[0].born == 3
+    assert after.timers[0].due_at == before.timers[0].due_at + 1_000
+    assert world.renew(lease) is Order.STOP
+
+
+def test_carrying_ends_the_old_timers_and_starts_the_new(world: World) -> None:
+    world.at("working")
+    before = world.timer("stall")
+    world.later(1_000)
+    world.fire("r", "go_on")
+    after = world.timer("stall")
+
+    assert before is not None
+    assert after is not None
+    assert (after.born, after.due_at) == (3, before.due_at + 1_000)
+
+
+def test_a_transitions_effect_is_owed_whatever_happens_next(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify")
+    world.fire("r", "approve")
+
+    assert world.record().state == "done"
+    states = sorted(entry.state for entry in world.record().entries)
+    assert states == ["leased", "owed"]
+    assert world.settle(lease).word == "settled"
+
+
+def test_a_live_state_effect_ends_by_an_outcome_only(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+
+    assert world.settle(lease).word == "refused"
+    assert world.state_of() == "leased"
+    assert world.fire("r", "done", warrant=token(lease)).version == 3
+    assert world.settle(lease).word == "lost"
+
+
+def test_settling_twice_or_with_an_old_token_changes_nothing(world: World) -> None:
+    world.at("asking")
+    first = world.claim("notify", "a")
+    world.later(LEASE_MS)
+    world.take()
+    second = world.claim("notify", "b")
+
+    assert world.settle(first).word == "lost"
+    assert world.state_of("notify") == "leased"
+    assert world.settle(second).word == "settled"
+    assert world.settle(second).word == "lost"
+
+
+def test_a_terminal_record_changes_no_more(world: World) -> None:
+    world.at("failed")
+    before = world.dump()
+
+    for trigger in ("begin", "done", "cancel", "poke", "children_done"):
+        assert world.fails(trigger) == "IllegalTransitionError"
+    assert world.dump() == before
+    assert world.record().timers == ()
+
+
+def test_an_unknown_record_is_said_to_be_unknown(world: World) -> None:
+    with pytest.raises(UnknownRecordError):
+        world.fire("nobody", "begin")

@@ -1,0 +1,114 @@
+"""Pause and resume: a flag that keeps everything and starts nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernel.errors import OpIdReusedError
+from kernel.store.leases import Order
+from tests.kernel.store.tables import EXPIRY_MS, REMIND_MS
+from tests.kernel.store.world import World, token
+
+
+def test_pausing_takes_what_is_owed_off_the_index_and_resuming_brings_it_back(
+    world: World,
+) -> None:
+    world.at("working")
+    key = world.key()
+    world.flag("pause")
+    assert world.score(key) is None
+    assert world.record().version == 2
+    answer = world.flag("resume")
+
+    assert [bell.key for bell in answer.owed] == [key]
+    assert world.score(key) == world.now
+    assert not world.record().paused
+
+
+def test_a_holder_goes_on_to_its_outcome_under_pause_and_what_follows_waits(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.flag("pause")
+    assert world.renew(lease) is Order.PAUSE
+    assert world.score(lease.key) is not None
+    fired = world.fire(lease.record, "done", warrant=token(lease))
+
+    assert world.record().state == "asking"
+    assert fired.owed == ()
+    assert world.score(world.key("notify")) is None
+    assert world.refused(world.key("notify")) == "paused"
+
+
+def test_timers_keep_their_remainder(world: World) -> None:
+    world.at("asking")
+    world.later(15_000)
+    world.flag("pause")
+    world.later(10 * EXPIRY_MS)
+    assert world.take_timers() == {}
+    world.flag("resume")
+    timer = world.timer("expiry")
+
+    assert timer is not None
+    assert timer.due_at == world.now + EXPIRY_MS - 15_000
+    world.later(REMIND_MS - 15_000)
+    assert world.take_timers()["reminder"].word == "due"
+
+
+def test_a_paused_timer_fires_nothing(world: World) -> None:
+    world.at("asking")
+    world.later(EXPIRY_MS)
+    look = world.take_timers()["expiry"]
+    world.flag("pause")
+
+    assert world.fails("expire", world.due(look)) == "FencedError"
+
+
+def test_timers_of_a_state_entered_under_pause_start_with_their_whole_time(world: World) -> None:
+    world.at("working")
+    world.flag("pause")
+    world.fire("r", "done")
+    world.later(EXPIRY_MS * 2)
+    assert world.take_timers() == {}
+    world.flag("resume")
+    timer = world.timer("expiry")
+
+    assert timer is not None
+    assert timer.due_at == world.now + EXPIRY_MS
+
+
+def test_a_terminal_commit_lifts_the_pause_and_what_is_still_owed_is_seen(world: World) -> None:
+    world.at("asking")
+    lease = world.claim("notify")
+    world.leases.release(lease, counted=False)
+    world.flag("pause")
+    assert world.score(lease.key) is None
+    world.fire("r", "approve")
+
+    assert not world.record().paused
+    assert world.score(lease.key) == world.now
+    assert all(world.score(entry.key("r")) is not None for entry in world.record().entries)
+    assert world.word(lease.key) == "publish"
+
+
+def test_pausing_twice_or_an_ended_record_says_so(world: World) -> None:
+    world.at("working")
+
+    assert world.flag("pause", op="one").word == "paused"
+    assert world.flag("pause", op="one").word == "replayed"
+    assert world.flag("pause").word == "already"
+    with pytest.raises(OpIdReusedError):
+        world.flag("resume", op="one")
+    assert world.flag("resume").word == "resumed"
+    assert world.flag("resume").word == "already"
+    world.fire("r", "cancel")
+    assert world.flag("pause").word == "ended"
+
+
+def test_an_effect_carried_under_pause_may_still_crash(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.leases.release(lease, counted=False)
+    world.flag("pause")
+    world.fire("r", "go_on")
+
+    assert world.word(lease.key) == "crash"
