@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +56,9 @@ SCRIPT = (
 
 
 def keep_up(settings: Settings) -> None:
-    """Start everything, say where it is, and stay until Ctrl-C."""
+    """Start everything, say where it is, and stay until Ctrl-C or SIGTERM."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     place = settings.home.absolute() / UP_FILE
     try:
         with House(settings, flower=True) as house:

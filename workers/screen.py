@@ -48,6 +48,7 @@ def grid(*columns: str, title: str = "") -> Table:
         pad_edge=False,
         header_style="dim",
         expand=True,
+        show_header=any(columns),
     )
     for column in columns[:-1]:
         table.add_column(column, no_wrap=True)
@@ -125,19 +126,20 @@ def runs(found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def history(lines: Sequence[Event | Note]) -> None:
-    """Show a whole log."""
-    table = grid("", "at", "what", "who", "why")
+    """Show a whole log: an event a line, its reasons below it; notes in between, dimmed."""
     for line in lines:
-        at = clock(line.at_ms)
+        at = Text(f"{clock(line.at_ms)}  ", style="dim")
         if isinstance(line, Event):
-            arrow = f"{line.source or 'nothing'} -> {line.target}"
-            what = Text.assemble((line.trigger, "bold"), f"  {arrow}")
-            table.add_row(str(line.version), at, what, line.cause.actor, escape(because(line)))
-        else:
-            table.add_row(
-                "", at, Text(line.kind, style="dim"), "", Text(short(line.detail), style="dim")
+            arrow = f"  {line.source} -> " if line.source else "  -> "
+            what = Text.assemble(f"{line.version:>4}  ", at, (line.trigger, "bold"), arrow)
+            out.print(
+                Text.assemble(what, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
             )
-    out.print(table)
+            if why := because(line):
+                out.print(Text(f"      {short(why, 160)}", style="dim italic"))
+        else:
+            detail = {name: value for name, value in line.detail.items() if name != "effect"}
+            out.print(Text.assemble("      ", at, (f"{line.kind}  {short(detail, 90)}", "dim")))
 
 
 def because(event: Event) -> str:
