@@ -1,4 +1,4 @@
-"""A file that workers and beat touch while their loops turn; a probe looks at its age. It asks no broker."""
+"""A file that workers and beat touch while their loops turn, for probes; it asks no broker."""
 
 from __future__ import annotations
 

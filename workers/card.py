@@ -80,14 +80,14 @@ def question(  # noqa: PLR0911 - one sentence a kind of card
 ) -> str:
     """Say in one or two sentences what is asked."""
     payload = proposed.get("payload") or {}
-    failure = (data.get("failure") or {}).get("detail", "")
+    failure = closed((data.get("failure") or {}).get("detail", ""))
     match kind:
         case "confirmation" if phase == "intent":
             return f"Is this what is wanted: {payload.get('intent', 'nothing was understood')}?"
         case "confirmation":
             return f"Do these belong to it: {', '.join(payload.get('item_ids', [])) or 'no items'}?"
         case "clarification":
-            return payload.get("blocked_on") or failure or f"What is the {phase}?"
+            return payload.get("blocked_on") or f"{failure} What is the {phase}?".lstrip()
         case "consent" if proposed.get("cleared"):
             return "The proposed action was taken back. Edit in another, redirect, or reject."
         case "consent":
@@ -95,11 +95,17 @@ def question(  # noqa: PLR0911 - one sentence a kind of card
         case "review":
             return f"It was done: {action_line(payload)}. Is it right?"
         case "redirect":
-            return f"It failed: {failure or 'no reason was given'} What now?"
+            return f"It failed: {failure or 'no reason was given.'} What now?"
         case "cleanup_failure":
             return f"Tidying up the source failed: {failure} Try again, or accept it?"
         case _:
             return "Shall work on this begin?"
+
+
+def closed(text: str) -> str:
+    """Return a text that ends as a sentence does, or nothing."""
+    text = text.strip()
+    return text if not text or text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def action_line(payload: Mapping[str, Any]) -> str:

@@ -139,13 +139,15 @@ class Client:
         `choice` is one of the card's affordances, or redirect, which every wait of a thread takes.
         """
         record = self.show(record_id)
-        machine = self.dispatch.lifecycle.machine(record.machine)
-        op_id = op_id or uuid4().hex
-        trigger = self._trigger(machine, record, choice, proposal)
-        seen_id, _, entered = proposal.rpartition(":")
-        if seen_id != record.id or not entered.isdigit():
-            raise StaleDecisionError(proposal, record.proposal)
-        call = Call(Cause(self.actor), op_id, Warrant.person(int(entered)))
+        entered = self._entered(record, proposal)
+        state = record.state
+        if entered != record.entered:
+            # Repeated with its op-id after a lost answer, a choice means what it meant then.
+            state = self._state_seen(record, entered) if op_id else ""
+            if not state:
+                raise self._stale(record, proposal)
+        trigger = self._trigger(record, state, choice)
+        call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
         payload = self._checked(record, dict(answer or {}))
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
@@ -159,9 +161,9 @@ class Client:
         relationship: str = "decompose",
     ) -> Record:
         """Split a matter at its consent gate into parts that are resolved by themselves."""
-        _, _, entered = proposal.rpartition(":")
+        warrant = Warrant.person(self._entered(self.show(record_id), proposal))
         parts = {"children": [dict(child) for child in children], "relationship": relationship}
-        call = Call(Cause(self.actor), warrant=Warrant.person(int(entered)))
+        call = Call(Cause(self.actor), warrant=warrant)
         fired = self.dispatch.fire(record_id, "decomposed", parts, call)
         return fired.record or self.show(record_id)
 
@@ -266,19 +268,34 @@ class Client:
     def _machine_of(self, record_id: str) -> Machine:
         return self.dispatch.lifecycle.machine(self.show(record_id).machine)
 
-    def _trigger(self, machine: Machine, record: Record, choice: str, proposal: str) -> str:
-        stage = machine.stage(record.state)
+    def _entered(self, record: Record, proposal: str) -> int:
+        """Return the version that a proposal names. Raises StaleDecisionError if it is no such."""
+        seen_id, _, entered = proposal.rpartition(":")
+        if seen_id != record.id or not (entered.isascii() and entered.isdigit()):
+            raise self._stale(record, proposal)
+        return int(entered)
+
+    def _state_seen(self, record: Record, entered: int) -> str:
+        """Return the state that was entered with this version, or '' if none was."""
+        events = (line for line in self.history(record.id) if isinstance(line, Event))
+        return next((event.target for event in events if event.version == entered), "")
+
+    def _stale(self, record: Record, proposal: str) -> StaleDecisionError:
+        stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
+        waits = stage.waits_for_person(record.data)
+        return StaleDecisionError(proposal, record.proposal if waits else None)
+
+    def _trigger(self, record: Record, state: str, choice: str) -> str:
+        """Return what a choice fires in a state."""
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        stage = machine.stage(state)
         offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
         if choice in offered:
             return offered[choice]
-        if choice == "redirect" and "redirected" in machine.legal(record.state):
+        if choice == "redirect" and "redirected" in machine.legal(state):
             return "redirected"
-        if proposal != record.proposal:
-            raise StaleDecisionError(proposal, record.proposal if offered else None)
         asked = ", ".join(offered) or "nobody is asked anything"
-        raise CallError(
-            f"{choice!r} is no answer to {record.id} in {record.state}; there are: {asked}"
-        )
+        raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {asked}")
 
     def _checked(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
         """Check an edited action against its capability, and add what that declares of itself."""

@@ -17,7 +17,7 @@ from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.record import Record
 from kernel.store.aside import Aside
-from kernel.store.connect import open_store, refuse_unsafe, run_id
+from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.indexes import Indexes, Meeting
 from kernel.store.keys import Keys
 from kernel.store.leases import Leases
@@ -156,21 +156,16 @@ class Dispatch:
             effect = replace(effect, lease_ms=ms(self.settings.lease_s))
         return effect
 
-    def meet(self, partition: int, server: str, *, passing: bool) -> Meeting:
-        """Meet a partition's server; `server` is its run id."""
+    def meet(self, partition: int, *, passing: bool) -> Meeting:
+        """Meet a partition's server."""
         lease_s = self.settings.lease_s or LEASE_S
         return self.indexes.meet(
             partition,
-            run_id=server,
             passing=passing,
             # A pass that is late by less than half a lease hides no holder that renews in time.
             period_ms=ms(max(self.settings.sweep_period_s, lease_s / 4)),
             lease_ms=ms(lease_s),
         )
-
-    def server(self) -> str:
-        """Return what tells one life of the store from the next."""
-        return run_id(self.client)
 
     def render(self, bell: Doorbell) -> tuple[str, bytes] | None:
         """Render an effect's message where the commit can push it; None where it cannot."""

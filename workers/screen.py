@@ -29,7 +29,8 @@ COLOURS = {
 
 def error(sentence: str) -> None:
     """Say what is wrong."""
-    err.print(f"[bold red]error[/] {escape(sentence)}", highlight=False)
+    # Not folded: a sentence is one line for whoever greps.
+    err.print(f"[bold red]error[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def state_text(state: str) -> Text:

@@ -18,9 +18,8 @@ from workers.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 
-# Told a partition and which life of the server this is, it answers what it did to each kind of
-# item; it takes at most a batch.
-Pass = Callable[[Dispatch, int, str], Counter[str]]
+# Answers what it did to each kind of item in one partition; it takes at most a batch.
+Pass = Callable[[Dispatch, int], Counter[str]]
 # Items that stay where they are: to look at them again at once would not help.
 STUCK = ("busy", "failed", "refused")
 
@@ -36,7 +35,7 @@ class Sweep:
 
 def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
     """Sweep every partition until dry or out of time. A store that refuses ends it quietly."""
-    started, server = time.monotonic(), dispatch.server()
+    started = time.monotonic()
     seen: Counter[str] = Counter()
     # From anywhere, so that a backlog in one partition starves no other when the time is up.
     first = random.randrange(PARTITIONS)  # noqa: S311 - no secret
@@ -45,7 +44,7 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
             if time.monotonic() - started > dispatch.settings.sweep_budget_s:
                 seen["out of time"] += 1
                 return seen
-            found = sweep.run(dispatch, partition, server)
+            found = sweep.run(dispatch, partition)
             seen += found
             stuck = sum(found[word] for word in STUCK)
             if found.total() < dispatch.settings.sweep_batch or found.total() == stuck:

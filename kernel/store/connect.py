@@ -57,19 +57,6 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     )
 
 
-def run_id(client: Client) -> str:
-    """Return what tells one life of the server from the next."""
-    try:
-        info = (
-            client.info("server")
-            if isinstance(client, Redis)
-            else client.info("server", target_nodes=client.get_default_node())
-        )
-    except exceptions.RedisError as refusal:
-        raise store_error(refusal) from refusal
-    return str(info["run_id"])
-
-
 def refuse_unsafe(client: Client) -> None:
     """Raise StoreMisconfiguredError for a store that may silently drop what we rely on."""
     try:

@@ -41,11 +41,12 @@ class TimerLook:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """What a partition knows of its server. `gate_open`: orphans may be declared."""
+    """What a partition knows of its server. `gate_open`: orphans of this life may be declared."""
 
     incarnation: str
     gate_open: bool
     changed: bool
+    server: str
 
 
 class Indexes:
@@ -64,8 +65,13 @@ class Indexes:
         reply = call(self.client, "due", [self.keys.timers(partition)], [limit])
         return [member.decode() for member in reply[1:]]
 
-    def take(self, partition: int, members: Sequence[str], *, gate_open: bool) -> list[Look]:
-        """Look at due effects of one partition; each one's score moves in the same step."""
+    def take(
+        self, partition: int, members: Sequence[str], *, gate_open: bool, server: str = ""
+    ) -> list[Look]:
+        """Look at due effects of one partition; each one's score moves in the same step.
+
+        With the `server` of the meeting, an open gate counts in that life of the server alone.
+        """
         names = [
             self.keys.effects(partition),
             self.keys.waits(partition),
@@ -82,6 +88,7 @@ class Indexes:
             "members": looks,
             "look_ms": self.limits.look_ms,
             "gate": gate_open,
+            "server": server,
             "remind_ms": self.limits.remind_ms,
         }
         reply = [part.decode() for part in call(self.client, "take", names, [json.dumps(plan)])]
@@ -113,19 +120,22 @@ class Indexes:
         ]
 
     def meet(
-        self, partition: int, *, run_id: str, passing: bool, period_ms: int, lease_ms: int
+        self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
     ) -> Meeting:
-        """Meet the server of a partition, and note a changed one once."""
+        """Meet the server of a partition, and note a changed one once.
+
+        Asked in the script, its run id cannot be that of an earlier life or of another node.
+        """
         flag = "1" if passing else ""
         args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
         reply = call(self.client, "meet", [self.keys.meta(partition)], args)
-        incarnation, written, partitions, gate, changed = (part.decode() for part in reply)
+        incarnation, written, partitions, gate, changed, server = (p.decode() for p in reply)
         if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
             raise StoreMisconfiguredError(
                 f"the store holds format {written} in {partitions} partitions, this process speaks "
                 f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
             )
-        return Meeting(incarnation, gate == "open", changed == "1")
+        return Meeting(incarnation, gate == "open", changed == "1", server)
 
     def prune(self, record: Record, countdowns: Sequence[str], *, age_ms: int) -> str:
         """Forget one ended record: pruned, early, busy or missing."""

@@ -162,7 +162,9 @@ class Deployed:
 
     def becomes_healthy(self, service: str, name: str = "") -> None:
         """Wait until the healthcheck succeeds."""
-        until(lambda: self.is_healthy(service, name), what=f"{service} is healthy", within_s=READY_S)
+        until(
+            lambda: self.is_healthy(service, name), what=f"{service} is healthy", within_s=READY_S
+        )
 
     def says(self, name: str, words: str) -> bool:
         """Tell whether a service said this."""
@@ -172,9 +174,11 @@ class Deployed:
         """Return the address of the store for one of its users."""
         return f"redis://{role}:secret{role}@127.0.0.1:{self.port}/0"
 
-    def store(self, role: str) -> redis.Redis:
-        """Open the store as one of its users."""
-        return self._stack.enter_context(redis.Redis.from_url(self.url(role)))
+    def ask(self, role: str, command: str) -> Any:
+        """Send a command to the store as one of its users."""
+        with redis.Redis.from_url(self.url(role)) as client:
+            execute: Any = client.execute_command  # redis-py leaves it untyped
+            return execute(*shlex.split(command))
 
     def client(self, role: str) -> Client:
         """Return our client as one of the store's users."""
@@ -299,10 +303,10 @@ def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> No
     with pytest.raises(HTTPError) as refusal:
         urlopen(address, timeout=10)
     refusal.value.close()
-    request = Request(address, headers={"Authorization": "Basic bWU6bWluZQ=="})  # noqa: S310
+    request = Request(address, headers={"Authorization": "Basic bWU6bWluZQ=="})
 
     def names() -> set[str]:
-        with urlopen(request, timeout=20) as answer:
+        with urlopen(request, timeout=20) as answer:  # noqa: S310
             return {name.partition("@")[0] for name in json.load(answer)}
 
     assert refusal.value.code == 401
@@ -312,12 +316,12 @@ def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> No
 def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: Deployed) -> None:
     environment = deployed.environment("worker", "operator")
     environment["INTERLOCK_STORE_URL"] = deployed.url("operator")
-    command = [Path(sys.executable).with_name("interlock"), "doctor", "--json"]
+    command = [str(Path(sys.executable).with_name("interlock")), "doctor", "--json"]
 
     said = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
 
     assert json.loads(said.stdout)["level"] == "D1"
-    log = map(fields, deployed.store("operator").execute_command("ACL LOG"))
+    log = map(fields, deployed.ask("operator", "ACL LOG"))
     assert [(denial["username"], denial["object"]) for denial in log] == []
 
 
@@ -341,7 +345,7 @@ TOO_MUCH = (
 
 def a_user_may_do_no_more_than_its_role(deployed: Deployed, role: str, command: str) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError):
-        deployed.store(role).execute_command(*shlex.split(command))
+        deployed.ask(role, command)
 
 
 def without_a_password_nothing_is_answered(deployed: Deployed) -> None:
@@ -393,22 +397,24 @@ def test_the_store_starts_on_its_configuration_alone(
     ):
         try:
             until(lambda: _answers(client), what="it answers")
-            wanted = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+            wanted = {
+                "appendonly": "yes",
+                "appendfsync": "everysec",
+                "maxmemory-policy": "noeviction",
+            }
             assert {name: client.config_get(name)[name] for name in wanted} == wanted
         finally:
             process.terminate()
 
 
-def test_redis_takes_the_users_as_valkey_does(
-    redis_server: EmbeddedServer, tmp_path: Path
-) -> None:
+def test_redis_takes_the_users_as_valkey_does(redis_server: EmbeddedServer, tmp_path: Path) -> None:
     del redis_server
     needs_cli()
     house = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
     house.start("store")
     try:
         house.becomes_healthy("store")
-        assert house.store("operator").execute_command("ACL WHOAMI") == "operator"
+        assert house.ask("operator", "ACL WHOAMI") == "operator"
     finally:
         house.close()
 

@@ -22,13 +22,15 @@ from workers.sweep import Sweep, each
 ACTOR = "orphans"
 
 
-def run(dispatch: Dispatch, partition: int, server: str) -> Counter[str]:
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Take what is due in one partition and act on each."""
-    meeting = dispatch.meet(partition, server, passing=True)
+    meeting = dispatch.meet(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
-    looks = dispatch.indexes.take(partition, members, gate_open=meeting.gate_open)
+    looks = dispatch.indexes.take(
+        partition, members, gate_open=meeting.gate_open, server=meeting.server
+    )
     acts: dict[str, Callable[[], str]] = {look.key: partial(_act, dispatch, look) for look in looks}
     return each(acts)
 

@@ -21,9 +21,8 @@ from workers.dispatch import Dispatch, ms
 from workers.sweep import Sweep, each
 
 
-def run(dispatch: Dispatch, partition: int, server: str) -> Counter[str]:
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Prune what ended long enough ago in one partition."""
-    del server
     before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
     roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}

@@ -19,9 +19,8 @@ from workers.sweep import Sweep, each
 ACTOR = "stalls"
 
 
-def run(dispatch: Dispatch, partition: int, server: str) -> Counter[str]:
+def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Take what is due in one partition and act on each."""
-    del server
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()

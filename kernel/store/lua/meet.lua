@@ -1,17 +1,18 @@
 --@use clock
 -- The partition's own record of the server it lives on: a changed server is noted once, however many notice it.
 -- KEYS  meta
--- ARGV  run id, format, partitions, a fresh incarnation, '1' if a sweep passes now, period ms, lease ms
--- Returns {incarnation, format, partitions, gate ('open' | 'closed'), changed ('1' | '')}
+-- ARGV  run id ('' = the server's own), format, partitions, a fresh incarnation, '1' if a sweep passes now, period ms, lease ms
+-- Returns {incarnation, format, partitions, gate ('open' | 'closed'), changed ('1' | ''), run id}
+local here = ARGV[1] ~= '' and ARGV[1] or string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local meta = redis.call('HMGET', KEYS[1], 'run_id', 'incarnation', 'format', 'partitions', 'last_pass', 'open_at')
 local changed = ''
 if not meta[1] then
-  redis.call('HSET', KEYS[1], 'run_id', ARGV[1], 'incarnation', ARGV[4], 'format', ARGV[2], 'partitions', ARGV[3], 'up_since', whole(now), 'open_at', '0')
-  meta = {ARGV[1], ARGV[4], ARGV[2], ARGV[3], whole(now), '0'}
-elseif meta[1] ~= ARGV[1] then
+  redis.call('HSET', KEYS[1], 'run_id', here, 'incarnation', ARGV[4], 'format', ARGV[2], 'partitions', ARGV[3], 'up_since', whole(now), 'open_at', '0')
+  meta = {here, ARGV[4], ARGV[2], ARGV[3], whole(now), '0'}
+elseif meta[1] ~= here then
   changed = '1'
   meta[2], meta[6] = ARGV[4], whole(now + tonumber(ARGV[7]))
-  redis.call('HSET', KEYS[1], 'run_id', ARGV[1], 'incarnation', meta[2], 'up_since', whole(now), 'open_at', meta[6])
+  redis.call('HSET', KEYS[1], 'run_id', here, 'incarnation', meta[2], 'up_since', whole(now), 'open_at', meta[6])
 end
 if ARGV[5] == '1' then
   -- After a stall of the sweeps themselves, holders get one lease to show that they live.
@@ -22,4 +23,4 @@ if ARGV[5] == '1' then
   end
   redis.call('HSET', KEYS[1], 'last_pass', whole(now))
 end
-return {meta[2], meta[3], meta[4], tonumber(meta[6]) <= now and 'open' or 'closed', changed}
+return {meta[2], meta[3], meta[4], tonumber(meta[6]) <= now and 'open' or 'closed', changed, here}

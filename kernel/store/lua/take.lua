@@ -1,9 +1,11 @@
 --@use clock entry budget timer
 -- Looks at due effects and moves each one's score in the same step, so that concurrent sweeps and poison members neither block nor storm.
 -- KEYS  effects, waits, timers, then for each member its record, its log and its chain of counters
--- ARGV  plan: {members: [{id, suffix, jitter, chain}], look_ms, gate, remind_ms}
+-- ARGV  plan: {members: [{id, suffix, jitter, chain}], look_ms, gate, server, remind_ms}
 -- Returns {word, detail, ...} two words a member: publish | crash | exhausted | quarantined | gone | later
 local plan, answers = cjson.decode(ARGV[1]), {}
+-- The gate was asked of one life of the server; for another it is closed until it is asked again.
+if plan.gate and plan.server ~= '' then plan.gate = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') == plan.server end
 local at = 3
 for n, look in ipairs(plan.members) do
   local record, log, member, chain = KEYS[at + 1], KEYS[at + 2], look.id .. ':' .. look.suffix, {}

@@ -226,7 +226,7 @@ def test_a_renewal_is_told_stop_when_draining_and_prolongs_nothing(world: World)
     kill_by = world.now + LEASE_MS + GRACE_MS
     world.later(3_000)
     world.fire("r", "cancel")
-    world.later(1_000)
+    world.later(2_000)
 
     assert world.renew(lease) is Order.STOP
     assert world.entry().kill_by == kill_by

@@ -214,6 +214,16 @@ def test_a_stale_decision_is_refused_by_the_script_too(world: World) -> None:
     assert world.record().state == "asking"
 
 
+def test_the_script_compares_the_stay_itself(world: World) -> None:
+    world.at("asking")
+    world.fire("r", "revise")
+    world.fire("r", "done")
+    decision = world.lifecycle.machine("life").decide(world.record(), "approve", {})
+
+    assert world.commit(decision, Warrant.person(3)).word == "fenced"
+    assert world.commit(decision, Warrant.person(5)).word == "committed"
+
+
 def test_a_lapsed_warrant_holds_only_while_marked_and_under_that_token(world: World) -> None:
     world.at("working")
     lease = world.claim(nonce="a")

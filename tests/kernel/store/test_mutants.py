@@ -51,7 +51,7 @@ MUTANTS = (
         "commit",
         "if known then return",
         "if false then return",
-        commits.test_a_repeat_with_the_record_in_hand_is_known_by_the_script,
+        outcomes.test_a_repeated_outcome_is_answered_although_its_effect_is_gone,
     ),
     _m(
         "an op-id belongs to one call",
@@ -192,7 +192,7 @@ MUTANTS = (
         "commit",
         "return redis.call('HGET', record, 'entered') == warrant[2] end",
         "return true end",
-        commits.test_a_stale_decision_is_refused_by_the_script_too,
+        commits.test_the_script_compares_the_stay_itself,
     ),
     _m(
         "a note's warrant",

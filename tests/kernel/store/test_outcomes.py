@@ -22,6 +22,15 @@ def test_an_outcome_ends_its_own_effect(world: World) -> None:
     assert world.record().data["value"] == 7
 
 
+def test_a_repeated_outcome_is_answered_although_its_effect_is_gone(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    first = world.fire(lease.record, "done", warrant=token(lease), op="same")
+    again = world.fire(lease.record, "done", warrant=token(lease), op="same")
+
+    assert (again.version, again.replayed) == (first.version, True)
+
+
 def test_an_outcome_of_a_lapsed_effect_counts_until_somebody_else_claims(world: World) -> None:
     world.at("working")
     lease = world.claim()

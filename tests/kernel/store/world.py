@@ -166,6 +166,12 @@ class World:
         assert isinstance(lease, Lease), lease
         return lease
 
+    def claim_key(self, key: str) -> Lease:
+        """Claim by key, for sure."""
+        lease = self.ask(key)
+        assert isinstance(lease, Lease), lease
+        return lease
+
     def refused(self, key: str, nonce: str = "z") -> str:
         answer = self.ask(key, nonce)
         assert isinstance(answer, Refused), answer

@@ -1,0 +1,244 @@
+"""Any history whatever: every promise holds after every step, and a refusal changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import uuid4
+
+import redis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from kernel.effect import Kind
+from kernel.errors import FencedError, IllegalTransitionError, KernelError
+from kernel.record import Record
+from kernel.store.leases import Lease
+from kernel.store.plan import Warrant
+from kernel.table import Active, Terminal
+from tests.kernel.store.promises import holds
+from tests.kernel.store.tables import LIFE
+from tests.kernel.store.world import START_US, Text, World, token
+
+RECORDS = ("r", "p", "p/a", "p/b")
+BY_HAND = tuple(name for name in LIFE.triggers if name not in ("children_done", "expire"))
+pick = st.integers(min_value=0, max_value=1_000)
+
+
+class History(RuleBasedStateMachine):
+    """Two records, one of them with children, and everybody who may touch them."""
+
+    def __init__(self, client: redis.Redis, text: Text) -> None:
+        super().__init__()
+        text.now_us = START_US
+        self.world = World(client, f"h{uuid4().hex[:10]}", text)
+        self.world.create("r", {"once": False}, cap=1_000)
+        self.world.create("p", cap=1_000)
+        self.leases: list[Lease] = []
+        self.fired: list[tuple[str, str, int]] = []
+        self.ended: dict[str, Record] = {}
+        self.tokens: dict[str, int] = {}
+        self.nonces = 0
+
+    def seen(self) -> list[bytes | None]:
+        """Return what a refusal may not change."""
+        world, keys = self.world, self.world.keys
+        names = [of for of in RECORDS if self.lives(of)]
+        per_record = (keys.record, keys.counters, keys.log, keys.ops, keys.op_times)
+        per_partition = (keys.effects, keys.timers, keys.waits)
+        found = [name(of) for of in names for name in per_record]
+        found += [name(world.partition(of)) for of in names for name in per_partition]
+        assert isinstance(world.client, redis.Redis)
+        return [world.client.dump(key) for key in found]
+
+    def lives(self, of: str) -> bool:
+        return bool(self.world.client.exists(self.world.keys.record(of)))
+
+    def fire(self, of: str, trigger: str, warrant: Warrant | None = None, spent: int = 0) -> bool:
+        op = f"op-{len(self.fired)}-{trigger}"
+        before = self.seen()
+        try:
+            fired = self.world.fire(
+                of,
+                trigger,
+                warrant=warrant or Warrant(),
+                op=op,
+                deltas={"spent": spent} if spent else {},
+            )
+        except KernelError:
+            assert self.seen() == before, f"{trigger} was refused and changed something"
+            return False
+        self.fired.append((of, op, fired.version))
+        return True
+
+    def lease(self, number: int) -> Lease:
+        return self.leases[number % len(self.leases)]
+
+    @rule(of=st.sampled_from(RECORDS), trigger=st.sampled_from(BY_HAND))
+    def somebody_fires(self, of: str, trigger: str) -> None:
+        if self.lives(of):
+            self.fire(of, trigger)
+
+    @precondition(lambda self: self.fired)
+    @rule(number=pick)
+    def somebody_repeats(self, number: int) -> None:
+        of, op, version = self.fired[number % len(self.fired)]
+        before = self.seen()
+        trigger = op.rpartition("-")[2]
+        with suppress(KernelError):  # another digest, where the first carried something
+            assert self.world.fire(of, trigger, op=op).version == version
+        assert self.seen() == before
+
+    @rule(of=st.sampled_from(RECORDS), number=pick, again=st.booleans())
+    def a_worker_claims(self, of: str, number: int, again: bool) -> None:  # noqa: FBT001 - drawn
+        if not self.lives(of):
+            return
+        entries = self.world.record(of).entries
+        if not entries:
+            return
+        self.nonces += not again
+        key = entries[number % len(entries)].key(of)
+        lease = self.world.ask(key, f"n{self.nonces}")
+        if isinstance(lease, Lease) and lease.token not in {one.token for one in self.leases}:
+            assert lease.token_number > self.tokens.get(of, 0), "tokens rise"
+            self.tokens[of] = lease.token_number
+            self.leases.append(lease)
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick, trigger=st.sampled_from(("done", "fail", "go_on", "poke")), spent=pick)
+    def a_worker_fires(self, number: int, trigger: str, spent: int) -> None:
+        lease = self.lease(number)
+        if lease.kind is Kind.STATE:
+            self.fire(lease.record.id, trigger, token(lease), spent)
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick)
+    def a_worker_renews(self, number: int) -> None:
+        self.world.renew(self.lease(number))
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick, counted=st.booleans())
+    def a_worker_gives_back(self, number: int, counted: bool) -> None:  # noqa: FBT001 - drawn
+        self.world.leases.release(self.lease(number), counted=counted)
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick)
+    def a_worker_settles_or_advances(self, number: int) -> None:
+        lease = self.lease(number)
+        if lease.kind is Kind.ADVANCE:
+            self.fire(lease.record.id, "children_done", token(lease))
+        else:
+            self.world.settle(lease)
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick, micro=pick)
+    def a_worker_reserves(self, number: int, micro: int) -> None:
+        with suppress(FencedError):
+            self.world.leases.reserve(self.lease(number), micro)
+
+    @rule(name=st.sampled_from(("p/a", "p/b")))
+    def a_child_is_born(self, name: str) -> None:
+        generation = self.world.record("p").entered
+        with suppress(KernelError):
+            self.world.create(name, countdown=f"children:{generation}")
+
+    @rule(of=st.sampled_from(RECORDS), spent=pick, op=st.sampled_from("abc"))
+    def somebody_notes_a_cost(self, of: str, spent: int, op: str) -> None:
+        if self.lives(of):
+            with suppress(KernelError):
+                self.world.note(of, deltas={"spent": spent}, op=op)
+
+    @rule(of=st.sampled_from(RECORDS), flag=st.sampled_from(("pause", "resume", "retry")))
+    def a_person_flags(self, of: str, flag: str) -> None:
+        if self.lives(of):
+            self.world.flag(flag, of)
+
+    @rule(ms=st.sampled_from((1, 900, 5_000, 10_000, 30_000, 70_000)))
+    def time_passes(self, ms: int) -> None:
+        self.world.later(ms)
+
+    @rule(gate_open=st.booleans())
+    def the_orphan_sweep_passes(self, gate_open: bool) -> None:  # noqa: FBT001 - drawn
+        for of in ("r", "p"):
+            for look in self.world.take(of, gate_open=gate_open).values():
+                found, _, suffix = look.key.partition(":")
+                stage = LIFE.stage(self.world.record(found).state)
+                if not isinstance(stage, Active):
+                    continue
+                if look.word == "crash":
+                    assert stage.crash is not None
+                    self.fire(found, str(stage.crash), Warrant.lapsed(suffix, look.detail))
+                elif look.word == "exhausted":
+                    assert stage.exhausted is not None
+                    warrant = Warrant.exhausted(suffix, int(look.detail))
+                    self.fire(found, str(stage.exhausted), warrant)
+
+    @rule()
+    def the_stall_sweep_passes(self) -> None:
+        for of in ("r", "p"):
+            partition = self.world.partition(of)
+            due = self.world.indexes.due_timers(partition, 100)
+            for look in self.world.indexes.take_timers(partition, due) if due else ():
+                if look.word != "due":
+                    continue
+                record = self.world.record(look.record_id)
+                timer = LIFE.stage(record.state).timer(look.name)
+                warrant = self.world.due(look)
+                if timer is not None and timer.trigger is not None:
+                    self.fire(look.record_id, str(timer.trigger), warrant)
+                else:
+                    op = f"due:{look.name}:{look.due_at}"
+                    self.world.lifecycle.remind(record, look.name, warrant, look.fired, op)
+
+    @invariant()
+    def every_promise_holds(self) -> None:
+        for of in RECORDS:
+            if not self.lives(of):
+                continue
+            record = holds(self.world, of)
+            if of in self.ended:
+                before = self.ended[of]
+                assert (record.state, record.version, record.data) == (
+                    before.state,
+                    before.version,
+                    before.data,
+                ), "the end is final"
+            elif isinstance(LIFE.stage(record.state), Terminal):
+                self.ended[of] = record
+                for trigger in LIFE.triggers:
+                    try:
+                        self.world.fire(of, trigger)
+                    except IllegalTransitionError:
+                        continue
+                    raise AssertionError(f"{trigger} moved a record that has ended")
+        self.money_adds_up()
+
+    def money_adds_up(self) -> None:
+        counters = {of: self.world.record(of).counters for of in RECORDS if self.lives(of)}
+        for name in ("spent", "reserved", "residue"):
+            assert all(one.get(f"tree.{name}", 0) >= 0 for one in counters.values()), name
+        family = sum(one.get("spent", 0) for of, one in counters.items() if of != "r")
+        assert counters["p"].get("tree.spent", 0) == family
+
+
+def run(make: Callable[[], History], *, examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        make,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            suppress_health_check=list(HealthCheck),
+            deadline=None,
+        ),
+    )
+
+
+def test_every_promise_holds_after_every_step(client: redis.Redis, text: Text) -> None:
+    run(lambda: History(client, text), examples=100, steps=30)

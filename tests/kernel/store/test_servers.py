@@ -1,0 +1,123 @@
+"""The same lifecycle on every kind of server: a cluster forbids what a single one lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from kernel.store.connect import open_store, refuse_unsafe, run_id
+from kernel.store.fold import fold
+from kernel.store.plan import Warrant
+from tests.kernel.store.tables import LEASE_MS, LIFE
+from tests.kernel.store.world import LIMITS, Text, World, token
+from workers.gateways.server import EmbeddedServer
+
+
+def whole_life(world: World) -> None:
+    """Run every script at least once, a family included."""
+    world.create("r", {"value": 1}, cap=1_000)
+    world.fire("r", "split")
+    spawn = world.claim("spawn")
+    world.bear("r", "a")
+    world.create("r/b", countdown="children:2", cap=100)
+    world.settle(spawn)
+
+    world.fire("r/a", "begin")
+    lease = world.claim(of="r/a")
+    assert world.leases.reserve(lease, 10)
+    world.renew(lease)
+    world.fire("r/a", "poke", warrant=token(lease), deltas={"spent": 1})
+    world.later(LEASE_MS)
+    assert world.word(lease.key) == "publish"
+    world.renew(lease)
+    world.leases.release(lease, counted=True)
+    lease = world.claim(nonce="b", of="r/a")
+    world.fire("r/a", "go_on", warrant=token(lease))
+    world.fire("r/a", "done", warrant=token(lease), deltas={"spent": 4})
+    world.flag("pause", "r/a")
+    world.flag("resume", "r/a")
+    world.later(20_000)
+    look = world.take_timers("r/a")["reminder"]
+    world.lifecycle.remind(world.record("r/a"), "reminder", world.due(look), 0, "due:1")
+    world.note("r/a", deltas={"spent": 2}, op="bill")
+    world.fire("r/a", "polish")
+    for nonce in ("a", "b"):
+        world.leases.release(world.claim("polish", nonce, "r/a"), counted=True)
+    world.later(LIMITS.look_ms)
+    world.take("r/a")
+    assert world.state_of("polish", "r/a") == "quarantined"
+    assert world.waits("r/a")
+    world.flag("retry", "r/a")
+    lease = world.claim("polish", "c", "r/a")
+    world.fire("r/a", "done", warrant=token(lease))
+
+    world.fire("r/b", "begin")
+    facts = world.lifecycle.facts(world.record("r/b"), ["r"])
+    assert facts["r"]["state"] == "grouping"
+    world.fire("r/b", "rely")
+    advance = world.claim("cascade")
+    tally = world.views.tally("r", "children:2")
+    assert tally == {"done": 2}
+    world.fire("r", "children_done", {"tally": tally}, warrant=token(advance))
+    world.lifecycle.store.depart(
+        world.record(), "children:2", "r/z", "missing", world.lifecycle.render
+    )
+
+    for of in ("r", "r/a", "r/b"):
+        record, folded = world.record(of), fold(LIFE, world.views.history(of))
+        assert (folded.state, folded.version) == (record.state, record.version) != ("", 0)
+    assert world.counter("tree.spent") == 7
+    assert world.counter("tree.reserved") == 0
+    assert world.views.counts(LIFE)["done"] == 3
+    assert [found.id for found in world.views.standing(LIFE, "done", 1)]
+    assert world.views.depths()["waits"] == 0
+    assert world.views.now_ms() > 0
+    assert world.views.feed(world.partition(), "0-0")
+    assert sorted(world.views.children("r")) == ["r/a", "r/b"]
+    meeting = world.indexes.meet(1, run_id="x", passing=True, period_ms=1_000, lease_ms=1_000)
+    assert meeting.gate_open
+    for of in ("r/a", "r/b", "r"):
+        for entry in world.record(of).entries:
+            world.settle(world.claim_key(entry.key(of)))
+        assert world.indexes.prune(world.record(of), ["children:2"], age_ms=0) == "pruned"
+    assert world.create("r", {"value": 1}).replayed
+
+
+@pytest.fixture
+def clustered(cluster: EmbeddedServer, prefix: str, text: Text) -> Iterator[World]:
+    client = open_store(f"redis+cluster://127.0.0.1:{cluster.port}")
+    yield World(client, prefix, text)
+    client.close()
+
+
+def test_a_whole_life_on_the_shared_server(world: World) -> None:
+    whole_life(world)
+
+
+def test_a_whole_life_in_a_cluster_keeps_to_one_slot_a_script(clustered: World) -> None:
+    refuse_unsafe(clustered.client)
+    assert run_id(clustered.client)
+    whole_life(clustered)
+
+
+def test_a_whole_life_on_redis_7(redis_server: EmbeddedServer, prefix: str, text: Text) -> None:
+    with redis.Redis.from_url(redis_server.url) as client:
+        refuse_unsafe(client)
+        whole_life(World(client, prefix, text))
+
+
+def test_a_whole_life_on_the_servers_own_clock(world: World, text: Text) -> None:
+    text.now_us = None
+    world.at("working")
+    lease = world.claim()
+    fired = world.fire("r", "done", warrant=token(lease))
+    timer = world.timer("expiry")
+
+    assert fired.version == 3
+    assert timer is not None
+    assert 0 < timer.due_at - world.views.now_ms() <= 60_000
+    assert lease.token_number >= lease.record.created_ms * 1_000
+    stale = Warrant.due("expiry", timer.due_at, timer.born)
+    assert world.fails("expire", stale) == "FencedError"

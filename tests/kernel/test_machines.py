@@ -1,0 +1,301 @@
+"""What every machine must pass: its golden table, each of its cells, and no way to be stranded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.defects import defects_of
+from kernel.errors import (
+    CallError,
+    IllegalTransitionError,
+    InvalidPayloadError,
+    MachineDefectError,
+    UnknownTriggerError,
+)
+from kernel.machine import Machine
+from kernel.machines import MACHINES
+from kernel.record import Record, RecordId, Version
+from kernel.table import Active, Loop, Mode, Stage, Terminal, Timer, Transition, Waiting
+from tests.kernel.samples import SAMPLES
+from tests.kernel.store.tables import ROWS, STAGES, STALL, S, T
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EVERY = sorted(MACHINES)
+ROW_OF = tuple[str, str, str]
+
+
+def row_of(row: Transition) -> ROW_OF:
+    return str(row.source), str(row.trigger), str(row.target)
+
+
+def golden(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+def record(machine: Machine, state: str, data: Mapping[str, Any]) -> Record:
+    return Record(RecordId("r"), machine.name, state, Version(5), data)
+
+
+def followed(machine: Machine) -> Iterator[tuple[Transition, Mapping[str, Any], Mapping[str, Any]]]:
+    """Fire everything at every state with every sample; yield the row, and the data around it."""
+    datas, payloads = SAMPLES[machine.name]
+    for stage, trigger in product(machine.stages, machine.triggers):
+        rows = machine.rows(str(stage.state), trigger)
+        for data, payload in product(datas, payloads.get(trigger, ({},))):
+            admitted = machine.admit(trigger, payload)
+            try:
+                decision = machine.decide(record(machine, str(stage.state), data), trigger, admitted)
+            except CallError:
+                continue
+            fits = [
+                row
+                for row in rows
+                if str(row.target) == decision.after.state and row.mode is decision.mode
+            ]
+            assert len(fits) == 1, f"two rows of {stage.state}/{trigger} look the same"
+            yield fits[0], data, decision.after.data
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_table_is_the_published_one_and_ours_with_a_reason_each(name: str) -> None:
+    machine, kept = MACHINES[name], golden(name)
+    published = [row_of(row) for row in machine.transitions if not row.ours]
+    ours = {(row.ours, *row_of(row)) for row in machine.transitions if row.ours}
+
+    assert kept["machine"] == name
+    assert str(machine.initial.state) == kept["initial"]
+    ends = [str(stage.state) for stage in machine.stages if isinstance(stage, Terminal)]
+    assert sorted(ends) == sorted(kept["terminal"])
+    assert sorted(published) == sorted(tuple(row) for row in kept["published"])
+    assert ours == {(why, *row) for why, rows in kept["ours"].items() for row in rows}
+    assert len(published) + len(ours) == len(machine.transitions)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_row_names_who_fires_it(name: str) -> None:
+    assert [row_of(row) for row in MACHINES[name].transitions if not row.by] == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_row_can_be_followed(name: str) -> None:
+    machine = MACHINES[name]
+    seen = {(row_of(row), row.mode) for row, _, _ in followed(machine)}
+    never = [row_of(row) for row in machine.transitions if (row_of(row), row.mode) not in seen]
+
+    assert never == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_cell_without_a_row_refuses_and_names_what_is_legal(name: str) -> None:
+    machine = MACHINES[name]
+    datas, payloads = SAMPLES[name]
+    for stage, trigger in product(machine.stages, machine.triggers):
+        state = str(stage.state)
+        if machine.rows(state, trigger):
+            assert trigger in machine.legal(state)
+            continue
+        admitted = machine.admit(trigger, payloads.get(trigger, ({},))[0])
+        with pytest.raises(IllegalTransitionError) as refusal:
+            machine.decide(record(machine, state, datas[0]), trigger, admitted)
+        assert refusal.value.legal == machine.legal(state)
+        assert all(legal in str(refusal.value) for legal in machine.legal(state))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_legal_after_the_end(name: str) -> None:
+    machine = MACHINES[name]
+    for stage in machine.stages:
+        assert bool(machine.legal(str(stage.state))) is not isinstance(stage, Terminal)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_without_a_person_or_producer_nothing_goes_round(name: str) -> None:
+    """A loop that needs nobody is a storm. Internal loops stay where they are and owe nothing."""
+    ways: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for row, before, after in followed(MACHINES[name]):
+        if row.mode is Mode.INTERNAL or {"person", "producer"} & set(row.by):
+            continue
+        here = (str(row.source), str(before.get("target", "")))
+        ways.setdefault(here, set()).add((str(row.target), str(after.get("target", ""))))
+    done: set[tuple[str, str]] = set()
+
+    def visit(node: tuple[str, str], path: tuple[tuple[str, str], ...]) -> None:
+        assert node not in path, f"{node} comes round: {path}"
+        if node not in done:
+            for onward in sorted(ways.get(node, ())):
+                visit(onward, (*path, node))
+            done.add(node)
+
+    for node in sorted(ways):
+        visit(node, ())
+    assert len(done) > len(MACHINES[name].stages)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
+    machine = MACHINES[name]
+    lost = {"code": "lost_worker", "detail": "gone"}
+    for stage in machine.stages:
+        if isinstance(stage, Active):
+            for trigger in filter(None, (stage.crash, stage.exhausted)):
+                assert machine.admit(str(trigger), lost)["code"] == "lost_worker"
+        for timer in stage.timers:
+            if timer.trigger:
+                machine.admit(str(timer.trigger), timer.payload)
+    if machine.advances:
+        machine.admit(machine.advances, {"tally": {"done": 3}})
+    if machine.closes:
+        machine.admit(machine.closes, {"reason": "its parent ended"})
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_unknown_triggers_and_fields_are_refused(name: str) -> None:
+    machine = MACHINES[name]
+    payloads = SAMPLES[name][1]
+    with pytest.raises(UnknownTriggerError, match=machine.triggers[0]):
+        machine.admit("no_such_trigger", {})
+    for trigger in machine.triggers:
+        for payload in payloads.get(trigger, ({},)):
+            with pytest.raises(InvalidPayloadError):
+                machine.admit(trigger, {**payload, "surprise": 1})
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_machines_own_triggers_exist(name: str) -> None:
+    machine = MACHINES[name]
+    named = (*machine.cancels, machine.closes, machine.advances, machine.hands_off, machine.begins)
+
+    assert [trigger for trigger in named if trigger and trigger not in machine.triggers] == []
+    assert set(machine.payloads) <= set(machine.triggers)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> None:
+    machine = MACHINES[name]
+    live = [str(stage.state) for stage in machine.stages if not isinstance(stage, Terminal)]
+
+    assert [state for state in live if not machine.rows(state, machine.closes)] == []
+
+
+# --- defective tables ------------------------------------------------------------------------
+
+
+def broken(
+    *, rows: tuple[Transition, ...] = ROWS, stages: tuple[Stage, ...] = STAGES
+) -> str:
+    return "; ".join(defects_of(stages, rows))
+
+
+def staged(state: S, **changes: Any) -> tuple[Stage, ...]:
+    return tuple(replace(s, **changes) if s.state is state else s for s in STAGES)
+
+
+def without(*cells: tuple[S, T]) -> tuple[Transition, ...]:
+    return tuple(row for row in ROWS if (row.source, row.trigger) not in cells)
+
+
+def rowed(source: S, trigger: T, **changes: Any) -> tuple[Transition, ...]:
+    return tuple(
+        replace(row, **changes) if (row.source, row.trigger) == (source, trigger) else row
+        for row in ROWS
+    )
+
+
+CYCLE = (
+    Transition(S.IDLE, T.BEGIN, S.WORKING),
+    Transition(S.WORKING, T.DONE, S.IDLE),
+    Transition(S.WORKING, T.FAIL, S.IDLE),
+)
+DEFECTS: dict[str, str] = {
+    "idle is declared 2 times": broken(stages=(*STAGES, STAGES[0])),
+    "names failed, which has no stage": broken(stages=STAGES[:-1]),
+    "grouping is never entered": broken(rows=without((S.IDLE, T.SPLIT))),
+    "done is terminal and has a way out": broken(
+        rows=(*ROWS, Transition(S.DONE, T.BEGIN, S.WORKING))
+    ),
+    "asking has no way out": broken(rows=tuple(r for r in ROWS if r.source is not S.ASKING)),
+    "no state is terminal": broken(stages=(STAGES[0], STAGES[1]), rows=CYCLE),
+    "no terminal state can be reached from idle": broken(stages=STAGES[:2], rows=CYCLE),
+    "working is active, starts no effect": broken(stages=staged(S.WORKING, effect=None)),
+    "carried is active, starts no effect": broken(
+        rows=(*ROWS, Transition(S.CARRIED, T.AGAIN, S.CARRIED, loop=Loop.EXTERNAL))
+    ),
+    "carried cannot restart its effect and declares no crash": broken(
+        stages=staged(S.CARRIED, crash=None)
+    ),
+    "working is active and declares no outcome": broken(stages=staged(S.WORKING, outcomes=())),
+    "polishing has no timer": broken(stages=staged(S.POLISHING, timers=())),
+    "polishing has 2 timers named stall": broken(stages=staged(S.POLISHING, timers=(STALL, STALL))),
+    "polishing names a timer quarantine": broken(
+        stages=staged(S.POLISHING, timers=(replace(STALL, name="quarantine"),))
+    ),
+    "no unguarded last row for done (an outcome)": broken(
+        rows=rowed(S.POLISHING, T.DONE, guard=lambda _: True, refusal="no")
+    ),
+    "no unguarded last row for fail (its crash)": broken(rows=without((S.CARRIED, T.FAIL))),
+    "no unguarded last row for fail (its exhaustion)": broken(rows=without((S.WORKING, T.FAIL))),
+    "no unguarded last row for begin (timer kickoff)": broken(rows=without((S.IDLE, T.BEGIN))),
+    "no unguarded last row for approve (a card's answer)": broken(
+        rows=without((S.ASKING, T.APPROVE))
+    ),
+    "no unguarded last row for nothing (a card's answer)": broken(
+        stages=staged(S.ASKING, affordances=(("say", "nothing"),))
+    ),
+    "polishing/done has a row behind an unguarded one": broken(
+        rows=(*ROWS, Transition(S.POLISHING, T.DONE, S.FAILED))
+    ),
+    "working/rely may refuse and does not say why": broken(
+        rows=rowed(S.WORKING, T.RELY, refusal="")
+    ),
+    "working/again is a loop and not declared so": broken(
+        rows=rowed(S.WORKING, T.AGAIN, loop=Loop.NONE)
+    ),
+    "asking/approve is a loop and not declared so": broken(
+        rows=rowed(S.ASKING, T.APPROVE, loop=Loop.EXTERNAL)
+    ),
+    "asking/polish carries an effect from or into a state without one": broken(
+        rows=rowed(S.ASKING, T.POLISH, carry=True)
+    ),
+    "idle/split enters grouping and spawns no children to count": broken(
+        rows=rowed(S.IDLE, T.SPLIT, spawns="", effect=None)
+    ),
+    "idle/split spawns children and owes no effect that does it": broken(
+        rows=rowed(S.IDLE, T.SPLIT, effect=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defective_table_is_found_out(defect: str) -> None:
+    assert defect in DEFECTS[defect]
+
+
+def test_a_table_without_a_defect_has_none() -> None:
+    assert broken() == ""
+
+
+def test_a_state_that_somebody_outside_enters_is_declared_so() -> None:
+    stage = Waiting(S.GROUPING, (Timer("t", lambda _: 1),), external="an importer")
+    stages = tuple(stage if s.state is S.GROUPING else s for s in STAGES)
+
+    assert "never entered" not in broken(stages=stages, rows=without((S.IDLE, T.SPLIT)))
+
+
+def test_a_defective_machine_cannot_be_made() -> None:
+    with pytest.raises(MachineDefectError, match="has no timer"):
+        Machine("bad", staged(S.POLISHING, timers=()), ROWS)
+
+
+def test_a_record_cannot_be_born_into_a_state_that_is_carried_into() -> None:
+    carried = next(stage for stage in STAGES if stage.state is S.CARRIED)
+    stages = (carried, *(stage for stage in STAGES if stage is not carried))
+
+    assert "carried is active, starts no effect" in broken(stages=stages)

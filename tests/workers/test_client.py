@@ -1,0 +1,485 @@
+"""The client: what producers and people call, on a real store and without a worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kernel.errors import (
+    CallError,
+    IdTakenError,
+    IllegalTransitionError,
+    InvalidIdError,
+    InvalidPayloadError,
+    KernelError,
+    OpIdReusedError,
+    StaleDecisionError,
+    StoreDownError,
+    UnknownMachineError,
+    UnknownRecordError,
+    UnknownTriggerError,
+)
+from kernel.event import Cause, Event, Note
+from kernel.record import PARTITIONS
+from kernel.store.leases import Lease
+from kernel.store.plan import Call
+from tests.workers.routes import bring, client_of, matter
+from workers.app import queue_of
+from workers.client import Client, WaitTimeoutError
+from workers.gateways.capabilities import InvalidParametersError, UnknownCapabilityError
+from workers.gateways.server import EmbeddedServer, free_port
+from workers.sweeps import prune
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def waiting_in(client: Client, name: str) -> int:
+    """Return how many messages are in an effect's queue, at every priority."""
+    queue = queue_of(client.settings, name)
+    steps = ("", "\x06\x163", "\x06\x166", "\x06\x169")
+    lengths: list[Any] = [client.dispatch.client.llen(f"{queue}{step}") for step in steps]
+    return sum(lengths)
+
+
+# --- submit ------------------------------------------------------------------------------------
+
+
+def test_a_submission_begins_at_once_and_rings_for_a_worker(here: Client) -> None:
+    done = here.submit(matter(), id="one")
+
+    assert (done.id, done.replayed) == ("one", False)
+    assert here.show("one").state == "awaiting_inference"
+    assert waiting_in(here, "inference") == 1
+
+
+def test_a_repeated_submission_changes_nothing(here: Client) -> None:
+    here.submit(matter(), id="one")
+    before = here.show("one")
+
+    assert here.submit(matter(), id="one").replayed
+    assert here.show("one") == before
+    assert waiting_in(here, "inference") == 1
+
+
+def test_a_repetition_begins_what_a_lost_producer_only_bore(here: Client) -> None:
+    bear(here, "one")
+    assert here.show("one").state == "proposed"
+
+    assert here.submit(matter(), id="one").replayed
+    assert here.show("one").state == "awaiting_inference"
+
+
+def bear(client: Client, new_id: str) -> None:
+    """Do the first half of a submission, as a producer that dies between."""
+    client.dispatch.create("thread", new_id, matter(), Call(Cause("producer")), cap=0)
+
+
+def test_the_same_id_with_another_payload_is_taken(here: Client) -> None:
+    here.submit(matter(), id="one")
+
+    with pytest.raises(IdTakenError) as refusal:
+        here.submit(matter("Pens"), id="one")
+
+    assert refusal.value.code == "id_taken"
+    assert here.show("one").data["inciting"]["title"] == "Paper"
+
+
+def test_an_id_stays_taken_after_its_record_is_pruned(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+    here.decide("one", "reject", proposal=record.proposal)
+    prune_now(here)
+    with pytest.raises(UnknownRecordError):
+        here.show("one")
+
+    assert here.submit(matter(), id="one").replayed
+    with pytest.raises(UnknownRecordError):
+        here.show("one")
+    with pytest.raises(IdTakenError):
+        here.submit(matter("Pens"), id="one")
+
+
+def prune_now(client: Client) -> None:
+    """Prune what has ended, once the effects that it still owes are done."""
+    record = client.show("one")
+    for entry in record.entries:
+        effect = client.dispatch.effect("thread", entry.name)
+        lease = client.dispatch.leases.claim(
+            entry.key("one"), effect, nonce="n", holder="test", schema=1
+        )
+        assert isinstance(lease, Lease)
+        client.dispatch.leases.settle(lease, client.dispatch.render)
+    client.dispatch.settings = client.settings.model_copy(update={"prune_after_s": 0.001})
+    pruned = sum(prune.run(client.dispatch, number)["pruned"] for number in range(PARTITIONS))
+    assert pruned == 1
+
+
+def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None:
+    with ThreadPoolExecutor(16) as racers:
+        answers = list(racers.map(lambda _: here.submit(matter(), id="one"), range(16)))
+
+    assert sum(not one.replayed for one in answers) == 1
+    assert here.show("one").version == 2
+    assert waiting_in(here, "inference") == 1
+
+
+def test_submitting_many_answers_for_each(here: Client) -> None:
+    here.submit(matter("Pens"), id="taken")
+
+    answers = here.submit_many(
+        [
+            matter() | {"id": "good", "priority": 0},
+            matter() | {"id": "taken"},
+            matter() | {"id": "bad id"},
+            {"id": "no-event"},
+            matter() | {"id": "too-eager", "priority": -1},
+            matter() | {"id": "good", "priority": 0},
+            matter(),
+        ]
+    )
+
+    assert [type(one.error).__name__ for one in answers] == [
+        "NoneType",
+        "IdTakenError",
+        "InvalidIdError",
+        "InvalidPayloadError",
+        "InvalidPayloadError",
+        "NoneType",
+        "NoneType",
+    ]
+    assert [one.replayed for one in answers] == [False] * 5 + [True, False]
+    assert here.show("good").priority == 0
+    assert here.show(answers[-1].id).state == "awaiting_inference"
+
+
+@pytest.mark.parametrize(
+    ("payload", "options", "problem"),
+    [
+        (matter(policy="reckless"), {}, InvalidPayloadError),
+        (matter(policy={"no_such_axis": 1}), {}, InvalidPayloadError),
+        (matter(colour="blue"), {}, InvalidPayloadError),
+        (matter() | {"inciting": "text"}, {}, InvalidPayloadError),
+        (matter(items=[{"label": "no id"}]), {}, InvalidPayloadError),
+        (matter(expires_s=0), {}, InvalidPayloadError),
+        (matter(), {"priority": 10}, InvalidPayloadError),
+        (matter(), {"machine": "washing"}, UnknownMachineError),
+        (matter(), {"id": "with space"}, InvalidIdError),
+        (matter(), {"id": "a/child"}, InvalidIdError),
+        (matter() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
+        (matter() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),
+        (matter() | {"inciting": {"fields": {"x": "y" * 300_000}}}, {}, InvalidPayloadError),
+        (matter() | {"inciting": {"fields": {"x": object()}}}, {}, InvalidPayloadError),
+        (matter() | {"inciting": {"fields": {1: 2}}}, {}, InvalidPayloadError),
+    ],
+)
+def test_a_wrong_submission_is_one_clear_error_and_bears_nothing(
+    here: Client, payload: dict[str, Any], options: dict[str, Any], problem: type[Exception]
+) -> None:
+    with pytest.raises(problem):
+        here.submit(payload, **options)
+
+    assert here.list() == []
+
+
+def test_a_priority_reaches_record_and_queue(here: Client) -> None:
+    here.submit(matter(), id="last", priority=9)
+    here.submit(matter(), id="first", priority=0)
+
+    queue = queue_of(here.settings, "inference")
+    assert here.show("last").priority == 9
+    assert here.dispatch.client.llen(queue) == 1
+    assert here.dispatch.client.llen(f"{queue}\x06\x169") == 1
+
+
+def test_a_policy_caps_what_the_family_may_spend(here: Client) -> None:
+    here.submit(matter(policy={"budget_micro": 5}), id="one")
+
+    assert here.show("one").counters["cap"] == 5
+
+
+# --- fire and decide ----------------------------------------------------------------------------
+
+
+def test_a_trigger_fired_twice_with_one_op_id_is_fired_once(here: Client) -> None:
+    bring(here, "one", "awaiting_intent_confirmation")
+
+    first = here.fire("one", "confirmed", op_id="mine")
+    again = here.fire("one", "confirmed", op_id="mine")
+
+    assert first.version == again.version
+    with pytest.raises(OpIdReusedError):
+        here.fire("one", "dismissed_by_user", op_id="mine")
+
+
+@pytest.mark.parametrize(
+    ("record_id", "trigger", "payload", "problem"),
+    [
+        ("nobody", "confirmed", {}, UnknownRecordError),
+        ("one", "exploded", {}, UnknownTriggerError),
+        ("one", "execute", {}, IllegalTransitionError),
+        ("one", "confirmed", {"very": True}, InvalidPayloadError),
+        ("not an id", "confirmed", {}, InvalidIdError),
+    ],
+)
+def test_a_wrong_call_is_one_clear_error_and_changes_nothing(
+    here: Client, record_id: str, trigger: str, payload: dict[str, Any], problem: type[Exception]
+) -> None:
+    before = bring(here, "one", "awaiting_intent_confirmation")
+
+    with pytest.raises(problem):
+        here.fire(record_id, trigger, payload)
+
+    assert here.show("one") == before
+
+
+def test_a_stale_decision_is_refused_and_told_the_current_proposal(here: Client) -> None:
+    seen = bring(here, "one", "awaiting_confirmation").proposal
+    words = {"parameters": {"text": "otherwise"}}
+    current = here.decide("one", "edit", words, proposal=seen)
+
+    with pytest.raises(StaleDecisionError) as refusal:
+        here.decide("one", "approve", proposal=seen)
+
+    assert (refusal.value.seen, refusal.value.current) == (seen, current.proposal)
+    assert current.proposal in str(refusal.value)
+    assert here.show("one").state == "awaiting_confirmation"
+
+
+@pytest.mark.parametrize("proposal", ["", "one", "one:", "one:x", "two:9", "one:99", "one:-1"])
+def test_a_decision_names_the_proposal_that_it_saw(here: Client, proposal: str) -> None:
+    bring(here, "one", "awaiting_confirmation")
+
+    with pytest.raises(StaleDecisionError):
+        here.decide("one", "approve", proposal=proposal)
+
+
+def test_a_decision_after_the_end_is_stale(here: Client) -> None:
+    seen = bring(here, "one", "awaiting_confirmation").proposal
+    here.decide("one", "reject", proposal=seen)
+
+    with pytest.raises(StaleDecisionError) as refusal:
+        here.decide("one", "approve", proposal=seen)
+
+    assert refusal.value.current is None
+
+
+def test_a_decision_repeated_with_its_op_id_gets_the_first_outcome(here: Client) -> None:
+    seen = bring(here, "one", "awaiting_confirmation").proposal
+
+    first = here.decide("one", "approve", proposal=seen, op_id="mine")
+    again = here.decide("one", "approve", proposal=seen, op_id="mine")
+
+    assert (first.state, again.version) == ("executing", first.version)
+
+
+def test_a_choice_that_is_not_offered_is_told_what_is(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    with pytest.raises(CallError, match="there are: approve, edit, reject"):
+        here.decide("one", "accept", proposal=record.proposal)
+
+
+def test_an_edited_action_is_checked_and_declared_by_its_capability(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    words = {"capability": "jot_once", "parameters": {"text": "new"}}
+    after = here.decide("one", "edit", words, proposal=record.proposal)
+
+    kept = after.data["proposals"]["action"]
+    assert kept["payload"]["parameters"] == {"text": "new"}
+    assert kept["declared"]["idempotent"] is False
+    assert kept["by"] == "person"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ({"capability": "jott", "parameters": {}}, UnknownCapabilityError),
+        ({"parameters": {"text": 3}}, InvalidParametersError),
+        ({"parameters": {"txt": "x"}}, InvalidParametersError),
+        ({"parameters": {"record_id": "another"}}, InvalidParametersError),
+        ({"parameters": {"key": "mine", "text": "x"}}, InvalidParametersError),
+        ({"parameters": {"text": "x"}, "declared": {"idempotent": True}}, InvalidPayloadError),
+        ({"declared": {"idempotent": True}}, InvalidPayloadError),
+    ],
+)
+def test_an_edit_that_cannot_run_is_refused_before_it_is_accepted(
+    here: Client, words: dict[str, Any], problem: type[Exception]
+) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    with pytest.raises(problem):
+        here.decide("one", "edit", words, proposal=record.proposal)
+
+    assert here.show("one").version == record.version
+
+
+def test_an_answer_with_a_whole_action_goes_to_consent(here: Client) -> None:
+    record = bring(here, "one", "awaiting_action_clarification")
+
+    words = {"capability": "jot", "parameters": {"text": "so"}}
+    after = here.decide("one", "provide", words, proposal=record.proposal)
+
+    assert after.state == "awaiting_confirmation"
+    assert after.data["proposals"]["action"]["declared"]["idempotent"] is True
+
+
+def test_a_cleared_action_cannot_be_approved(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+    cleared = here.decide("one", "edit", {"clear": True}, proposal=record.proposal)
+
+    with pytest.raises(CallError, match="no action to run"):
+        here.decide("one", "approve", proposal=cleared.proposal)
+
+
+def test_a_matter_is_split_at_its_gate(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    after = here.decompose("one", [{"title": "a"}, {"title": "b"}], proposal=record.proposal)
+
+    assert after.state == "monitoring"
+    assert [child["title"] for child in after.data["children"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("proposal", ["", "one", "one:x"])
+def test_a_split_names_the_proposal_too(here: Client, proposal: str) -> None:
+    bring(here, "one", "awaiting_confirmation")
+
+    with pytest.raises(StaleDecisionError):
+        here.decompose("one", [{"title": "a"}], proposal=proposal)
+
+
+# --- cancel, pause, resume, retry --------------------------------------------------------------
+
+
+def test_a_cancel_ends_what_waits_and_asks_what_runs(here: Client) -> None:
+    bring(here, "waits", "awaiting_confirmation")
+    bring(here, "runs", "executing")
+
+    assert here.cancel("waits", reason="enough").data["reason"] == "enough"
+    assert here.cancel("runs", reason="enough").state == "executing"
+    assert [e.trigger for e in here.history("runs") if isinstance(e, Event)][
+        -1
+    ] == "cancel_requested"
+    with pytest.raises(IllegalTransitionError):
+        here.cancel("waits")
+
+
+def test_a_pause_says_what_it_did_and_is_lifted(here: Client) -> None:
+    bring(here, "one", "awaiting_inference")
+
+    assert here.pause("one", reason="lunch") == "paused"
+    assert here.pause("one") == "already"
+    assert here.show("one").paused
+    assert here.resume("one") == "resumed"
+    assert here.resume("one") == "already"
+    assert not here.show("one").paused
+    kinds = [line.kind for line in here.history("one") if isinstance(line, Note)]
+    assert kinds == ["pause", "resume"]
+
+
+def test_a_paused_card_can_be_answered(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+    here.pause("one")
+
+    assert here.decide("one", "approve", proposal=record.proposal).state == "executing"
+    assert here.show("one").paused
+
+
+def test_a_retry_says_when_there_is_nothing_to_retry(here: Client) -> None:
+    bring(here, "one", "awaiting_inference")
+
+    assert here.retry("one") == "nothing"
+
+
+@pytest.mark.parametrize("act", ["pause", "resume", "retry", "cancel", "show", "card"])
+def test_nobody_acts_on_a_record_that_is_not_there(here: Client, act: str) -> None:
+    with pytest.raises(UnknownRecordError):
+        getattr(here, act)("nobody")
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def test_a_wait_returns_where_a_person_is_asked_or_at_the_end(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    assert here.wait("one", timeout_s=1).state == "awaiting_confirmation"
+    with pytest.raises(WaitTimeoutError, match="still awaiting_confirmation"):
+        here.wait("one", timeout_s=0.05, for_person=False)
+    here.decide("one", "reject", proposal=record.proposal)
+    assert here.wait("one", timeout_s=1, for_person=False).state == "dismissed"
+
+
+def test_a_watch_yields_each_line_once_until_the_end(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+    reject = partial(here.decide, "one", "reject", proposal=record.proposal)
+    answer = threading.Timer(0.1, reject)
+    answer.start()
+
+    lines = list(here.watch("one", timeout_s=2))
+    answer.join()
+
+    assert lines == here.history("one")
+    assert [e.version for e in lines if isinstance(e, Event)] == list(range(1, record.version + 2))
+
+
+def test_a_list_is_ordered_and_counted_and_refuses_an_unknown_state(here: Client) -> None:
+    bring(here, "older", "awaiting_confirmation")
+    bring(here, "newer", "awaiting_intent_confirmation")
+
+    assert [row.id for row in here.list()] == ["older", "newer"]
+    assert [row.id for row in here.list(state="awaiting_confirmation")] == ["older"]
+    assert [card.record_id for card in here.cards()] == ["older", "newer"]
+    assert len(here.list(limit=1)) == 1
+    with pytest.raises(CallError, match="no state 'asleep'"):
+        here.list(state="asleep")
+
+
+def test_the_log_says_who_did_what_and_why(server: EmbeddedServer, prefix: str) -> None:
+    here = client_of(server.url, prefix)
+    bring(here, "one", "awaiting_confirmation")
+    here.cancel("one", reason="not needed")
+
+    last = [line for line in here.history("one") if isinstance(line, Event)][-1]
+    assert (last.cause.actor, last.cause.reason) == ("tester", "not needed")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda client: client.submit(matter(), id="one"),
+        lambda client: client.submit(matter(hold=True), id="one"),
+        lambda client: client.fire("one", "confirmed"),
+        lambda client: client.decide("one", "approve", proposal="one:1"),
+        lambda client: client.show("one"),
+        lambda client: client.list(),
+        lambda client: client.cards(),
+        lambda client: client.pause("one"),
+    ],
+)
+def test_a_store_that_is_down_is_one_typed_error(act: Callable[[Client], Any]) -> None:
+    here = client_of(f"redis://127.0.0.1:{free_port()}/0", "nobody")
+
+    with pytest.raises(StoreDownError):
+        act(here)
+
+
+@pytest.mark.xfail(strict=True, reason="workers/dispatch.py: render lets kombu's error through")
+def test_a_store_that_goes_down_later_is_the_same_error(
+    new_server: Callable[..., EmbeddedServer],
+) -> None:
+    server = new_server()
+    here = client_of(server.url, "late")
+    here.submit(matter(), id="one")
+    server.stop()
+
+    with pytest.raises(KernelError):
+        here.submit(matter(hold=True), id="two")
