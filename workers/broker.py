@@ -1,10 +1,26 @@
-"""Our Redis transport: kombu's, with one client a pool and a way to render without sending."""
+"""Our Redis transport: kombu's, with one client a pool, a way to render without sending, and calm.
+
+Calm: of anything in a list that is no message, kombu's own ends the worker.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import Empty
 from typing import Any
 
 from kombu.transport import redis as kombu_redis
+from kombu.utils.encoding import bytes_to_str
+from kombu.utils.json import loads
+
+log = logging.getLogger(__name__)
+
+# Messages in one answer of the broker, so that one worker does not take a whole short list.
+BATCH_MAX = 8
 
 
 class Rendered:
@@ -52,8 +68,85 @@ class Channel(kombu_redis.Channel):
         """Return a batch that renders while `rendering` is set, kombu's own otherwise."""
         return self.rendering or super().create_publish_batch(max_size)
 
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        """Ask for as many messages as there is credit for; kombu asks for one at a time."""
+        queues = self._queue_cycle.consume(len(self.active_queues))
+        if not queues:
+            return
+        steps = self.priority_steps
+        keys = [self.global_keyprefix + self._q_for_pri(q, p) for p in steps for q in queues]
+        wait_s = timeout or self.brpop_timeout or 0
+        self._in_poll = self.client.connection
+        self._brpop_sent_at = time.monotonic()
+        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._batch())
+        self.client.connection.send_command(*command)
+
+    def _batch(self) -> int:
+        if self.ack_emulation:
+            return 1  # between its pop and its receipt a message is nowhere: never more than one
+        credit = self.qos.can_consume_max_estimate()
+        return BATCH_MAX if credit is None else max(1, min(credit, BATCH_MAX))
+
+    def _brpop_read(self, **options: Any) -> bool:
+        try:
+            popped = self.client.parse_response(self.client.connection, "BLMPOP", **options)
+        except self.connection_errors:
+            # The next look then connects anew.
+            self.client.connection.disconnect()
+            raise
+        finally:
+            self._in_poll = None
+            self._flush_brpop_reauth()
+        if not popped:
+            raise Empty
+        name = bytes_to_str(popped[0]).removeprefix(self.global_keyprefix)
+        queue = name.rsplit(self.sep, 1)[0]
+        self._queue_cycle.rotate(queue)
+        waiting = deque(popped[1])
+        try:
+            while waiting:
+                self._receive(waiting.popleft(), queue)
+        finally:
+            if waiting:
+                # What ends a delivery ends it for one message; the others go back in their order.
+                with suppress(*self.connection_errors):
+                    self._create_client().rpush(name, *reversed(waiting))
+        return True
+
+    def _receive(self, item: bytes, queue: str) -> None:
+        try:
+            message = loads(bytes_to_str(item))
+        except ValueError as refusal:
+            self.connection.set_aside("no message", str(refusal), repr(item))
+            return
+        self.connection._deliver(message, queue)  # noqa: SLF001 - as kombu's own channel does
+
 
 class Transport(kombu_redis.Transport):
-    """Kombu's Redis transport with the channel above."""
+    """Kombu's Redis transport with the channel above; who consumes may say what to do with junk."""
 
     Channel = Channel
+    on_junk: Callable[[str, str, str], object] | None = None
+
+    def set_aside(self, kind: str, reason: str, item: str) -> None:
+        """Let whoever consumes keep what is no message; at least say that it came."""
+        log.warning("%s: %s", kind, reason)
+        if self.on_junk is not None:
+            self.on_junk(kind, reason, item)
+
+    def _deliver(self, message: Any, queue: str) -> None:
+        if not is_message(message):
+            self.set_aside("no message", f"{queue} held something else", repr(message))
+            return
+        super()._deliver(message, queue)
+
+
+def is_message(item: Any) -> bool:
+    """Whether kombu can make a message of this."""
+    if not (isinstance(item, Mapping) and isinstance(item.get("body", ""), str)):
+        return False
+    properties, headers = item.get("properties"), item.get("headers", {})
+    if not (isinstance(properties, Mapping) and isinstance(headers, Mapping)):
+        return False
+    info = properties.get("delivery_info", {})
+    return isinstance(properties.get("delivery_tag"), str) and isinstance(info, Mapping)

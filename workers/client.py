@@ -13,9 +13,11 @@ from kernel.axis import PolicyError
 from kernel.errors import (
     CallError,
     IllegalTransitionError,
+    InvalidIdError,
     InvalidPayloadError,
     KernelError,
     StaleDecisionError,
+    UnknownRecordError,
 )
 from kernel.event import Cause, Event, Note
 from kernel.machine import Machine
@@ -82,9 +84,8 @@ class Client:
 
         With an id of your own it may be repeated; the same id with another payload is IdTakenError.
         """
-        new_id = id or f"{machine[:2]}-{uuid4().hex[:10]}"
-        if not 0 <= priority <= PRIORITY_LAST:
-            raise InvalidPayloadError("priority", [f"{priority} is not between 0 (first) and 9"])
+        new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
+        _shaped(payload, new_id, priority)
         call = Call(Cause(self.actor))
         cap = _cap(payload.get("policy"))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority, cap=cap)
@@ -102,13 +103,14 @@ class Client:
         """
         answers: list[Submitted] = []
         for payload in payloads:
-            own = {name: value for name, value in payload.items() if name not in ("id", "priority")}
-            new_id = payload.get("id")
+            own: Any = dict(payload) if isinstance(payload, Mapping) else payload
+            named = ("id", "priority") if isinstance(own, dict) else ()
+            options = {name: own.pop(name) for name in named if name in own}
             try:
-                priority = payload.get("priority", 5)
-                answers.append(self.submit(own, id=new_id, machine=machine, priority=priority))
+                answers.append(self.submit(own, machine=machine, **options))
             except KernelError as refusal:
-                answers.append(Submitted(str(new_id or ""), replayed=False, error=refusal))
+                new_id = str(options.get("id") or "")
+                answers.append(Submitted(new_id, replayed=False, error=refusal))
         return answers
 
     def fire(
@@ -201,7 +203,10 @@ class Client:
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return a record's whole log, oldest first."""
-        return self.dispatch.views.history(record_id)
+        lines = self.dispatch.views.history(record_id)
+        if not lines:
+            raise UnknownRecordError(record_id)
+        return lines
 
     def card(self, record_id: str) -> Card | None:
         """Return what a record asks a person now."""
@@ -310,6 +315,16 @@ class Client:
         parameters = answer.get("parameters", before.get("parameters", {}) if same else {})
         self.registry.check(name, parameters)
         return {**answer, "declared": one.declared()}
+
+
+def _shaped(payload: Any, new_id: Any, priority: Any) -> None:
+    """Refuse what only a type checker would have told its caller."""
+    if not isinstance(payload, Mapping):
+        raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, no mapping"])
+    if not isinstance(new_id, str):
+        raise InvalidIdError(repr(new_id), "it is not text")
+    if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
+        raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
 
 
 def _cap(policy: Any) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PREFIX = "INTERLOCK_"
+STANDALONE = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # where `interlock up` says what it keeps
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -25,7 +26,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    store_url: str = "redis://127.0.0.1:6379/0"
+    store_url: Annotated[
+        str, Field(pattern=r"^(redis|rediss|unix|redis\+sentinel|redis\+cluster)://")
+    ] = "redis://127.0.0.1:6379/0"
     broker_url: str | None = None
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "il"
     namespace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "interlock"
@@ -69,12 +72,7 @@ class Settings(BaseModel):
     def fused(self) -> bool:
         """Whether a commit pushes the messages itself: one server and database, no cluster."""
         same = self.broker_url in (None, self.store_url)
-        able = same and self.store_url.startswith(("redis://", "rediss://", "unix://"))
-        if self.enqueue == "fused" and not able:
-            raise SettingsError(
-                "INTERLOCK_ENQUEUE=fused needs broker and store to be one Redis server and "
-                "database; unset INTERLOCK_BROKER_URL or choose plain"
-            )
+        able = same and self.store_url.startswith(STANDALONE)
         return able and self.enqueue != "plain"
 
 
@@ -87,13 +85,24 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         if name.startswith(PREFIX) and name not in FOREIGN and value != ""
     }
     try:
-        return Settings.model_validate(given)
+        settings = Settings.model_validate(given)
     except ValidationError as refusal:
         problems = "; ".join(
             f"{PREFIX}{str(error['loc'][0]).upper()}={error['input']!r}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
+    if settings.broker_url is None and not settings.store_url.startswith(STANDALONE):
+        raise SettingsError(
+            f"settings: INTERLOCK_STORE_URL={settings.store_url!r} cannot be the broker, too; "
+            "set INTERLOCK_BROKER_URL"
+        )
+    if settings.enqueue == "fused" and not settings.fused:
+        raise SettingsError(
+            "settings: INTERLOCK_ENQUEUE='fused' needs broker and store to be one Redis server and "
+            "database; unset INTERLOCK_BROKER_URL or choose plain"
+        )
+    return settings
 
 
 def settings_here(environment: Mapping[str, str] | None = None) -> Settings:

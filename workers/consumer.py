@@ -16,6 +16,14 @@ log = logging.getLogger(__name__)
 class Consumer(CeleryConsumer):
     """What Celery logs and drops is counted and kept as well."""
 
+    def connect(self) -> Any:
+        """Connect, and keep what is no message at all."""
+        connection = super().connect()
+        # Our Redis transport asks whom to tell; others refuse by themselves what is no message.
+        if hasattr(connection.transport, "on_junk"):
+            connection.transport.on_junk = self._keep
+        return connection
+
     def on_decode_error(self, message: Any, exc: Any) -> None:
         """Set aside what is not JSON."""
         self._set_aside("not decodable", exc, message)
@@ -37,10 +45,14 @@ class Consumer(CeleryConsumer):
         super().on_invalid_task(body, message, exc)
 
     def _set_aside(self, kind: str, reason: object, message: Any) -> None:
+        body = bytes(str(message.body), "utf-8", "replace").decode()
+        self._keep(kind, str(reason), body)
+
+    def _keep(self, kind: str, reason: str, body: str) -> None:
         put = getattr(self.app, "set_aside", None)
         if put is None:
             return
         try:
-            put(kind, str(reason), bytes(str(message.body), "utf-8", "replace").decode())
+            put(kind, reason, body)
         except (KernelError, KombuError) as refusal:
             log.warning("a message of kind %r could not be set aside: %s", kind, refusal)

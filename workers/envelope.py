@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from dataclasses import dataclass
 from functools import lru_cache
-from uuid import uuid4
 
 from celery import Celery
 
@@ -31,7 +31,7 @@ class Template:
         values = {
             "id": argument,
             "shown": shown,
-            "tag": str(uuid4()),
+            "tag": os.urandom(16).hex(),
             "body": base64.b64encode(body.encode()).decode(),
         }
         filled = [self.parts[0]]

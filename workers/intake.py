@@ -8,14 +8,15 @@ which effects do without; hence an app of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import Reject
+from kombu.exceptions import OperationalError
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from kernel.errors import CallError, InvalidPayloadError, StoreError
+from kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from workers.alive import show_alive
 from workers.app import INTAKE, make_app
 from workers.client import Client
@@ -24,6 +25,8 @@ from workers.config import Settings, read_settings
 log = logging.getLogger(__name__)
 
 FIELDS = frozenset({"id", "machine", "payload", "priority"})
+# What passes by itself: the message stays in the broker until it has.
+AWAY = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
 VISIBILITY_S = 60
 
@@ -36,16 +39,13 @@ def assemble(settings: Settings) -> Celery:
     client = Client(settings, actor="intake")
     made.set_aside = client.dispatch.set_aside
 
-    def submit(request: Any) -> str:
+    def submit(*args: Any, **kwargs: Any) -> str:
         try:
-            return accept(client, request)
-        except StoreError as refusal:
+            return receive(client, args, kwargs)
+        except AWAY as refusal:
             # Not acknowledged: the broker hands the same message out again.
             log.warning("intake waits for the store: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
-        except CallError as refusal:
-            client.dispatch.aside.put("refused at intake", str(refusal), request)
-            return f"set aside: {refusal}"
 
     made.task(
         submit,
@@ -59,30 +59,45 @@ def assemble(settings: Settings) -> Celery:
 
 
 @retry(
-    retry=retry_if_exception_type(StoreError),
+    retry=retry_if_exception_type(AWAY),
     wait=wait_exponential_jitter(max=5),
     stop=stop_after_delay(PATIENCE_S),
     reraise=True,
 )
+def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Accept one message, or set it aside if it can never be accepted."""
+    try:
+        if kwargs or len(args) != 1:
+            raise wrong("the message", "send one argument, the request, and nothing by name")
+        return accept(client, args[0])
+    except CallError as refusal:
+        request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
+        client.dispatch.aside.put("refused at intake", str(refusal), request)
+        return f"set aside: {refusal}"
+
+
 def accept(client: Client, request: Any) -> str:
-    """Create the record that a message asks for. It carries its id, so it may come twice."""
+    """Create the record that a message asks for, once: it carries its id and may come twice."""
     if not isinstance(request, Mapping):
-        raise InvalidPayloadError("the request", [f"it is {type(request).__name__}, not an object"])
+        raise wrong("the request", f"it is {type(request).__name__}, not an object")
     if unknown := sorted(set(request) - FIELDS):
-        raise InvalidPayloadError("the request", [f"{name}: no such field" for name in unknown])
+        raise wrong("the request", *(f"{name}: no such field" for name in unknown))
     if not isinstance(request.get("id"), str):
-        raise InvalidPayloadError(
-            "the request", ["id: give one of your own; a message can come twice"]
-        )
+        raise wrong("the request", "id: give one of your own; a message can come twice")
     payload = request.get("payload")
     if not isinstance(payload, Mapping):
-        raise InvalidPayloadError("the request", ["payload: it is missing or not an object"])
+        raise wrong("the request", "payload: it is missing or not an object")
+    machine = request.get("machine", "thread")
+    if not isinstance(machine, str):
+        raise wrong("the request", f"machine: {machine!r} is no name")
     priority = request.get("priority", 5)
-    if not isinstance(priority, int):
-        raise InvalidPayloadError("the request", [f"priority: {priority!r} is no whole number"])
-    machine = str(request.get("machine", "thread"))
     done = client.submit(payload, id=request["id"], machine=machine, priority=priority)
     return f"{'known' if done.replayed else 'accepted'}: {done.id}"
+
+
+def wrong(what: str, *problems: str) -> InvalidPayloadError:
+    """Return what is wrong with a message."""
+    return InvalidPayloadError(what, problems)
 
 
 app = assemble(read_settings())

@@ -62,9 +62,11 @@ def submissions(rows: Sequence[Mapping[str, Any]]) -> None:
     """Show what became of each submission."""
     table = grid("id", "answer")
     for row in rows:
-        said = row["error"] or ("known already" if row["replayed"] else "accepted")
+        said = "refused" if row["error"] else "known already" if row["replayed"] else "accepted"
         table.add_row(row["id"] or "-", Text(said, style="red" if row["error"] else "green"))
     out.print(table)
+    for row in (one for one in rows if one["error"]):
+        error(f"{row['id']}: {row['error']}" if row["id"] else row["error"])
 
 
 def record(value: Mapping[str, Any]) -> None:

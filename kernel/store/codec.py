@@ -16,6 +16,9 @@ PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.
 DATA_BYTES_MAX = 16 * PAYLOAD_BYTES_MAX
 DEPTH_MAX = 32
+_CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
 
 Pairs = Iterable[bytes]
 
@@ -23,9 +26,7 @@ Pairs = Iterable[bytes]
 def encode(value: Any, what: str, bytes_max: int = PAYLOAD_BYTES_MAX) -> bytes:
     """Return canonical JSON bytes. Raises InvalidPayloadError for what JSON or limits forbid."""
     try:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-        )
+        text = _CANONICAL(value)
         encoded = text.encode()
     except UnicodeEncodeError:
         raise InvalidPayloadError(what, ["it has a lone surrogate, which is no text"]) from None

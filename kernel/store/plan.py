@@ -16,6 +16,7 @@ from kernel.record import Entry, Record, RecordId, ancestors
 from kernel.table import Owed, TimerDue
 
 DAY_MS = 86_400_000
+_PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _holds(entry: Entry, warrant: Warrant) -> bool:
 
 def packed(plan: Mapping[str, Any]) -> str:
     """Return a plan as a script takes it."""
-    return json.dumps(plan, separators=(",", ":"))
+    return _PACKED(plan)
 
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:

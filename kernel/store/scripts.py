@@ -6,6 +6,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from redis import exceptions
 from redis.client import Redis
@@ -17,6 +18,7 @@ from kernel.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
+from kernel.store.line import Line
 
 Client = Redis | RedisCluster
 _USE = "--@use "
@@ -40,15 +42,31 @@ def sha_of(name: str) -> str:
     return hashlib.sha1(source_of(name).encode()).hexdigest()  # noqa: S324 - the server's own name for it
 
 
+# A line goes with its client.
+_LINES: WeakKeyDictionary[Redis, Line] = WeakKeyDictionary()
+
+
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
     """Run a script. Raises a StoreError that says what the store refused; a repeat is safe."""
     try:
         try:
-            return client.evalsha(sha_of(name), len(keys), *keys, *args)
+            return _run(client, sha_of(name), len(keys), *keys, *args)
         except exceptions.NoScriptError:
             return client.eval(source_of(name), len(keys), *keys, *args)
     except exceptions.RedisError as refusal:
         raise store_error(refusal) from refusal
+
+
+def _run(client: Client, *words: Any) -> Any:
+    if isinstance(client, RedisCluster):
+        return client.evalsha(*words)
+    line = _LINES.get(client)
+    if line is None:
+        line = _LINES.setdefault(client, Line(client.connection_pool))
+    try:
+        return line.exchange("EVALSHA", *words)
+    except (exceptions.ConnectionError, exceptions.TimeoutError):
+        return client.evalsha(*words)
 
 
 def read(client: Client, *words: Any) -> Any:

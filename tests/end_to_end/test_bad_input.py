@@ -117,7 +117,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse)
         ({"INTERLOCK_CAPABILITIES": "nowhere.at.all"}, "nowhere"),
         ({"INTERLOCK_MODEL": "nobody:knows", "INTERLOCK_MODEL_BASE_URL": ""}, "INTERLOCK_MODEL"),
         ({"INTERLOCK_STORE_URL": "redis://127.0.0.1:9/0"}, "the store does not answer"),
-        ({"INTERLOCK_STORE_URL": "http://127.0.0.1:9"}, "no address of a store"),
+        ({"INTERLOCK_STORE_URL": "http://127.0.0.1:9"}, "INTERLOCK_STORE_URL"),
         ({"INTERLOCK_ENQUEUE": "fused", "INTERLOCK_BROKER_URL": "amqp://x"}, "INTERLOCK_ENQUEUE"),
     ],
 )

@@ -52,7 +52,9 @@ def followed(machine: Machine) -> Iterator[tuple[Transition, Mapping[str, Any], 
         for data, payload in product(datas, payloads.get(trigger, ({},))):
             admitted = machine.admit(trigger, payload)
             try:
-                decision = machine.decide(record(machine, str(stage.state), data), trigger, admitted)
+                decision = machine.decide(
+                    record(machine, str(stage.state), data), trigger, admitted
+                )
             except CallError:
                 continue
             fits = [
@@ -188,9 +190,7 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
 # --- defective tables ------------------------------------------------------------------------
 
 
-def broken(
-    *, rows: tuple[Transition, ...] = ROWS, stages: tuple[Stage, ...] = STAGES
-) -> str:
+def broken(*, rows: tuple[Transition, ...] = ROWS, stages: tuple[Stage, ...] = STAGES) -> str:
     return "; ".join(defects_of(stages, rows))
 
 

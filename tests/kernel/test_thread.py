@@ -345,9 +345,7 @@ def test_a_template_may_demand_a_review_and_so_may_what_cannot_be_undone() -> No
 
 def test_every_decision_of_the_policy_says_why() -> None:
     explained = {
-        str(row.trigger)
-        for row in THREAD.transitions
-        if row.reads and row.explain is not None
+        str(row.trigger) for row in THREAD.transitions if row.reads and row.explain is not None
     }
     silent = [row for row in THREAD.transitions if row.reads and row.explain is None]
 

@@ -133,17 +133,20 @@ def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None
 def test_submitting_many_answers_for_each(here: Client) -> None:
     here.submit(matter("Pens"), id="taken")
 
-    answers = here.submit_many(
-        [
-            matter() | {"id": "good", "priority": 0},
-            matter() | {"id": "taken"},
-            matter() | {"id": "bad id"},
-            {"id": "no-event"},
-            matter() | {"id": "too-eager", "priority": -1},
-            matter() | {"id": "good", "priority": 0},
-            matter(),
-        ]
-    )
+    payloads: list[Any] = [
+        matter() | {"id": "good", "priority": 0},
+        matter() | {"id": "taken"},
+        matter() | {"id": "bad id"},
+        {"id": "no-event"},
+        matter() | {"id": "too-eager", "priority": -1},
+        matter() | {"id": "eager", "priority": "very"},
+        matter() | {"id": 7},
+        "no mapping",
+        matter() | {"id": "good", "priority": 0},
+        matter(),
+    ]
+
+    answers = here.submit_many(payloads)
 
     assert [type(one.error).__name__ for one in answers] == [
         "NoneType",
@@ -151,10 +154,13 @@ def test_submitting_many_answers_for_each(here: Client) -> None:
         "InvalidIdError",
         "InvalidPayloadError",
         "InvalidPayloadError",
+        "InvalidPayloadError",
+        "InvalidIdError",
+        "InvalidPayloadError",
         "NoneType",
         "NoneType",
     ]
-    assert [one.replayed for one in answers] == [False] * 5 + [True, False]
+    assert [one.replayed for one in answers] == [False] * 8 + [True, False]
     assert here.show("good").priority == 0
     assert here.show(answers[-1].id).state == "awaiting_inference"
 
@@ -170,7 +176,9 @@ def test_submitting_many_answers_for_each(here: Client) -> None:
         (matter(expires_s=0), {}, InvalidPayloadError),
         (matter(), {"priority": 10}, InvalidPayloadError),
         (matter(), {"machine": "washing"}, UnknownMachineError),
+        (matter(), {"priority": True}, InvalidPayloadError),
         (matter(), {"id": "with space"}, InvalidIdError),
+        (matter(), {"id": ""}, InvalidIdError),
         (matter(), {"id": "a/child"}, InvalidIdError),
         (matter() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
         (matter() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),

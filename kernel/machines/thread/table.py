@@ -94,7 +94,7 @@ NOT_ACTION = "an edit of this card gives `capability` and `parameters`, or `clea
 
 # fmt: off
 PUBLISHED = (
-    Transition(S.PROPOSED,                     T.BEGIN_INFERENCE,    S.AWAITING_INFERENCE,           by=by("producer", "person", "stalls")),
+    Transition(S.PROPOSED,                     T.BEGIN_INFERENCE,    S.AWAITING_INFERENCE,           by=by("producer", "person", "spawn", "stalls")),
     Transition(S.PROPOSED,                     T.TIMEOUT,            S.DISMISSED,                    by=by("stalls")),
     Transition(S.INFERRING_INTENT,             T.INFERENCE_DONE,     S.AWAITING_INFERENCE,           guard=intent_ok,  update=do.propose("intent", "context"), explain=why_intent,   reads=True, by=by("inference")),
     Transition(S.INFERRING_INTENT,             T.INFERENCE_DONE,     S.AWAITING_INTENT_CONFIRMATION,                   update=do.propose("intent", "intent"),  explain=why_intent,   reads=True, by=by("inference")),

@@ -12,7 +12,7 @@ local lease_ms, chain = tonumber(ARGV[5]), {}
 for n = 6, #KEYS do chain[n - 5] = KEYS[n] end
 local mine = entry.token ~= '' and string.match(entry.token, '^%d+%-(.*)$') == nonce and entry.state ~= 'owed'
 if not mine then
-  local stands = redis.call('HMGET', record, 'paused', 'schema', 'last')
+  local stands = redis.call('HMGET', record, 'paused', 'schema', 'last', 'version')
   if entry.state == 'quarantined' then return answer('quarantined') end
   if stands[1] == '1' then return answer('paused') end
   if entry.state == 'leased' then return answer('held', entry.holder) end
@@ -25,8 +25,8 @@ if not mine then
   entry.token, entry.attempts, entry.begun, entry.acked = whole(number) .. '-' .. nonce, entry.attempts + 1, 1, 0
   if entry.once == 1 then entry.carried = 1 end
   redis.call('HSET', record, 'last', whole(number))
-  redis.call('XADD', KEYS[2], redis.call('HGET', record, 'version') .. '-*', 'note', 'claim', 'detail',
-    '{"effect":"' .. suffix .. '","token":"' .. entry.token .. '","attempt":' .. entry.attempts .. ',"holder":"' .. ARGV[4] .. '"}', 'at', whole(now))
+  redis.call('XADD', KEYS[2], stands[4] .. '-*', 'note', 'claim', 'detail',
+    '{"effect":"' .. suffix .. '","token":"' .. entry.token .. '","attempt":' .. entry.attempts .. ',"holder":"' .. ARGV[4] .. '"}', 'at', now_text)
 end
 local was = entry.state
 entry.state, entry.holder, entry.looks = 'leased', ARGV[4], 0

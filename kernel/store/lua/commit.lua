@@ -17,23 +17,25 @@ for n, version in ipairs(plan.facts) do
   if redis.call('HGET', KEYS[place + n], 'version') ~= version then return {'conflict', stands[1], '0', '', ''} end
 end
 place = place + #plan.facts
-local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
+local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id, fields = redis.call('HKEYS', record), again = {}}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
 for n = 1, plan.chain do at.chain[n] = KEYS[12 + n] end
 local asks = turn(at, plan, plan.warrant[1] == 'token' and plan.warrant[2] or '', stands[2] == '1')
 local paused = stands[2] == '1' and not plan.ends
-redis.call('HSET', record, 'version', version)
+if not paused then for _, timer in ipairs(plan.timers) do at.again[timer.name] = true end end
 if ARGV[2] ~= '' then redis.call('HSET', record, 'data', ARGV[2]) end
-if stays then unquarantine(record, KEYS[7], KEYS[6], id)
+if stays then
+  redis.call('HSET', record, 'version', version)
+  unquarantine(record, KEYS[7], KEYS[6], id)
 else
   end_timers(at, asks, plan.ends)
-  redis.call('HSET', record, 'state', plan.state, 'entered', version, 'since', whole(now), 'person', plan.waits and '1' or '')
+  redis.call('HSET', record, 'version', version, 'state', plan.state, 'entered', version, 'since', now_text, 'person', plan.waits and '1' or '')
   redis.call('ZREM', KEYS[8], id)
-  redis.call('ZADD', KEYS[9], whole(now), id)
-  if plan.waits or asks then redis.call('ZADD', KEYS[7], whole(now), id) else redis.call('ZREM', KEYS[7], id) end
+  redis.call('ZADD', KEYS[9], now_text, id)
+  if plan.waits or asks then redis.call('ZADD', KEYS[7], now_text, id) else redis.call('ZREM', KEYS[7], id) end
 end
 for _, timer in ipairs(plan.timers) do set_timer(record, KEYS[6], id, timer.name, timer.ms, version, '0', paused) end
 if plan.ends then redis.call('HSET', record, 'ended', '1', 'paused', '') end
-if plan.ends and plan.root then redis.call('ZADD', KEYS[12], whole(now), id) end
+if plan.ends and plan.root then redis.call('ZADD', KEYS[12], now_text, id) end
 local queues = place + (plan.parent and 3 or 0)
 for n, owed in ipairs(plan.owes) do
   if owed.kind == 'spawn' then redis.call('SADD', KEYS[11], '*') end
@@ -48,7 +50,7 @@ if plan.parent then
   advance = leave(parent, id, plan.state)
 end
 count(at.chain, plan.deltas)
-redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', whole(now))
+redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
 redis.call('XADD', KEYS[10], 'MAXLEN', '~', plan.feed_max, '*', 'id', id, 'version', version, 'state', plan.state)
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)
-return {'committed', version, whole(now), paused and '1' or '', advance}
+return {'committed', version, now_text, paused and '1' or '', advance}

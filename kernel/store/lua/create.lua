@@ -17,15 +17,15 @@ if plan.parent then
   redis.call('SADD', KEYS[11], plan.id)
   redis.call('SADD', KEYS[12], plan.id)
 end
-redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', whole(now),
-  'created', whole(now), 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
+redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', now_text,
+  'created', now_text, 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
 if plan.cap then redis.call('HSET', KEYS[2], 'cap', whole(plan.cap)) end
-redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', whole(now))
-redis.call('ZADD', KEYS[8], whole(now), plan.id)
-if plan.waits then redis.call('ZADD', KEYS[7], whole(now), plan.id) end
+redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', now_text)
+redis.call('ZADD', KEYS[8], now_text, plan.id)
+if plan.waits then redis.call('ZADD', KEYS[7], now_text, plan.id) end
 for _, timer in ipairs(plan.timers) do set_timer(KEYS[1], KEYS[6], plan.id, timer.name, timer.ms, '1', '0', false) end
 for at, owed in ipairs(plan.owes) do
   owe(KEYS[1], KEYS[5], plan.id, '1.' .. (at - 1) .. ':' .. plan.nonce, owed, false, plan.look_ms, KEYS[first_queue + at - 1], ARGV[3 + at])
 end
 redis.call('XADD', KEYS[9], 'MAXLEN', '~', plan.feed_max, '*', 'id', plan.id, 'version', '1', 'state', plan.state)
-return {'created', '1', whole(now)}
+return {'created', '1', now_text}

@@ -79,9 +79,7 @@ def ended(record: Record) -> None:
 
 def at_work(world: World, record: Record) -> None:
     live = [
-        entry
-        for entry in record.entries
-        if entry.kind is Kind.STATE and entry.state != "draining"
+        entry for entry in record.entries if entry.kind is Kind.STATE and entry.state != "draining"
     ]
     assert len(live) == 1, f"{record.id} is at work on {live}"
     assert ticks(world, record, "stall")
@@ -91,6 +89,8 @@ def counts_down(world: World, record: Record) -> None:
     counted = world.counted(record.id, record.entered)
     advances = [entry for entry in record.entries if entry.kind is Kind.ADVANCE]
     assert counted or advances, f"{record.id} waits for nobody"
+    assert not (counted and advances), "an advance is owed although somebody is counted"
+    assert len(advances) < 2
     spawning = any(entry.kind is Kind.SPAWN for entry in record.entries)
     assert ("*" in counted) == spawning, "the sentinel is the spawning's"
     assert ticks(world, record, "recheck")

@@ -186,9 +186,7 @@ def test_an_older_worker_leaves_a_newer_record_alone_and_no_attempt_is_counted(
 def test_a_holders_name_cannot_break_the_entry(world: World) -> None:
     world.at("working")
     effect = world.lifecycle.machines["life"].effects["work"]
-    lease = world.leases.claim(
-        world.key(), effect, nonce="a", holder='a "b" \n{}', schema=1
-    )
+    lease = world.leases.claim(world.key(), effect, nonce="a", holder='a "b" \n{}', schema=1)
 
     assert isinstance(lease, Lease)
     assert " " not in world.entry().holder

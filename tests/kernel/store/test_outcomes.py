@@ -124,7 +124,7 @@ def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
 
 def test_carrying_a_lapsed_effect_leaves_it_lapsed(world: World) -> None:
     world.at("working")
-    lease = world.claim()
+    world.claim()
     world.later(LEASE_MS)
     world.take()
     world.fire("r", "go_on")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from kernel.store.connect import open_store, refuse_unsafe, run_id
+from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.fold import fold
 from kernel.store.plan import Warrant
 from tests.kernel.store.tables import LEASE_MS, LIFE
@@ -64,7 +64,12 @@ def whole_life(world: World) -> None:
     world.lifecycle.store.depart(
         world.record(), "children:2", "r/z", "missing", world.lifecycle.render
     )
+    all_there(world)
+    all_gone(world)
 
+
+def all_there(world: World) -> None:
+    """Read what the life left behind."""
     for of in ("r", "r/a", "r/b"):
         record, folded = world.record(of), fold(LIFE, world.views.history(of))
         assert (folded.state, folded.version) == (record.state, record.version) != ("", 0)
@@ -76,6 +81,10 @@ def whole_life(world: World) -> None:
     assert world.views.now_ms() > 0
     assert world.views.feed(world.partition(), "0-0")
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]
+
+
+def all_gone(world: World) -> None:
+    """Settle what is still owed, and prune the family."""
     meeting = world.indexes.meet(1, run_id="x", passing=True, period_ms=1_000, lease_ms=1_000)
     assert meeting.gate_open
     for of in ("r/a", "r/b", "r"):
@@ -98,7 +107,6 @@ def test_a_whole_life_on_the_shared_server(world: World) -> None:
 
 def test_a_whole_life_in_a_cluster_keeps_to_one_slot_a_script(clustered: World) -> None:
     refuse_unsafe(clustered.client)
-    assert run_id(clustered.client)
     whole_life(clustered)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from kernel.store.leases import Lease, Order
 from kernel.store.plan import Warrant
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
@@ -22,7 +24,7 @@ def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: 
         assert world.word(key) == "publish"
 
     assert distances[0] == LOOK_MS
-    for before, after in zip(distances[1:], distances[2:], strict=False):
+    for before, after in pairwise(distances[1:]):
         assert 1.3 * before < after < 3.1 * before
 
 

@@ -1,33 +1,35 @@
 -- An effect's entry: words of a fixed order in the record's hash, field 'e:<suffix>'; '-' is empty.
-local WORDS = {'name', 'kind', 'state', 'token', 'holder', 'attempts', 'attempts_max', 'releases', 'lease_until', 'kill_by',
-  'not_before', 'begun', 'carried', 'once', 'posted', 'acked', 'looks', 'reserved', 'grace', 'fires', 'countdown'}
-local COUNTS = {attempts = 1, attempts_max = 1, releases = 1, lease_until = 1, kill_by = 1, not_before = 1, begun = 1, carried = 1,
-  once = 1, posted = 1, acked = 1, looks = 1, reserved = 1, grace = 1, fires = 1}
+-- One match and one format: a word at a time, reading and writing entries was a third of a commit.
+local LINE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local SHAPE = '%s %s %s %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %s'
 
 local function entry_read(record, suffix)
   local line = redis.call('HGET', record, 'e:' .. suffix)
   if not line then return nil end
-  local entry, at = {}, 0
-  for word in string.gmatch(line, '%S+') do
-    at = at + 1
-    local name = WORDS[at]
-    if COUNTS[name] then entry[name] = tonumber(word) else entry[name] = word ~= '-' and word or '' end
-  end
-  return entry
+  local name, kind, state, token, holder, attempts, most, releases, lease_until, kill_by, not_before, begun, carried, once, posted, acked,
+    looks, reserved, grace, fires, countdown = string.match(line, LINE)
+  return {name = name, kind = kind, state = state, token = token ~= '-' and token or '', holder = holder ~= '-' and holder or '',
+    attempts = tonumber(attempts), attempts_max = tonumber(most), releases = tonumber(releases), lease_until = tonumber(lease_until),
+    kill_by = tonumber(kill_by), not_before = tonumber(not_before), begun = tonumber(begun), carried = tonumber(carried), once = tonumber(once),
+    posted = tonumber(posted), acked = tonumber(acked), looks = tonumber(looks), reserved = tonumber(reserved), grace = tonumber(grace),
+    fires = tonumber(fires), countdown = countdown ~= '-' and countdown or ''}
+end
+
+local function filled(word) return word and word ~= '' and word or '-' end
+
+local function entry_line(entry)
+  return string.format(SHAPE, entry.name, entry.kind, entry.state, filled(entry.token), filled(entry.holder), entry.attempts, entry.attempts_max,
+    entry.releases, entry.lease_until, entry.kill_by, entry.not_before, entry.begun, entry.carried, entry.once, entry.posted, entry.acked,
+    entry.looks, entry.reserved, entry.grace, entry.fires or 0, filled(entry.countdown))
 end
 
 local function entry_write(record, suffix, entry)
-  local line = {}
-  for at, name in ipairs(WORDS) do
-    local value = entry[name]
-    if COUNTS[name] then line[at] = string.format('%.0f', value or 0) else line[at] = (value and value ~= '') and value or '-' end
-  end
-  redis.call('HSET', record, 'e:' .. suffix, table.concat(line, ' '))
+  redis.call('HSET', record, 'e:' .. suffix, entry_line(entry))
 end
 
-local function entries_of(record)
+local function entries_of(record, fields)
   local found = {}
-  for _, field in ipairs(redis.call('HKEYS', record)) do
+  for _, field in ipairs(fields or redis.call('HKEYS', record)) do
     if string.sub(field, 1, 2) == 'e:' then found[#found + 1] = string.sub(field, 3) end
   end
   table.sort(found)

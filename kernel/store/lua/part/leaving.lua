@@ -1,5 +1,5 @@
 -- What a row does to the effects and timers of the state that it leaves, carries on or keeps.
--- at = {record, effects, timers, chain, id}
+-- at = {record, effects, timers, chain, id, fields: the record's, as they were, again: timers that the row sets anew}
 local function drop(at, suffix, entry, lost)
   unreserve(at.chain, entry, lost)
   redis.call('HDEL', at.record, 'e:' .. suffix)
@@ -36,7 +36,7 @@ end
 -- Ends what the row ends, the outcome's own entry first of all. Returns whether a quarantine is left that somebody must look at.
 local function turn(at, plan, own, paused)
   local asks = false
-  for _, suffix in ipairs(entries_of(at.record)) do
+  for _, suffix in ipairs(entries_of(at.record, at.fields)) do
     local entry, kept = entry_read(at.record, suffix), true
     local stays = plan.mode == 'internal'
     if suffix == own and entry.state == 'quarantined' and (stays or plan.mode == 'carry') then revive(at, suffix, entry) end
@@ -55,13 +55,13 @@ local function turn(at, plan, own, paused)
 end
 
 local function end_timers(at, asks, resumes)
-  for _, field in ipairs(redis.call('HKEYS', at.record)) do
+  for _, field in ipairs(at.fields) do
     if field == 't:quarantine' and asks then
       local _, born, left, fired = string.match(redis.call('HGET', at.record, field), '^(%S+) (%S+) (%S+) (%S+)$')
       if resumes and left ~= '-' then set_timer(at.record, at.timers, at.id, 'quarantine', tonumber(left), born, fired, false) end
     elseif string.sub(field, 1, 2) == 't:' then
-      redis.call('HDEL', at.record, field)
-      redis.call('ZREM', at.timers, at.id .. ':' .. string.sub(field, 3))
+      local name = string.sub(field, 3)
+      if not at.again[name] then redis.call('HDEL', at.record, field); redis.call('ZREM', at.timers, at.id .. ':' .. name) end
     end
   end
 end

@@ -8,8 +8,8 @@ local function op_known(ops, op, digest)
 end
 
 local function op_record(ops, times, op, digest, version, window_ms)
-  redis.call('HSET', ops, op, digest .. ' ' .. version .. ' ' .. whole(now))
-  redis.call('ZADD', times, whole(now), op)
+  redis.call('HSET', ops, op, digest .. ' ' .. version .. ' ' .. now_text)
+  redis.call('ZADD', times, now_text, op)
   local old = redis.call('ZRANGE', times, '-inf', whole(now - window_ms), 'BYSCORE', 'LIMIT', 0, 2)
   if #old > 0 then
     redis.call('HDEL', ops, unpack(old))

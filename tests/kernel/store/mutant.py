@@ -1,0 +1,21 @@
+"""A mutant: a script with one guard removed, and the test that must fail because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.kernel.store.world import World
+
+Scenario = Callable[[World], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One guard that is gone: what it was, in which script, and who misses it."""
+
+    guard: str
+    script: str
+    old: str
+    new: str
+    missed_by: Scenario
