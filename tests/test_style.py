@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("kernel", "workers", "bench", "examples", "tests")
 MODULE_LINES_MAX = 400
+TEST_LINES_MAX = 600  # a page of tests is read one test at a time
 FUNCTION_LINES_MAX = 70
 SCRIPT_LINES_MAX = 60
 SKIPPED = {".git", ".venv", ".lock-venv", ".interlock", ".mypy_cache", ".ruff_cache", "__pycache__"}
@@ -33,7 +34,8 @@ def test_a_module_says_what_it_is_and_stays_readable(path: Path) -> None:
     text = path.read_text("utf-8")
     tree = ast.parse(text)
 
-    assert len(text.splitlines()) <= MODULE_LINES_MAX
+    lines_max = TEST_LINES_MAX if "tests" in path.parts else MODULE_LINES_MAX
+    assert len(text.splitlines()) <= lines_max
     # A test's name is its sentence.
     assert ast.get_docstring(tree) or "tests" in path.parts, "a module opens with one sentence"
     long = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 PREFIX = "INTERLOCK_"
 STANDALONE = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # where `interlock up` says what it keeps
+UNFOLLOWED = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -66,7 +68,13 @@ class Settings(BaseModel):
     @property
     def broker(self) -> str:
         """Where messages go: the store itself where nothing else is said."""
-        return self.broker_url or self.store_url
+        broker = self.broker_url or self.store_url
+        if broker.startswith(UNFOLLOWED):
+            raise SettingsError(
+                "INTERLOCK_BROKER_URL must name one server or RabbitMQ: the broker cannot be found"
+                f" through Sentinel or Cluster, as {broker.partition(':')[0]}:// would need"
+            )
+        return broker
 
     @property
     def fused(self) -> bool:
@@ -88,7 +96,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         settings = Settings.model_validate(given)
     except ValidationError as refusal:
         problems = "; ".join(
-            f"{PREFIX}{str(error['loc'][0]).upper()}={error['input']!r}: {error['msg']}"
+            f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
@@ -119,6 +127,11 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
         ) from None
     given = {**found, **settings.model_dump(exclude_unset=True)}
     return Settings.model_validate(given)
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message that anybody may read: without a password."""
+    return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))
 
 
 # Read by the example capabilities, which are a user's code and not ours.

@@ -175,7 +175,7 @@ class Work:
 
         return Retrying(
             retry=retry_if_exception_type(StoreError),
-            wait=wait_exponential_jitter(initial=0.1, max=2.0),
+            wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
             stop=lease_over,
             reraise=True,
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis import Redis, exceptions
 from redis.backoff import ExponentialWithJitterBackoff
@@ -12,7 +12,7 @@ from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from kernel.errors import StoreMisconfiguredError
+from kernel.errors import StoreDownError, StoreMisconfiguredError
 from kernel.store.scripts import Client, store_error
 
 TIMEOUT_S = 5.0
@@ -31,41 +31,63 @@ def open_store(url: str, *, connections_max: int = 500) -> Client:
     """
     parts = urlsplit(url)
     if parts.scheme == CLUSTER:
-        nodes = [ClusterNode(host, port) for host, port in _hosts(parts.netloc, url)]
-        return RedisCluster(
-            startup_nodes=nodes,
-            username=parts.username,
-            password=parts.password,
-            socket_timeout=TIMEOUT_S,
-            socket_connect_timeout=TIMEOUT_S,
-            max_connections=connections_max,
-        )
+        node: Callable[..., Any] = ClusterNode
+        nodes = [node(host, port) for host, port in _hosts(parts.netloc, url)]
+        options: Mapping[str, Any] = _login(parts)
+        try:
+            return RedisCluster(
+                startup_nodes=nodes,
+                **options,
+                socket_timeout=TIMEOUT_S,
+                socket_connect_timeout=TIMEOUT_S,
+                max_connections=connections_max,
+            )
+        except (exceptions.RedisError, exceptions.RedisClusterException) as refusal:
+            raise StoreDownError(f"no node of {_shown(url)} answers: {refusal}") from refusal
     if parts.scheme == SENTINEL:
-        return _behind_sentinel(url)
+        return _behind_sentinel(url, connections_max)
     if parts.scheme not in ("redis", "rediss", "unix"):
         raise StoreMisconfiguredError(
-            f"{url!r} is no address of a store; use redis://, rediss://, unix://, {SENTINEL}:// or {CLUSTER}://"
+            f"{_shown(url)} is no address of a store; "
+            f"use redis://, rediss://, unix://, {SENTINEL}:// or {CLUSTER}://"
         )
-    return Redis.from_url(
-        url,
-        socket_timeout=TIMEOUT_S,
-        socket_connect_timeout=TIMEOUT_S,
-        socket_keepalive=parts.scheme != "unix" or None,
-        health_check_interval=10,
-        retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
-        max_connections=connections_max,
-    )
+    try:
+        client = Redis.from_url(
+            url,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            socket_keepalive=parts.scheme != "unix" or None,
+            health_check_interval=10,
+            retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
+            max_connections=connections_max,
+        )
+        # It connects to nothing, and tells what a first command would: an option that is none.
+        client.connection_pool.make_connection()
+    except (TypeError, ValueError) as refusal:
+        raise StoreMisconfiguredError(f"{_shown(url)} cannot be used: {refusal}") from None
+    return client
 
 
 def refuse_unsafe(client: Client) -> None:
     """Raise StoreMisconfiguredError for a store that may silently drop what we rely on."""
     try:
-        if isinstance(client, RedisCluster):
-            return
-        policy = client.info("memory").get("maxmemory_policy", "noeviction")
-        version = str(client.info("server").get("redis_version", "0"))
+        for memory, server in _nodes(client):
+            _refuse(memory.get("maxmemory_policy", "noeviction"), str(server["redis_version"]))
     except exceptions.RedisError as refusal:
         raise store_error(refusal) from refusal
+
+
+def _nodes(client: Client) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield what each node that takes writes says of its memory and of itself."""
+    if isinstance(client, Redis):
+        yield client.info("memory"), client.info("server")
+        return
+    primaries: Callable[[], Any] = client.get_primaries
+    for node in primaries():
+        yield client.info("memory", target_nodes=node), client.info("server", target_nodes=node)
+
+
+def _refuse(policy: str, version: str) -> None:
     if policy != "noeviction":
         raise StoreMisconfiguredError(
             f"the store evicts keys (maxmemory-policy {policy}); set maxmemory-policy noeviction"
@@ -76,21 +98,33 @@ def refuse_unsafe(client: Client) -> None:
         )
 
 
-def _behind_sentinel(url: str) -> Redis:
+def _behind_sentinel(url: str, connections_max: int) -> Redis:
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")
-    if not service:
+    if not service or not (database or "0").isdigit():
         raise StoreMisconfiguredError(
-            f"{url!r} names no service; use {SENTINEL}://host:port/service"
+            f"{_shown(url)} must end with a service, and perhaps a database's number: "
+            f"{SENTINEL}://host:port/service/0"
         )
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    watched = {"username": "sentinel_username", "password": "sentinel_password"}
+    if unknown := sorted(set(options) - set(watched.values())):
+        raise StoreMisconfiguredError(
+            f"{_shown(url)}: {unknown[0]} is no option; there are {', '.join(watched.values())}"
+        )
     make: Callable[..., Any] = Sentinel
     sentinel = make(
         _hosts(parts.netloc, url),
-        sentinel_kwargs={"socket_timeout": TIMEOUT_S, "password": options.get("sentinel_password")},
+        sentinel_kwargs={
+            "socket_timeout": TIMEOUT_S,
+            "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), 1),
+            **{name: options.get(option) for name, option in watched.items()},
+        },
         socket_timeout=TIMEOUT_S,
-        username=parts.username,
-        password=parts.password,
+        socket_keepalive=True,
+        health_check_interval=10,
+        max_connections=connections_max,
+        **_login(parts),
         db=int(database or 0),
         retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1.0), RETRIES),
     )
@@ -98,11 +132,25 @@ def _behind_sentinel(url: str) -> Redis:
     return master
 
 
+def _login(parts: SplitResult) -> dict[str, str | None]:
+    """Return user and password, in which an address escapes some characters."""
+    return {
+        name: unquote(word) if word else None
+        for name, word in (("username", parts.username), ("password", parts.password))
+    }
+
+
+def _shown(url: str) -> str:
+    """Return an address for a message that anybody may read: without its password."""
+    scheme, _, rest = url.rpartition("://")
+    return repr(f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2])
+
+
 def _hosts(netloc: str, url: str) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     for place in netloc.rpartition("@")[2].split(","):
         host, colon, port = place.rpartition(":")
         if not (colon and port.isdigit()):
-            raise StoreMisconfiguredError(f"{place!r} in {url!r} is no host:port")
+            raise StoreMisconfiguredError(f"{place!r} in {_shown(url)} is no host:port")
         found.append((host, int(port)))
     return found

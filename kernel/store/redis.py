@@ -126,29 +126,13 @@ class Store:
     ) -> Answer:
         """Commit a decision, or nothing."""
         before, after, keys = decision.before, decision.after, self.keys
-        nonce, partition = codec.nonce_of(op_id), partition_of(after.id)
+        nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         changed = after.data is not before.data
         counted = self._counted(before, nonce) if decision.ends else None
         owed = doorbells(after, nonce, decision.owes)
         chain = keys.chain(after.id)
-        countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
-        names = [
-            keys.record(after.id),
-            keys.log(after.id),
-            keys.ops(after.id),
-            keys.op_times(after.id),
-            keys.effects(partition),
-            keys.timers(partition),
-            keys.waits(partition),
-            keys.standing(after.id, machine.name, before.state),
-            keys.standing(after.id, machine.name, after.state),
-            keys.feed(partition),
-            keys.members(after.id, f"{countdown}:{after.version}"),
-            keys.ended(partition),
-            *chain,
-            *map(keys.record, decision.facts),
-        ]
+        names = self._named(machine, decision, chain)
         doors = owed
         if counted:
             parent, begun, bell = counted
@@ -283,6 +267,27 @@ class Store:
             return None
         bell = advance_bell(parent, record.machine, record.counted, nonce, record.priority)
         return parent, record.counted, bell
+
+    def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
+        before, after, keys = decision.before, decision.after, self.keys
+        partition = partition_of(after.id)
+        countdown = next((o.countdown for o in decision.owes if o.kind is Kind.SPAWN), "none")
+        return [
+            keys.record(after.id),
+            keys.log(after.id),
+            keys.ops(after.id),
+            keys.op_times(after.id),
+            keys.effects(partition),
+            keys.timers(partition),
+            keys.waits(partition),
+            keys.standing(after.id, machine.name, before.state),
+            keys.standing(after.id, machine.name, after.state),
+            keys.feed(partition),
+            keys.members(after.id, f"{countdown}:{after.version}"),
+            keys.ended(partition),
+            *chain,
+            *map(keys.record, decision.facts),
+        ]
 
     def _event(
         self,

@@ -39,7 +39,9 @@ class Views:
         if not pairs:
             raise UnknownRecordError(record_id)
         return codec.record_of(
-            record_id, _flat(pairs), _flat(read(self.client, "HGETALL", self.keys.counters(record_id)))
+            record_id,
+            _flat(pairs),
+            _flat(read(self.client, "HGETALL", self.keys.counters(record_id))),
         )
 
     def history(self, record_id: str) -> list[Event | Note]:
@@ -75,7 +77,9 @@ class Views:
         for state in states:
             for partition in range(PARTITIONS):
                 totals[state] += int(
-                    read(self.client, "ZCARD", self.keys.standing_in(partition, machine.name, state))
+                    read(
+                        self.client, "ZCARD", self.keys.standing_in(partition, machine.name, state)
+                    )
                 )
         return totals
 
@@ -92,7 +96,9 @@ class Views:
         """Return records that wait for a person, the longest first, with since when."""
         found: list[tuple[RecordId, int]] = []
         for partition in range(PARTITIONS):
-            rows = read(self.client, "ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES")
+            rows = read(
+                self.client, "ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES"
+            )
             found += [(RecordId(member), at) for member, at in self._pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
@@ -119,7 +125,9 @@ class Views:
         self, partition: int, after: str, limit: int = 200
     ) -> list[tuple[str, dict[str, str]]]:
         """Return what moved in a partition after a position."""
-        rows = read(self.client, "XRANGE", self.keys.feed(partition), f"({after}", "+", "COUNT", limit)
+        rows = read(
+            self.client, "XRANGE", self.keys.feed(partition), f"({after}", "+", "COUNT", limit
+        )
         return [
             (position.decode(), {k.decode(): v.decode() for k, v in dict(pairs).items()})
             for position, pairs in rows

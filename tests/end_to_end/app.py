@@ -2,7 +2,8 @@
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
 effect for the first time. With HOUSE_BROKER=bad three of ten messages are lost on their way to this
-worker, and three of ten come twice at once. Nothing else differs from a worker that is deployed.
+worker, and three of ten come twice at once. With HOUSE_WITHOUT=<effect> that effect's handler does
+nothing. Nothing else differs from a worker that is deployed.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import workers.effects
 from kernel.store.leases import Lease, Leases
 from tests.end_to_end.capabilities import die, first_time
 from workers.dispatch import Dispatch
 from workers.effect import Runner
+from workers.effects import HANDLERS
 from workers.work import Work
 
 
@@ -93,6 +96,10 @@ def spoil(perform: Callable[..., str]) -> Callable[..., str]:
 
 if os.environ.get("HOUSE_BROKER") == "bad":
     Runner.perform = spoil(Runner.perform)  # type: ignore[method-assign]
+
+if without := os.environ.get("HOUSE_WITHOUT"):
+    # What HANDLERS holds is what workers.main registers below.
+    vars(workers.effects)["HANDLERS"] = {**HANDLERS, without: nowhere}
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)

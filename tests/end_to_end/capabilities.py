@@ -44,7 +44,9 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def made(name: str, call: Any, *, idempotent: bool, deadline_s: float = 60, **more: Any) -> Capability:
+def made(
+    name: str, call: Any, *, idempotent: bool, deadline_s: float = 60, **more: Any
+) -> Capability:
     """Declare a function under a name."""
     declare = capability(
         name=name,

@@ -153,7 +153,9 @@ class House:
 
     def saw(self, record_id: str, what: str) -> list[dict[str, Any]]:
         """Return what the capabilities saw of one record."""
-        return [line for line in self.witness if (line["record"], line["what"]) == (record_id, what)]
+        return [
+            line for line in self.witness if (line["record"], line["what"]) == (record_id, what)
+        ]
 
     def worker(
         self,

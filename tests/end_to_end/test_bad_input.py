@@ -139,7 +139,12 @@ def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
     command = [sys.executable, "-m", "celery", "-A", "workers.main", "worker"]
 
     ended = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert ended.returncode != 0

@@ -41,7 +41,9 @@ def known(phases: int, title: str, **more: Any) -> dict[str, Any]:
     matter = thread("jot", title=title, **more)
     names = ("intent", "item_ids", "action")[:phases]
     given = {name: matter["given"][name] for name in names}
-    return {**matter, "given": given} if given else {k: v for k, v in matter.items() if k != "given"}
+    return (
+        {**matter, "given": given} if given else {k: v for k, v in matter.items() if k != "given"}
+    )
 
 
 def recipes() -> dict[str, dict[str, Any]]:
@@ -203,7 +205,9 @@ def close_families(stage: Stage) -> None:
     cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
     for matter, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
         matter["inciting"]["fields"] = fields
-    parent, children = stage.parent([*map(stage.recipes.get, states), *cleaning, stage.suggestion()])
+    parent, children = stage.parent(
+        [*map(stage.recipes.get, states), *cleaning, stage.suggestion()]
+    )
     *held, cleaned, unclean, middle = children
     queued = held[states.index("awaiting_intent_clarification")]
     for state, child in zip(states, held, strict=True):

@@ -50,7 +50,9 @@ class Running:
         handler = run or HANDLERS[entry.name]
         return self.runner.perform(THREAD, entry.name, handler, entry.key(record_id))
 
-    def approved(self, capability: str = "jot", record_id: str = "one", **parameters: Any) -> Record:
+    def approved(
+        self, capability: str = "jot", record_id: str = "one", **parameters: Any
+    ) -> Record:
         """Return a thread that owes the execution of a capability."""
         self.client.submit(thread(capability, **parameters), id=record_id)
         for _ in range(3):

@@ -1,38 +1,4 @@
--- What a row does to the effects and timers of the state that it leaves, carries on or keeps.
--- at = {record, effects, timers, chain, id, fields: the record's, as they were, again: timers that the row sets anew}
-local function drop(at, suffix, entry, lost)
-  unreserve(at.chain, entry, lost)
-  redis.call('HDEL', at.record, 'e:' .. suffix)
-  redis.call('ZREM', at.effects, at.id .. ':' .. suffix)
-end
-
-local function revoke(at, suffix, entry)
-  if entry.state == 'leased' or entry.state == 'lapsed' then
-    entry.state, entry.kill_by = 'draining', entry.lease_until + entry.grace
-    entry_write(at.record, suffix, entry)
-    redis.call('ZADD', at.effects, whole(entry.kill_by), at.id .. ':' .. suffix)
-  elseif entry.state ~= 'draining' then
-    drop(at, suffix, entry, entry.begun == 1)
-  end
-end
-
-local function carry(at, suffix, entry)
-  if entry.begun == 0 or entry.state == 'draining' then return end
-  entry.carried = 1
-  if entry.state == 'owed' then
-    entry.state = 'lapsed'
-    redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix)
-  end
-  entry_write(at.record, suffix, entry)
-end
-
--- A late outcome ends its own entry's quarantine also where the row lets that entry live on.
-local function revive(at, suffix, entry)
-  entry.state = 'leased'
-  entry_write(at.record, suffix, entry)
-  redis.call('ZADD', at.effects, whole(entry.lease_until), at.id .. ':' .. suffix)
-end
-
+-- What a row does to the effects and timers of the state that it leaves, carries on or keeps. at: see revoke.
 -- Ends what the row ends, the outcome's own entry first of all. Returns whether a quarantine is left that somebody must look at.
 local function turn(at, plan, own, paused)
   local asks = false
