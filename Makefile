@@ -23,7 +23,11 @@ setup: $(DEV) ## Make .venv with everything that tests and checks need
 demo: $(RUN) ## Run the example inbox from producer to done, on a store of its own
 	@$(BIN)/interlock demo
 
+# Your own capabilities: make up INTERLOCK_CAPABILITIES=...
+up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml
+up: export INTERLOCK_DESK ?= $(CURDIR)/.interlock/desk
 up: $(RUN) ## Start store, workers, beat and Flower, and keep them up
+	@mkdir -p $(INTERLOCK_DESK)
 	@$(BIN)/interlock up
 
 test: $(DEV) ## Run the tests, on servers that they start themselves

@@ -9,39 +9,35 @@ from pathlib import Path
 from shutil import rmtree
 from statistics import median
 from tempfile import mkdtemp
-from uuid import uuid4
+from typing import Any
 
-from celery import Celery
 from redis import Redis
 
 from bench import plain
-from bench.app import door
 from bench.fleet import Fleet
 from bench.machine import CHAIN, EFFECTS, State
-from kernel.event import Cause
+from bench.place import Place, born, environment_of
 from kernel.record import PARTITIONS
-from kernel.store.plan import Call
-from workers.config import Settings
 
 ROUNDS = 3
-WARM = 20
-LOOK_S = 0.1
-# Found by `python -m bench pools`: the fastest of each side with one and with two processes.
-POOL_OURS = "solo"
-POOL_PLAIN = "solo"
 PROCESSES = (1, 2)
 CHAINS = 600
+WARM = 20
+LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
+# `python -m bench pools` compares them: the fastest of each side with one process and with two.
+POOL_OURS = "solo"
+POOL_PLAIN = "solo"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side: how to load it, how to tell that it is done, and its worker."""
 
-    name: str
     app: str
     environment: dict[str, str]
-    load: Callable[[int], None]
+    options: tuple[str, ...]
+    load: Callable[[int], object]
     done: Callable[[int], bool]
 
 
@@ -58,63 +54,47 @@ class Rates:
         return median(a / b for a, b in zip(self.ours, self.plain, strict=True))
 
 
-def our_settings(url: str) -> Settings:
-    """Return the settings of our side: the product's, without the events that Flower reads."""
-    return Settings(store_url=url, task_events=False, concurrency=1)
-
-
-def our_environment(settings: Settings) -> dict[str, str]:
-    """Return the same as variables for a worker."""
-    return {
-        "INTERLOCK_STORE_URL": settings.store_url,
-        "INTERLOCK_TASK_EVENTS": "false",
-        "INTERLOCK_CONCURRENCY": str(settings.concurrency),
-    }
-
-
-def our_side(url: str, client: Redis) -> Side:
-    """Return our side."""
-    settings = our_settings(url)
-    dispatch = door(settings)
-
-    def load(chains: int) -> None:
-        for _ in range(chains):
-            dispatch.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, Call(Cause("bench")))
+def our_side(place: Place) -> Side:
+    """Return our side. Its prefetch is Celery's default, as on the other side."""
+    settings = place.settings()
+    dispatch = place.door()
 
     def done(chains: int) -> bool:
-        pipe = client.pipeline(transaction=False)
+        pipe = place.client.pipeline(transaction=False)
         for partition in range(PARTITIONS):
             pipe.zcard(dispatch.keys.standing_in(partition, CHAIN.name, State.DONE))
-        return sum(pipe.execute()) == chains
+        return bool(sum(pipe.execute()) == chains)
 
-    return Side("ours", "bench.ours", our_environment(settings), load, done)
+    options = ("--prefetch-multiplier", "4")
+    return Side(
+        "bench.ours", environment_of(settings), options, lambda chains: born(dispatch, chains), done
+    )
 
 
-def plain_side(url: str, client: Redis) -> Side:
+def plain_side(place: Place) -> Side:
     """Return plain Celery."""
-    app: Celery = plain.make(url)
+    app = plain.make(place.url)
+    client = place.client
     quiet = 0
-
-    def load(chains: int) -> None:
-        plain.submit(app, chains)
 
     def done(chains: int) -> bool:
         nonlocal quiet
         del chains
-        # Between the pop and the note of it a message is nowhere to be seen: look three times.
+        # Between its pop and the note of it a message is nowhere to be seen: look three times.
         quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
         return quiet >= 3
 
-    return Side("plain", "bench.plain", {plain.BROKER: url}, load, done)
+    load = lambda chains: plain.submit(app, chains)  # noqa: E731 - one line, as on our side
+    return Side("bench.plain", {plain.BROKER: place.url}, (), load, done)
 
 
 def drain(
     side: Side, client: Redis, chains: int, *, processes: int, pool: str, concurrency: int = 1
 ) -> float:
-    """Return chains a second, from the moment when warm workers see a full queue to the last body."""
+    """Return chains a second, from when warm workers see a full queue to the last body."""
     client.flushall()
     side.load(chains)
-    held = [name for name in client.scan_iter(_type="list", count=10_000)]
+    held = list(client.scan_iter(_type="list", count=10_000))
     for name in held:
         client.rename(name, name + b":held")
     fleet = Fleet(
@@ -124,6 +104,7 @@ def drain(
         processes=processes,
         pool=pool,
         concurrency=concurrency,
+        options=side.options,
     )
     with fleet:
         side.load(WARM)
@@ -133,30 +114,60 @@ def drain(
             client.rename(name + b":held", name)
         _until_done(side, chains + WARM)
     seen = fleet.seen()
-    rmtree(fleet.folder)
     if seen.bodies != EFFECTS * (chains + WARM):
-        raise RuntimeError(f"{side.name}: {seen.bodies} bodies for {chains + WARM} chains")
+        wanted = EFFECTS * (chains + WARM)
+        raise RuntimeError(f"{side.app}: {seen.bodies} bodies, not {wanted}; see {fleet.folder}")
+    rmtree(fleet.folder)
     return chains / (seen.last_s - started_s)
 
 
-def measure(url: str, *, rounds: int = ROUNDS) -> dict[str, Rates]:
+def measure(place: Place, *, rounds: int = ROUNDS) -> dict[str, Any]:
     """Measure both sides in turns, with one worker process and with two."""
-    with Redis.from_url(url) as client:
-        ours, other = our_side(url, client), plain_side(url, client)
-        rates = {str(processes): Rates() for processes in PROCESSES}
-        for _ in range(rounds):
-            for processes in PROCESSES:
-                found, chains = rates[str(processes)], CHAINS * processes
-                found.plain.append(
-                    drain(other, client, chains, processes=processes, pool=POOL_PLAIN)
+    ours, other = our_side(place), plain_side(place)
+    rates = {str(processes): Rates() for processes in PROCESSES}
+    for _ in range(rounds):
+        for processes in PROCESSES:
+            found, chains = rates[str(processes)], CHAINS * processes
+            client = place.client
+            found.plain.append(drain(other, client, chains, processes=processes, pool=POOL_PLAIN))
+            found.ours.append(drain(ours, client, chains, processes=processes, pool=POOL_OURS))
+    return {
+        "lifecycles_per_s": {n: round(median(one.ours), 1) for n, one in rates.items()},
+        "celery_chains_per_s": {n: round(median(one.plain), 1) for n, one in rates.items()},
+        "ratio": {n: round(one.ratio, 2) for n, one in rates.items()},
+        "rounds": {
+            n: [
+                {"ours": round(a, 1), "celery": round(b, 1)}
+                for a, b in zip(one.ours, one.plain, strict=True)
+            ]
+            for n, one in rates.items()
+        },
+    }
+
+
+def pools(place: Place) -> dict[str, Any]:
+    """Compare the pools of both sides, so that each is measured with its best."""
+    sides = {"ours": our_side(place), "celery": plain_side(place)}
+    kinds = (("solo", 1), ("threads", 1), ("threads", 4), ("prefork", 1))
+    found: dict[str, Any] = {}
+    for processes in PROCESSES:
+        for pool, concurrency in kinds:
+            for name, side in sides.items():
+                rate = drain(
+                    side,
+                    place.client,
+                    CHAINS * processes // 2,
+                    processes=processes,
+                    pool=pool,
+                    concurrency=concurrency,
                 )
-                found.ours.append(drain(ours, client, chains, processes=processes, pool=POOL_OURS))
-    return rates
+                found[f"{name} {pool} -c {concurrency}, {processes} up"] = round(rate, 1)
+    return {"pools": found}
 
 
 def _until_done(side: Side, chains: int) -> None:
     until = time.monotonic() + DRAIN_S_MAX
     while not side.done(chains):
         if time.monotonic() > until:
-            raise RuntimeError(f"{side.name}: {chains} chains are not done in {DRAIN_S_MAX:g} s")
+            raise RuntimeError(f"{side.app}: {chains} chains are not done in {DRAIN_S_MAX:g} s")
         time.sleep(LOOK_S)

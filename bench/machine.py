@@ -1,4 +1,4 @@
-"""The machine that is measured: five states whose effects do nothing; it proves nothing but speed."""
+"""The machine that is measured: five states whose effects do nothing."""
 
 from __future__ import annotations
 

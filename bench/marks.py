@@ -1,4 +1,4 @@
-"""What a measured worker leaves behind: that it is ready, how many bodies it ran, and when the last."""
+"""What a measured worker leaves: that it is ready, how many bodies it ran, when the last."""
 
 from __future__ import annotations
 

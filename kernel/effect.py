@@ -36,6 +36,6 @@ class Effect:
 INFERENCE = Effect("inference")
 EXECUTION = Effect("execution")
 CLEANUP = Effect("cleanup", attempts_max=5)
-RESOLUTION = Effect("resolution", attempts_max=8)
+RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20)
 CASCADE = Effect("cascade", attempts_max=20)

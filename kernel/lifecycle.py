@@ -41,6 +41,9 @@ from kernel.store.redis import Store
 from kernel.table import Data
 
 CONFLICTS_MAX = 50
+# Who fires what in a table's `by`, where it is no effect.
+ORPHANS, STALLS = "orphans", "stalls"
+UNWARRANTED = ("producer", "person", "cascade")
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # what a script can count exactly
 
@@ -235,12 +238,15 @@ class Lifecycle:
         admitted = machine.admit(trigger, payload)
         self._asked(record, warrant)
         try:
-            return machine.decide(record, trigger, admitted, facts)
+            decision = machine.decide(record, trigger, admitted, facts)
         except (IllegalTransitionError, GuardRefusedError):
             # Warrants come before the table: whoever is no longer in charge is told just that.
             if not entitled(record, warrant):
                 raise FencedError(record.id, warrant.kind) from None
             raise
+        if why := _unauthorised(decision, warrant):
+            raise GuardRefusedError(machine.name, record.state, trigger, why)
+        return decision
 
     def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
         loaded = self.store.load(of, op_id)
@@ -274,6 +280,28 @@ class Lifecycle:
 
 def _digest(trigger: str, payload: Data) -> str:
     return codec.digest(trigger, codec.encode(payload, "the payload"))
+
+
+def _unauthorised(decision: Decision, warrant: Warrant) -> str:
+    """Say why this warrant does not entitle to this row, or nothing.
+
+    Who fires a row is part of the table: no producer reports an effect's outcome, no effect decides
+    for a person.
+    """
+    match warrant.kind:
+        case "token":
+            names = {e.name for e in decision.before.entries if e.suffix == warrant.words[0]}
+        case "lapsed" | "exhausted":
+            names = {ORPHANS}
+        case "due":
+            names = {STALLS}
+        case _:
+            names = set(UNWARRANTED)
+    if decision.by and names and not names & set(decision.by):
+        return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
+    if decision.sees and warrant.kind != "person":
+        return "a person fires it, naming the proposal that was seen"
+    return ""
 
 
 def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:

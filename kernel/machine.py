@@ -50,6 +50,8 @@ class Decision:
     ends: bool
     interrupts: bool
     explanation: Data | None
+    by: tuple[str, ...] = ()
+    sees: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,8 @@ class Machine:
             ends=isinstance(entered, Terminal),
             interrupts=row.interrupts,
             explanation=row.explain(ask) if row.explain else None,
+            by=row.by,
+            sees=row.sees,
         )
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:

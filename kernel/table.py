@@ -149,7 +149,8 @@ class Loop(StrEnum):
 class Transition:
     """One row. Rows of a cell are asked in order; the first whose guard agrees is followed.
 
-    `ours` gives the reason of a row that the published table lacks. `by` names who fires it.
+    `ours` gives the reason of a row that the published table lacks. `by` names who may fire it;
+    `sees` asks of a person to name the proposal that was seen.
     """
 
     source: StrEnum
@@ -166,6 +167,7 @@ class Transition:
     interrupts: bool = False
     reads: bool = False
     by: tuple[str, ...] = ()
+    sees: bool = False
     ours: str = ""
 
     def owes(self) -> tuple[Owed, ...]:

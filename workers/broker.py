@@ -78,10 +78,10 @@ class Channel(kombu_redis.Channel):
         wait_s = timeout or self.brpop_timeout or 0
         self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
-        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._batch())
+        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._credit())
         self.client.connection.send_command(*command)
 
-    def _batch(self) -> int:
+    def _credit(self) -> int:
         if self.ack_emulation:
             return 1  # between its pop and its receipt a message is nowhere: never more than one
         credit = self.qos.can_consume_max_estimate()
@@ -105,7 +105,7 @@ class Channel(kombu_redis.Channel):
         waiting = deque(popped[1])
         try:
             while waiting:
-                self._receive(waiting.popleft(), queue)
+                self._hand_over(waiting.popleft(), queue)
         finally:
             if waiting:
                 # What ends a delivery ends it for one message; the others go back in their order.
@@ -113,7 +113,7 @@ class Channel(kombu_redis.Channel):
                     self._create_client().rpush(name, *reversed(waiting))
         return True
 
-    def _receive(self, item: bytes, queue: str) -> None:
+    def _hand_over(self, item: bytes, queue: str) -> None:
         try:
             message = loads(bytes_to_str(item))
         except ValueError as refusal:

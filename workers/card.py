@@ -69,6 +69,27 @@ def card_of(machine: Machine, record: Record) -> Card | None:
     )
 
 
+def quarantine_of(machine: Machine, record: Record) -> Card | None:
+    """Return what a person is asked about work that was given up, or None where there is none."""
+    stuck = [entry for entry in record.entries if entry.state == "quarantined"]
+    if not stuck:
+        return None
+    names = ", ".join(f"{entry.name} (after {entry.attempts} attempts)" for entry in stuck)
+    return Card(
+        record_id=record.id,
+        machine=machine.name,
+        state=record.state,
+        kind="quarantine",
+        proposal=record.proposal,
+        title=(record.data.get("inciting") or {}).get("title") or record.id,
+        question=f"Given up: {names}. Mend the cause, then let it try again?",
+        proposed={},
+        failure=None,
+        since_ms=record.since_ms,
+        affordances=(Affordance("retry", "retry", {"type": "object"}),),
+    )
+
+
 def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
     """Return the JSON schema of a trigger's payload."""
     model = machine.payloads.get(trigger)

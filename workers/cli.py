@@ -205,8 +205,32 @@ def decide(
     if text:
         name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
         fields[name] = text
-    seen = proposal or here.show(record_id).proposal
+    seen = proposal or _looked_at(here, record_id, choice, as_json=as_json)
     record = here.decide(record_id, choice, fields, proposal=seen)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+def _looked_at(here: Client, record_id: str, choice: str, *, as_json: bool) -> str:
+    """Show the card to who decides, and return the proposal that was seen."""
+    card = here.card(record_id)
+    seen = card.proposal if card else here.show(record_id).proposal
+    if card is None or as_json or not sys.stdin.isatty():
+        if card is not None:
+            sentence = f"name the proposal that you saw: --proposal {seen} is the current one"
+            fail(sentence, as_json=as_json, kind="UsageError")
+        return seen
+    screen.cards([card.as_data()])
+    typer.confirm(f"{choice}?", abort=True)
+    return seen
+
+
+@app.command()
+@guarded
+def cleanup(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Say that the work is done elsewhere: tidy up its source and end it."""
+    record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
 
 

@@ -27,12 +27,13 @@ from kernel.store.plan import Call, Warrant
 from kernel.store.views import Standing
 from kernel.table import Terminal, Waiting
 from workers.app import PRIORITY_LAST, SWEEPS, make_app
-from workers.card import Card, card_of
-from workers.config import Settings, read_settings
+from workers.card import Card, card_of, quarantine_of
+from workers.config import Settings, settings_here
 from workers.dispatch import Dispatch
 from workers.gateways.capabilities import Registry, load_registry
 
 POLL_S_FIRST = 0.02
+ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
 POLL_S_MAX = 0.5
 
 
@@ -59,7 +60,7 @@ class Client:
         actor: str = "producer",
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
-        self.settings, self.actor, self.machines = settings or read_settings(), actor, machines
+        self.settings, self.actor, self.machines = settings or settings_here(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
         app = make_app(self.settings, (*sorted(names), SWEEPS))
         self.dispatch = Dispatch(self.settings, machines, app)
@@ -124,7 +125,10 @@ class Client:
     ) -> Record:
         """Fire a trigger. Repeat a call whose answer was lost with the same op-id."""
         call = self._call(op_id, reason)
-        fired = self.dispatch.fire(record_id, trigger, payload or {}, call)
+        words = dict(payload or {})
+        if ACTION_WORDS & words.keys():
+            words = self._checked(self.show(record_id), words)
+        fired = self.dispatch.fire(record_id, trigger, words, call)
         return fired.record or self.show(record_id)
 
     def decide(
@@ -141,6 +145,10 @@ class Client:
         `choice` is one of the card's affordances, or redirect, which every wait of a thread takes.
         """
         record = self.show(record_id)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        if choice == "retry" and quarantine_of(machine, record):
+            self.retry(record_id)
+            return self.show(record_id)
         entered = self._entered(record, proposal)
         state = record.state
         if entered != record.entered:
@@ -215,7 +223,11 @@ class Client:
 
     def cards(self, *, limit: int = 100) -> list[Card]:
         """Return what people are asked, the longest waiting first."""
-        found = (self.card(record_id) for record_id, _ in self.dispatch.views.waiting(limit))
+        found: list[Card | None] = []
+        for record_id, _ in self.dispatch.views.waiting(limit):
+            record = self.show(record_id)
+            machine = self.dispatch.lifecycle.machine(record.machine)
+            found += [card_of(machine, record), quarantine_of(machine, record)]
         return [card for card in found if card is not None]
 
     def list(

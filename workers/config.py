@@ -40,7 +40,6 @@ class Settings(BaseModel):
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     lease_s: Seconds | None = None
-    grace_s: Seconds | None = None
     look_s: Seconds = 5.0
     sweep_period_s: Seconds = 1.0
     sweep_batch: Annotated[int, Field(ge=1, le=1_000)] = 100
@@ -58,7 +57,7 @@ class Settings(BaseModel):
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
     capabilities: str | None = None
 
-    sources_root: Path | None = None  # clean-up touches files below it only
+    sources_root: Path = Path()  # clean-up touches files below it only
     cards: Path | None = None
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
@@ -68,13 +67,7 @@ class Settings(BaseModel):
     @property
     def broker(self) -> str:
         """Where messages go: the store itself where nothing else is said."""
-        broker = self.broker_url or self.store_url
-        if broker.startswith(UNFOLLOWED):
-            raise SettingsError(
-                "INTERLOCK_BROKER_URL must name one server or RabbitMQ: the broker cannot be found"
-                f" through Sentinel or Cluster, as {broker.partition(':')[0]}:// would need"
-            )
-        return broker
+        return self.broker_url or self.store_url
 
     @property
     def fused(self) -> bool:
@@ -100,10 +93,10 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
-    if settings.broker_url is None and not settings.store_url.startswith(STANDALONE):
+    if settings.broker.startswith(UNFOLLOWED):
         raise SettingsError(
-            f"settings: INTERLOCK_STORE_URL={settings.store_url!r} cannot be the broker, too; "
-            "set INTERLOCK_BROKER_URL"
+            f"settings: {_shown(settings.broker)} cannot be the broker, which is not looked up "
+            "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:
         raise SettingsError(
@@ -121,12 +114,12 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
         return settings
     try:
         found = json.loads(place.read_text("utf-8"))
-    except (OSError, ValueError) as refusal:
+        given = {**dict(found), **settings.model_dump(exclude_unset=True)}
+        return Settings.model_validate(given)
+    except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
             f"{place} cannot be read ({refusal}); remove it or name a store"
         ) from None
-    given = {**found, **settings.model_dump(exclude_unset=True)}
-    return Settings.model_validate(given)
 
 
 def _shown(value: object) -> str:

@@ -60,12 +60,14 @@ def keep_up(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     place = settings.home.absolute() / UP_FILE
+    said = ""
     try:
         with House(settings, flower=True) as house:
             kept = {"store_url": house.settings.store_url}
             if settings.capabilities:
                 kept["capabilities"] = settings.capabilities
-            place.write_text(json.dumps(kept) + "\n", "utf-8")
+            said = json.dumps(kept) + "\n"
+            place.write_text(said, "utf-8")
             screen.out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
             table = screen.grid("", "")
             table.add_row("store and broker", house.settings.store_url)
@@ -81,7 +83,9 @@ def keep_up(settings: Settings) -> None:
     except KeyboardInterrupt:
         screen.out.print("ended", style="dim")
     finally:
-        place.unlink(missing_ok=True)
+        # Another one may be up here by now, or have been all the time.
+        if said and place.exists() and place.read_text("utf-8") == said:
+            place.unlink()
 
 
 def run() -> None:
@@ -222,7 +226,7 @@ def tell(
         ".venv/bin/interlock history 01-printer-paper",
         ".venv/bin/interlock verify        # recompute every record from its log",
     ):
-        screen.out.print(f"  {command}", style="cyan", highlight=False)
+        screen.out.print(f"  {command}", style="cyan", highlight=False, soft_wrap=True)
 
 
 def outcome(record: Record) -> str:

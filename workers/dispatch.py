@@ -13,6 +13,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from kernel.effect import Effect
+from kernel.errors import StoreDownError
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.record import Record
@@ -172,7 +173,11 @@ class Dispatch:
         if not self.settings.fused:
             return None
         task, queue, priority, shown = self._address(bell)
-        return self.envelopes.render(task, queue, priority, bell.key, shown)
+        try:
+            return self.envelopes.render(task, queue, priority, bell.key, shown)
+        except OperationalError as refusal:
+            # Broker and store are one server here: nothing is written either.
+            raise StoreDownError(f"the store does not answer: {refusal}") from refusal
 
     def publish(self, bells: Sequence[Doorbell]) -> int:
         """Publish messages. The broker is a doorbell: what does not ring, the sweep repeats."""

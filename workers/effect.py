@@ -27,7 +27,7 @@ from workers.work import Outcome, Run, Work
 log = logging.getLogger(__name__)
 
 BACKOFF_MS_FIRST = 1_000
-BACKOFF_MS_MAX = 60_000
+BACKOFF_MS_MAX = 600_000
 DETAIL_MAX = 2_000
 
 

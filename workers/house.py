@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from workers.config import PREFIX, Settings
+from workers.config import FOREIGN, PREFIX, Settings
 from workers.gateways.server import EmbeddedServer, free_port
 from workers.tether import end_tethered, start_tethered
 
@@ -27,13 +26,10 @@ class HouseError(RuntimeError):
 class House:
     """The processes below one folder. They end with this process, however it ends."""
 
-    def __init__(
-        self, settings: Settings, *, flower: bool, extra: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, *, flower: bool) -> None:
         self.settings, self.flower = settings, flower
         self.home = settings.home.absolute()
         self.flower_url = ""
-        self._extra = dict(extra or {})
         self._stack = ExitStack()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -96,18 +92,19 @@ class House:
             end_tethered(process, patience_s=STOP_S + 2)
 
     def _run(self, name: str, command: list[str]) -> None:
-        environment = {**os.environ, **self._environment()}
+        # Only what these settings say: a variable meant for another deployment would mix the two.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX) or k in FOREIGN}
+        environment = {**kept, **self._environment()}
         output = self._stack.enter_context(self.log(name).open("wb"))
         self._processes[name] = start_tethered(
             command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment
         )
 
     def _environment(self) -> dict[str, str]:
-        given = {
+        return {
             f"{PREFIX}{name.upper()}": str(getattr(self.settings, name))
             for name in self.settings.model_fields_set | {"store_url"}
         }
-        return given | self._extra
 
     def _wait_until_ready(self) -> None:
         """Wait until every worker answers; a worker says so in its log when it consumes."""

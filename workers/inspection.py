@@ -9,13 +9,14 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from kernel.errors import KernelError
-from kernel.record import Record
+from kernel.record import Record, partition_of
 from kernel.store.fold import fold, sums
-from kernel.store.scripts import store_error
+from kernel.store.scripts import read, store_error
 from kernel.table import Active, Terminal
 from workers.dispatch import Dispatch
 
 PAGE = 1_000_000
+LOOKS_MAX = 5
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
@@ -31,14 +32,26 @@ def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str
     checked = events = 0
     for record_id in record_ids or every_record(dispatch):
         try:
-            record = dispatch.views.record(record_id)
-            lines = dispatch.views.history(record_id)
-            faults += [f"{record_id}: {fault}" for fault in faults_of(dispatch, record, lines)]
-            events += record.version
+            found, version = look_over(dispatch, record_id)
+            faults += [f"{record_id}: {fault}" for fault in found]
+            events += version
         except KernelError as refusal:
             faults.append(f"{record_id}: {refusal}")
+        except (LookupError, TypeError, ValueError) as refusal:
+            faults.append(f"{record_id}: cannot be read: {type(refusal).__name__}: {refusal}")
         checked += 1
     return {"records": checked, "transitions": events, "faults": faults}
+
+
+def look_over(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
+    """Return a record's faults and its version. One that moves meanwhile is looked at again."""
+    for _ in range(LOOKS_MAX):
+        record = dispatch.views.record(record_id)
+        lines = dispatch.views.history(record_id)
+        found = [*faults_of(dispatch, record, lines), *unlisted(dispatch, record)]
+        if not found or dispatch.views.record(record_id) == record:
+            break
+    return found, record.version
 
 
 def every_record(dispatch: Dispatch) -> Iterator[str]:
@@ -68,6 +81,30 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
         yield f"it is {record.state} with {len(working)} live effects"
     if not isinstance(stage, Terminal) and not record.timers and not record.paused:
         yield f"it is {record.state} without a timer"
+
+
+def unlisted(dispatch: Dispatch, record: Record) -> Iterator[str]:
+    """Name what a sweep, a list or a person would not find, though the record has it."""
+    keys, partition = dispatch.keys, partition_of(record.id)
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    due = [] if record.paused else [timer.name for timer in record.timers]
+    owed = [
+        entry.suffix
+        for entry in record.entries
+        if entry.state != "quarantined" and not (record.paused and entry.state == "owed")
+    ]
+    asks = stage.waits_for_person(record.data)
+    asks = asks or any(entry.state == "quarantined" for entry in record.entries)
+    places: dict[str, list[str]] = {
+        keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
+        keys.timers(partition): [f"{record.id}:{name}" for name in due],
+        keys.waits(partition): [record.id] if asks else [],
+        keys.standing(record.id, record.machine, record.state): [record.id],
+    }
+    for place, members in places.items():
+        for member in members:
+            if read(dispatch.client, "ZSCORE", place, member) is None:
+                yield f"{member} is missing in {place}"
 
 
 def diagnose(dispatch: Dispatch) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 
 from kernel.errors import CallError, InvalidIdError
+from kernel.machines.thread.payloads import CHILDREN_MAX
 from kernel.record import record_id
 
 BYTES_MAX = 256 * 1024
 FRONT_LENGTH_MAX = 64 * 1024
-CHILDREN_MAX = 100
 ITEMS_MAX = 1000
 PRIORITY_MAX = 9
 PRIORITY_DEFAULT = 5

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
+from kernel.machines.thread.payloads import CHILDREN_MAX
+
 VALUE_BYTES_MAX = 16 * 1024
 VALUE_DEPTH_MAX = 32
 DETAIL_LENGTH_MAX = 500
 STEPS_MAX = 100
-CHILDREN_MAX = 100
 _INTEGER_MAX = 2**63
 _NODES_MAX = 100_000
 

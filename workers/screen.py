@@ -170,7 +170,8 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
         out.print(Text.assemble((card["title"], "bold"), "  ", state_text(card["state"])))
         out.print(f"  {escape(card['question'])}", highlight=False)
         names = " | ".join(one["name"] for one in card["affordances"])
-        out.print(Text(f"  interlock decide {card['record_id']} {names}", style="dim"))
+        command = f"  interlock decide {card['record_id']} {names} --proposal {card['proposal']}"
+        out.print(Text(command, style="dim"))
 
 
 def moved(value: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
 from kernel.effect import Kind
-from kernel.errors import StoreError
+from kernel.errors import ConflictError, StoreError
 from kernel.event import Cause
 from kernel.machine import Machine
 from kernel.record import Entry, Record
@@ -174,7 +174,7 @@ class Work:
             return self.held.left_s <= (0 if self.leaving.is_set() else -OUTAGE_S_MAX)
 
         return Retrying(
-            retry=retry_if_exception_type(StoreError),
+            retry=retry_if_exception_type((StoreError, ConflictError)),
             wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
             stop=lease_over,
             reraise=True,

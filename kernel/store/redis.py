@@ -152,6 +152,7 @@ class Store:
             "waits": decision.waits,
             "interrupts": decision.interrupts,
             "nonce": nonce,
+            "fires": machine.exhausts(after.state),
             "owes": owes_plan(machine, after.state, decision.owes),
             "timers": timers_plan(decision.timers),
             "facts": [str(fact["version"]) for fact in decision.facts.values()],

@@ -1,4 +1,4 @@
-"""Capabilities and a source that testify: each run writes down when it began and ended, and where."""
+"""Capabilities and a source that testify: each run writes down when and where it was."""
 
 from __future__ import annotations
 

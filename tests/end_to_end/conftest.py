@@ -41,7 +41,7 @@ def new_house(
     tmp_path: Path,
     prefix: str,
 ) -> Iterator[NewHouse]:
-    """Return what builds a house: `new_house(store_url=..., **variables)`, without a process yet."""
+    """Return what builds a house, yet without a process: `new_house(store_url, **variables)`."""
     houses: list[House] = []
 
     def build(store_url: str = "", **variables: str) -> House:

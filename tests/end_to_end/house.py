@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -190,7 +191,7 @@ class House:
         return self
 
     def tend(self, workers: int) -> House:
-        """Keep that many workers of one thread: whoever looks replaces the dead, as systemd does."""
+        """Keep that many workers of one thread: whoever looks replaces the dead."""
         self.tended = workers
         self.beat()
         return self
@@ -200,7 +201,9 @@ class House:
 
         def look() -> Any:
             self._tend()
-            return condition() or time.sleep(LOOK_S)
+            if not (value := condition()):
+                time.sleep(LOOK_S)
+            return value
 
         return until(look, what=what, within_s=within_s)
 
@@ -253,6 +256,10 @@ class House:
             record.data,
         )
         return record
+
+    def settles(self, record_id: str) -> None:
+        """Wait until a record owes nothing more."""
+        self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is settled")
 
     def killed(self, *record_ids: str) -> bool:
         """Whether each of these records killed a worker, as its id asks."""
@@ -335,6 +342,6 @@ def thread(
 def overlaps(spans: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, Any]]:
     """Name each two runs of one piece of work that were at work at the same time."""
     ordered = sorted(spans, key=lambda span: span["started"])
-    for one, two in zip(ordered, ordered[1:], strict=False):
+    for one, two in itertools.pairwise(ordered):
         if two["started"] < one["ended"]:
             yield one, two

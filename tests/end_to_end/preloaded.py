@@ -1,4 +1,4 @@
-"""A process that has imported what a worker needs and forks workers on request; it runs none itself.
+"""A process that imported what a worker needs and forks workers on request; it runs none itself.
 
 One request a line on stdin: {"argv", "environment", "log"}. One process id a line on stdout. Its
 children are real `celery` command lines; they end when it ends. It saves seconds of imports a test.

@@ -17,6 +17,7 @@ from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import ROOT, House, thread
 from workers.effect import MissingHandlerError, Runner, register_effects
 from workers.effects import HANDLERS
+from workers.equipment import Equipment
 
 
 def envelope(body: Any, **headers: Any) -> bytes:
@@ -100,7 +101,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse)
     house.client.dispatch.app.send_task(
         "thread.inference", args=[entry.key("one")], queue=f"{house.prefix}.inference"
     )
-    house.sees(lambda: house.client.dispatch.aside.counts(), what="it is set aside")
+    house.sees(house.client.dispatch.aside.counts, what="it is set aside")
 
     left = next(e for e in house.client.show("one").entries if e.name == "execution")
     assert (left.state, left.attempts, left.carried) == ("owed", 0, False)
@@ -154,7 +155,7 @@ def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
 @pytest.mark.parametrize("effect", sorted(HANDLERS))
 def test_boot_refuses_a_stage_without_its_handler(new_house: NewHouse, effect: str) -> None:
     dispatch = new_house().client.dispatch
-    runner = Runner(dispatch, None)  # type: ignore[arg-type]
+    runner = Runner(dispatch, Equipment(dispatch.settings))
     rest = {name: run for name, run in HANDLERS.items() if name != effect}
 
     with pytest.raises(MissingHandlerError, match=effect):

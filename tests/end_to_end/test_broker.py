@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import redis
@@ -20,7 +21,7 @@ def load(house: House, number: int) -> list[str]:
     ids = [f"t{n}" for n in range(number)]
     for n, name in enumerate(ids):
         capability = KINDS[n % len(KINDS)]
-        parameters = {"seconds": 0.2} if capability == "slow" else {}
+        parameters: dict[str, Any] = {"seconds": 0.2} if capability == "slow" else {}
         house.client.submit(thread(capability, **parameters), id=name)
     return ids
 
@@ -36,7 +37,7 @@ def bring_to_an_end(house: House, ids: list[str], *, within_s: float = 90) -> No
         assert len(house.saw(record.id, "start")) == 1
 
 
-def queues_of(house: House, client: redis.Redis) -> list[bytes]:
+def queues_of(house: House, client: redis.Redis) -> list[bytes | str]:
     """Return the lists that hold messages."""
     return [name for name in client.keys(f"{house.prefix}.*") if client.type(name) == b"list"]
 

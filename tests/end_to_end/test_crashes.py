@@ -114,7 +114,7 @@ def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(new_house: New
     for name in ids:
         card = house.folder / "cards" / f"{name}.json"
         house.sees(card.exists, what=f"the card of {name}", within_s=60)
-        house.sees(lambda: not house.client.show(name).entries, what=f"{name} is settled")
+        house.settles(name)
     assert house.killed(*ids)
 
 

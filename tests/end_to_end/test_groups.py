@@ -1,4 +1,4 @@
-"""Worker groups on machines of their own share one store: neither counts on the other's processes."""
+"""Worker groups on machines of their own share one store."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ def can_unshare() -> bool:
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+
+
+def says_ready(log: Path) -> bool:
+    """Whether a worker consumes."""
+    return b" ready." in log.read_bytes()
 
 
 @contextmanager
@@ -55,7 +61,7 @@ def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
     house.beat()
     with machine(house, "alder") as (alder, alder_log), machine(house, "birch") as (_, birch_log):
         for log in (alder_log, birch_log):
-            house.sees(lambda log=log: b" ready." in log.read_bytes(), what="ready", within_s=60)
+            house.sees(partial(says_ready, log), what="ready", within_s=60)
         ids = [house.client.submit(thread("slow", seconds=1)).id for _ in range(16)]
         house.sees(lambda: len(house.witness) >= 4, what="both are at work")
         alder.kill()

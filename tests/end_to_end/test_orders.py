@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House, thread
 from tests.processes import is_alive
@@ -129,7 +131,7 @@ def test_five_deployments_in_a_row_lose_nothing(new_house: NewHouse) -> None:
     ids = [f"t{number}" for number in range(30)]
     for number, name in enumerate(ids):
         capability = ("slow", "slow_once", "jot")[number % 3]
-        parameters = {"seconds": 0.5} if number % 3 < 2 else {}
+        parameters: dict[str, Any] = {"seconds": 0.5} if number % 3 < 2 else {}
         house.client.submit(thread(capability, **parameters), id=name)
         if number % 6 == 3:
             worker.stop()
@@ -143,6 +145,6 @@ def test_five_deployments_in_a_row_lose_nothing(new_house: NewHouse) -> None:
         assert len({line["key"] for line in house.saw(name, "start")}) == 1
 
 
-def child(capability: str, **parameters: object) -> dict[str, object]:
+def child(capability: str, **parameters: Any) -> dict[str, object]:
     """Return a part that brings its proposals along."""
     return {"title": capability, "given": thread(capability, **parameters)["given"]}

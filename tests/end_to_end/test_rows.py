@@ -146,7 +146,7 @@ class Stage:
 def answer_every_card(stage: Stage) -> None:
     """Choose each affordance of each card once, and what every wait takes besides."""
     action = {"capability": "jot", "parameters": {"text": "x"}}
-    edits = {"intent": {"intent": "y"}, "context": {"item_ids": []}}
+    edits: dict[str, dict[str, Any]] = {"intent": {"intent": "y"}, "context": {"item_ids": []}}
     for wait in map(str, WAITS):
         stage.answer(wait, "redirect", {"feedback": "not so"})
         for trigger, payload in (("dismissed_by_user", {}), ("handed_off", HANDED)):
@@ -205,9 +205,7 @@ def close_families(stage: Stage) -> None:
     cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
     for matter, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
         matter["inciting"]["fields"] = fields
-    parent, children = stage.parent(
-        [*map(stage.recipes.get, states), *cleaning, stage.suggestion()]
-    )
+    parent, children = stage.parent([*stage.recipes.values(), *cleaning, stage.suggestion()])
     *held, cleaned, unclean, middle = children
     queued = held[states.index("awaiting_intent_clarification")]
     for state, child in zip(states, held, strict=True):

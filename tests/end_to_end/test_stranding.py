@@ -157,7 +157,7 @@ def due(house: House, client: redis.Redis, record_id: str, timer: str) -> None:
     """Make a timer due now: nobody waits for hours."""
     keys, partition_key = Keys(house.prefix), f"t:{timer}"
     line = client.hget(keys.record(record_id), partition_key)
-    assert line is not None, f"{record_id} has no timer {timer}"
+    assert isinstance(line, bytes), f"{record_id} has no timer {timer}"
     _, born, left, fired = line.decode().split(" ")
     now = house.client.dispatch.views.now_ms()
     client.hset(keys.record(record_id), partition_key, f"{now} {born} {left} {fired}")

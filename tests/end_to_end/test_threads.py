@@ -1,4 +1,4 @@
-"""The happy path of each effect, from producer to the end, and that each effect is what makes it."""
+"""The happy path of each effect, and that it is this effect which makes it."""
 
 from __future__ import annotations
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
+from kernel.effect import Kind
+from kernel.event import Cause
 from kernel.record import Record
+from kernel.store.leases import Lease
+from kernel.store.plan import Call, Warrant
 from workers.client import Client
 from workers.config import Settings
 
+EFFECTS = ("inference_", "execution_", "cleanup_failed")
 Step = tuple[str, Mapping[str, Any]]
 ACTION = {
     "kind": "standard",
@@ -68,10 +74,29 @@ def bring(client: Client, record_id: str, state: str, **more: Any) -> Record:
     """Submit a thread and fire what brings it to a state."""
     client.submit(matter(**more), id=record_id)
     for trigger, payload in ROUTES[state]:
-        client.fire(record_id, trigger, payload)
+        step(client, record_id, trigger, payload)
     record = client.show(record_id)
     assert record.state == state
     return record
+
+
+def step(client: Client, record_id: str, trigger: str, payload: Mapping[str, Any]) -> None:
+    """Fire a trigger with the warrant of whoever would fire it: an effect's holder, or a person."""
+    record, leases = client.show(record_id), client.dispatch.leases
+    warrant = Warrant.person(record.entered)
+    if trigger.startswith(EFFECTS):
+        entry = next(entry for entry in record.entries if entry.kind is Kind.STATE)
+        token = entry.token
+        if not token:
+            effect = client.dispatch.effect(record.machine, entry.name)
+            lease = leases.claim(
+                entry.key(record.id), effect, nonce=uuid4().hex[:8], holder="test", schema=1
+            )
+            assert isinstance(lease, Lease)
+            token = lease.token
+        warrant = Warrant.token(entry.suffix, token)
+    call = Call(Cause("tester"), warrant=warrant)
+    client.dispatch.fire(record_id, trigger, payload, call)
 
 
 def client_of(store_url: str, prefix: str, **more: Any) -> Client:

@@ -130,11 +130,9 @@ def test_a_card_is_decided(here: Client, ask: Ask) -> None:
     bring(here, "one", "awaiting_confirmation")
     card = ask("cards")[0]
 
-    edited = ask(
-        *("decide", "one", "edit", "--answer", '{"parameters": {"text": "new"}}'),
-        *("--proposal", card["proposal"], "--as", "ann"),
-    )
-    approved = ask("decide", "one", "approve")
+    words = ("--answer", '{"parameters": {"text": "new"}}', "--proposal", card["proposal"])
+    edited = ask("decide", "one", "edit", *words, "--as", "ann")
+    approved = ask("decide", "one", "approve", "--proposal", here.show("one").proposal)
 
     assert (edited["state"], approved["state"]) == ("awaiting_confirmation", "executing")
     action = here.show("one").data["proposals"]["action"]
@@ -152,9 +150,9 @@ def test_a_card_is_decided(here: Client, ask: Ask) -> None:
 def test_the_words_of_an_answer_go_where_they_belong(
     here: Client, ask: Ask, state: str, choice: str, field: str
 ) -> None:
-    bring(here, "one", state)
+    seen = bring(here, "one", state).proposal
 
-    ask("decide", "one", choice, "--text", "these are my words")
+    ask("decide", "one", choice, "--text", "these are my words", "--proposal", seen)
 
     last = [line for line in ask("history", "one") if line["line"] == "event"][-1]
     assert last["payload"][field] == "these are my words"
@@ -168,6 +166,8 @@ def test_a_person_acts_on_a_record(here: Client, ask: Ask, run: Run) -> None:
     assert ask("retry", "one") == {"id": "one", "answer": "nothing"}
     words = ("--to", "the office", "--reference", "ticket 12", "--kind", "system")
     assert ask("handoff", "one", *words) == {"id": "one", "state": "handed_off"}
+    bring(here, "three", "awaiting_confirmation")
+    assert ask("cleanup", "three") == {"id": "three", "state": "cleaning_up"}
     bring(here, "two", "awaiting_confirmation")
     assert "two is dismissed" in run("cancel", "two", "--reason", "no").stdout
 
@@ -265,7 +265,11 @@ def test_an_error_is_json_for_programs(here: Client, run: Run, words: tuple[str,
     [
         (("decide", "one", "approve", "--answer", "{"), "--answer is not JSON"),
         (("decide", "one", "approve", "--answer", "[]"), "must be a JSON object"),
-        (("decide", "one", "accept"), "there are: approve, edit, reject"),
+        (("decide", "one", "approve"), "--proposal one:10 is the current one"),
+        (
+            ("decide", "one", "accept", "--proposal", "one:10"),
+            "there are: approve, edit, reject",
+        ),
         (("decide", "one", "approve", "--proposal", "one:1"), "look again"),
         (("submit",), "give files or folders, or a --title"),
         (("submit", "--title", "x", str(INBOX)), "not both"),

@@ -218,8 +218,8 @@ def test_a_policy_caps_what_the_family_may_spend(here: Client) -> None:
 def test_a_trigger_fired_twice_with_one_op_id_is_fired_once(here: Client) -> None:
     bring(here, "one", "awaiting_intent_confirmation")
 
-    first = here.fire("one", "confirmed", op_id="mine")
-    again = here.fire("one", "confirmed", op_id="mine")
+    first = here.fire("one", "cleanup_requested", op_id="mine")
+    again = here.fire("one", "cleanup_requested", op_id="mine")
 
     assert first.version == again.version
     with pytest.raises(OpIdReusedError):
@@ -480,7 +480,6 @@ def test_a_store_that_is_down_is_one_typed_error(act: Callable[[Client], Any]) -
         act(here)
 
 
-@pytest.mark.xfail(strict=True, reason="workers/dispatch.py: render lets kombu's error through")
 def test_a_store_that_goes_down_later_is_the_same_error(
     new_server: Callable[..., EmbeddedServer],
 ) -> None:

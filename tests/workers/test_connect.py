@@ -15,7 +15,7 @@ import redis
 from kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
 from kernel.store.connect import open_store, refuse_unsafe
 from tests.waiting import until
-from tests.workers.routes import CONSENT, client_of, matter
+from tests.workers.routes import CONSENT, client_of, matter, step
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
 from workers.tether import end_tethered, start_tethered
@@ -181,7 +181,7 @@ def test_a_client_follows_the_master_through_a_failover(
     here = client_of(watched.url, prefix, broker_url=server.url)
     here.submit(matter(), id="one")
     for trigger, payload in CONSENT[:4]:
-        here.fire("one", trigger, payload)
+        step(here, "one", trigger, payload)
     before = here.show("one")
     with redis.Redis.from_url(watched.master.url) as master:
         assert master.wait(1, 5_000) == 1
@@ -200,7 +200,7 @@ def test_a_client_follows_the_master_through_a_failover(
 def fires(client: Client, trigger: str, payload: Any, op_id: str) -> bool:
     """Fire with patience: repeated with its op-id until somebody answers."""
     try:
-        client.fire("one", trigger, payload, op_id=op_id)
+        step(client, "one", trigger, payload, op_id=op_id)
     except StoreError:
         return False
     return True

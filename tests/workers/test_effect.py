@@ -91,7 +91,7 @@ def test_an_outcome_that_comes_too_late_is_kept_with_its_cost_and_changes_nothin
 ) -> None:
     running.approved()
 
-    def overtaken(work: Work) -> Outcome:
+    def overtaken(_: Work) -> Outcome:
         running.client.fire("one", "execution_failed", {"code": "elsewhere"})
         return Outcome("execution_done", {"result": "late"}, {"spent": 7})
 

@@ -56,6 +56,7 @@ def test_a_rendered_message_is_what_apply_async_sends(
     lists = [name for name in client.keys(f"{queue}*") if client.type(name) == b"list"]
     assert len(lists) == 1
     sent = client.rpop(lists[0])
+    assert isinstance(sent, bytes)
 
     name, rendered = Envelopes(app).render("thread.execution", queue, priority, KEY, SHOWN)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from kernel.effect import Kind
 from kernel.errors import StoreDownError
-from kernel.store.leases import Order
+from kernel.record import Record, RecordId, Version
+from kernel.store.leases import Lease, Leases, Order
 from tests.waiting import until
 from workers.heartbeat import PERIOD_S_MAX, Heartbeat, Held
 
@@ -23,26 +25,25 @@ class Scripted:
 
     def renew(self, held: Mapping[str, Any]) -> Orders:
         self.asked.append(dict(held))
-        answer = self.answers.pop(0) if self.answers else {key: (Order.GO, 0) for key in held}
+        answer = self.answers.pop(0) if self.answers else dict.fromkeys(held, (Order.GO, 0))
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-class Lease:
-    """As much of a lease as a heartbeat looks at."""
-
-    def __init__(self, key: str = "one:1.0:n", token: str = "1-n") -> None:
-        self.key, self.token = key, token
-
-
 def beating(leases: Scripted, lease_s: float = 0.03) -> Heartbeat:
-    return Heartbeat(lambda: leases, lease_s=lease_s)  # type: ignore[arg-type, return-value]
+    return Heartbeat(lambda: cast("Leases", leases), lease_s=lease_s)
+
+
+def leased(key: str = "one:1.0:n", token: str = "") -> Lease:
+    of, _, suffix = key.partition(":")
+    record = Record(RecordId(of), "thread", "executing", Version(1), {})
+    return Lease(key, suffix, token or "1-n", 1, "execution", Kind.STATE, record, 0)
 
 
 def held(hear: Any = lambda *_: None, lease: Lease | None = None, lease_ms: int = 1_000) -> Held:
     asked_at = time.monotonic()
-    return Held(lease or Lease(), lease_ms, hear, asked_at=asked_at)  # type: ignore[arg-type]
+    return Held(lease or leased(), lease_ms, hear, asked_at=asked_at)
 
 
 def test_a_renewal_prolongs_the_lease_from_before_it_was_asked() -> None:
@@ -59,7 +60,7 @@ def test_a_renewal_prolongs_the_lease_from_before_it_was_asked() -> None:
 
 
 def test_a_lease_counts_from_before_the_claim_was_sent() -> None:
-    one = Held(Lease(), 1_000, lambda *_: None, asked_at=50.0)  # type: ignore[arg-type]
+    one = Held(leased(), 1_000, lambda *_: None, asked_at=50.0)
 
     assert one.good_until == 51.0
 
@@ -103,7 +104,7 @@ def test_a_second_claim_of_an_effect_in_one_process_tells_the_first_that_it_is_l
     leases, heartbeat = Scripted(), beating(Scripted(), lease_s=60)
     del leases
     first = held(lambda order, _: heard.append(order))
-    second = held(lease=Lease(token="2-m"))
+    second = held(lease=leased(token="2-m"))
 
     heartbeat.hold(first)
     heartbeat.hold(second)
@@ -116,7 +117,7 @@ def test_a_second_claim_of_an_effect_in_one_process_tells_the_first_that_it_is_l
 def test_one_thread_renews_whatever_is_held() -> None:
     leases = Scripted()
     heartbeat = beating(leases)
-    many = [held(lease=Lease(f"r{n}:1.0:n")) for n in range(50)]
+    many = [held(lease=leased(f"r{n}:1.0:n")) for n in range(50)]
     before = threading.active_count()
 
     for one in many:

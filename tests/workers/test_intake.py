@@ -110,10 +110,10 @@ def request(record_id: str, **more: Any) -> dict[str, Any]:
 
 
 def exist(client: Client, *ids: str) -> None:
-    """Wait until these records exist."""
+    """Wait until these records exist and have begun."""
     wanted = set(ids)
     until(
-        lambda: wanted <= {row.id for row in client.list()},
+        lambda: wanted <= {row.id for row in client.list() if row.state != "proposed"},
         what=f"{ids} exist",
         within_s=READY_S,
     )

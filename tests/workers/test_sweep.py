@@ -1,4 +1,4 @@
-"""Sweeps: dry or out of time, never stuck, never ended by one item; prune archives before it forgets."""
+"""Sweeps: dry or out of time, never stuck on an item; prune archives before it forgets."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kernel.errors import CallError
 from kernel.event import Note
+from kernel.record import ID_DEPTH_MAX, ancestors
 from workers.capability import Capability
 from workers.gateways.capabilities import run
 from workers.result import Failed, Result, Split, Succeeded
@@ -30,6 +31,9 @@ async def execution(work: Work) -> Outcome:
         return failed("invalid_parameters", str(refusal))
     if work.interrupted.is_set():
         return Outcome("cancel_confirmed", {"reason": "it was not started again"})
+    if work.attempt > 1 and not one.idempotent:
+        # The kernel does not restart it; this holds even where a record was told otherwise.
+        return failed("lost_worker", f"{one.name} was begun before and may have taken effect")
     await asyncio.to_thread(begin, work, one, payload)
     result = await watched(work, one, bound)
     await asyncio.to_thread(finish, work, one, result)
@@ -152,6 +156,8 @@ def concluded(work: Work, result: Result | None) -> Outcome:
         case Succeeded():
             done = {"result": result.value, "run": suffix, "truncated": result.truncated}
             return Outcome("execution_done", done)
+        case Split() if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
+            return failed("too_deep", f"a matter can be split {ID_DEPTH_MAX - 1} times, not again")
         case Split():
             children = [dict(child) for child in result.children]
             split = {"children": children, "relationship": result.relationship, "run": suffix}

@@ -83,7 +83,7 @@ async def ask(work: Work, question: Question, estimate: int) -> Answered | Faile
 
 
 async def begin(work: Work, outcome: Outcome) -> None:
-    """Fire the start. Once it has begun, a process that ends still brings the inference to its end."""
+    """Fire the start. Once begun, even a process that ends brings the inference to its end."""
     firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
     try:
         await asyncio.shield(firing)

@@ -25,9 +25,11 @@ def resolution(work: Work) -> None:
 def show(work: Work, record: Record) -> None:
     """Make the surfaces agree with one version of the record."""
     card = card_of(work.machine, record)
+    # One piece of work may show several versions: a receiver tells them apart by this.
+    key = f"{work.key}@{record.version}"
     if card is None:
-        work.equipment.surfaces.withdraw(record.id, work.key)
+        work.equipment.surfaces.withdraw(record.id, key)
         work.audit("card_withdrawn", {})
         return
-    work.equipment.surfaces.show(card.as_data(), work.key)
+    work.equipment.surfaces.show(card.as_data(), key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from kernel.autonomy import parse
 from kernel.errors import CallError, ClosedParentError, IdTakenError
 from kernel.event import Cause
 from kernel.store.plan import Call
@@ -62,8 +63,5 @@ def birth_of(parent: Data, child: Data) -> tuple[dict[str, Any], int | None]:
     }
     if child.get("given"):
         payload["given"] = child["given"]
-    asks = policy if isinstance(policy, dict) else {}
-    micro = asks.get("budget_micro")
-    if micro is None and "budget_usd" in asks:
-        micro = int(float(asks["budget_usd"]) * 1_000_000)
-    return payload, micro
+    # A part that says nothing of money spends from its parent's cap alone.
+    return payload, parse(policy).budget_micro if policy is not None else None

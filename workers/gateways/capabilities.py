@@ -18,10 +18,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from kernel.autonomy import Level
 from kernel.errors import CallError, InvalidPayloadError, KernelError
+from kernel.machines.thread.payloads import CHILDREN_MAX, Part
 from workers.capability import (
     RUNTIME_PARAMETERS,
     Capability,
@@ -33,7 +34,6 @@ from workers.capability import (
 )
 from workers.extension import ExtensionError, ServerTable, read_extensions
 from workers.result import (
-    CHILDREN_MAX,
     Failed,
     InvalidResultError,
     Relationship,
@@ -229,16 +229,11 @@ async def run(
     return outcome if outcome.steps else replace(outcome, steps=steps.taken())
 
 
-class Child(BaseModel):
+class Child(Part):
     """One part of the work."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: Annotated[str, Field(min_length=1, max_length=200)]
     text: Annotated[str, Field(max_length=20_000)]
-    fields: dict[str, Any] = Field(default_factory=dict)
-    items: list[dict[str, Any]] = Field(default_factory=list)
-    policy: dict[str, Any] | str | None = None
 
 
 @capability(
@@ -267,7 +262,9 @@ def decompose(
     ] = "decompose",
 ) -> Split:
     """Split a request that asks for several separate things into one thread for each of them."""
-    return Split(tuple(child.model_dump(exclude_none=True) for child in children), relationship)
+    return Split(
+        tuple(child.model_dump(mode="json", exclude_none=True) for child in children), relationship
+    )
 
 
 def _servers(tables: Sequence[ServerTable]) -> tuple[Server, ...]:

@@ -232,7 +232,7 @@ def propose(target: str, following: str) -> Any:
     return update
 
 
-GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action", "declared")}
+GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action",)}
 
 
 def towards(target: str) -> Any:

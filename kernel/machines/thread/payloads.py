@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from kernel.autonomy import parse
 
 CHILDREN_MAX = 10_000
 Text = Annotated[str, Field(max_length=64_000)]
@@ -69,13 +71,20 @@ class Action(Shape):
     risk_amplifier: bool = True
 
 
+def _sound(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
+    parse(policy)
+    return policy
+
+
+PolicyWords = Annotated[dict[str, Any] | str | None, AfterValidator(_sound)]
+
+
 class Given(Shape):
     """Proposals that the producer brings along: no model is asked for those."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
     action: Action | None = None
-    declared: Declared | None = None
 
 
 class Part(Shape):
@@ -85,7 +94,7 @@ class Part(Shape):
     text: Text = ""
     fields: dict[str, Any] = {}
     items: list[Item] = []
-    policy: dict[str, Any] | str | None = None
+    policy: PolicyWords = None
 
 
 class Child(Part):
@@ -102,7 +111,7 @@ class Birth(Shape):
 
     inciting: Inciting
     items: Annotated[list[Item], Field(max_length=500)] = []
-    policy: dict[str, Any] | str | None = None
+    policy: PolicyWords = None
     given: Given | None = None
     children: Annotated[list[Part], Field(max_length=CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"

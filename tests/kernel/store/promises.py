@@ -18,6 +18,10 @@ def holds(world: World, of: str) -> Record:
     record = world.record(of)
     folds(world, record)
     stands_once(world, record)
+    aside = any(entry.state == "quarantined" for entry in record.entries)
+    assert aside == any(timer.name == "quarantine" for timer in record.timers)
+    person = LIFE.stage(record.state).waits_for_person(record.data)
+    assert world.waits(of) == (aside or person), "people are asked where they are needed"
     for entry in record.entries:
         indexed(world, record, entry)
     stage = LIFE.stage(record.state)

@@ -179,7 +179,7 @@ def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: 
     world.at("idle")
     world.later(5_000)
     waits = []
-    for _ in range(4):
+    for _ in range(7):
         assert world.take_timers()["kickoff"].word == "due"
         assert world.take_timers() == {}
         waited = 0
@@ -188,8 +188,7 @@ def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: 
             waited += 100
         waits.append(waited)
 
-    assert waits == sorted(waits)
-    assert waits[-1] > 2 * waits[0]
+    assert waits[-1] > 4 * waits[0]
 
 
 def test_a_decision_names_the_stay_that_it_saw(world: World) -> None:

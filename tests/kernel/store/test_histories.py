@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from random import Random
 from typing import Any
 from uuid import uuid4
 
+import pytest
 import redis
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -30,7 +33,7 @@ from tests.kernel.store.world import START_US, Text, World, token
 
 pick = st.integers(min_value=0, max_value=1_000)
 ENDS = {str(stage.state) for stage in LIFE.stages if isinstance(stage, Terminal)}
-MATTERS_MAX = 4
+MATTERS_MAX = 8
 
 
 def onward(state: str, *, ends: bool) -> list[str]:
@@ -51,6 +54,7 @@ class History(RuleBasedStateMachine):
         self.ended: dict[str, Record] = {}
         self.tokens: dict[str, int] = {}
         self.current: dict[str, str] = {}
+        self.focus = "r0"
         self.checked: dict[str, list[bytes | None]] = {}
         self.nonces = self.matters = 0
         self.world.create("p", cap=1_000)
@@ -64,7 +68,8 @@ class History(RuleBasedStateMachine):
         return ("p", "p/a", "p/b", *(f"r{number}" for number in range(self.matters)))
 
     def named(self, number: int) -> str:
-        return self.records[number % len(self.records)]
+        """Mostly the record that everybody looks at: what is deep takes several steps on one."""
+        return self.records[number % len(self.records)] if number > 900 else self.focus
 
     def seen(self) -> list[bytes | None]:
         """Return what a refusal may not change."""
@@ -102,12 +107,23 @@ class History(RuleBasedStateMachine):
     def lease(self, number: int) -> Lease:
         return self.leases[-1 - number % min(4, len(self.leases))]
 
+    def begin_work(self) -> None:
+        """Give the walk a lease to begin with."""
+        self.a_worker_claims(0, 0, again=False)
+
+    @rule(number=pick)
+    def attention_turns(self, number: int) -> None:
+        self.focus = self.records[number % len(self.records)]
+
     @precondition(lambda self: self.matters < MATTERS_MAX)
     @rule(state=st.sampled_from(("working", "asking", "polishing")))
     def a_matter_comes(self, state: str) -> None:
+        if self.matters >= MATTERS_MAX:
+            return
         self.matters += 1
-        once = {"once": True} if self.matters == MATTERS_MAX else {}
-        self.world.at(state, f"r{self.matters - 1}", once)
+        once = {"once": True} if self.matters % 4 == 0 else {}
+        self.focus = f"r{self.matters - 1}"
+        self.world.at(state, self.focus, once)
 
     @rule(number=pick, choice=pick, ends=st.sampled_from((False, False, False, True)))
     def somebody_fires(self, number: int, choice: int, ends: bool) -> None:  # noqa: FBT001 - drawn
@@ -292,4 +308,38 @@ def run(make: Callable[[], History], *, examples: int, steps: int) -> None:
 
 
 def test_every_promise_holds_after_every_step(client: redis.Redis, text: Text) -> None:
-    run(lambda: History(client, text), examples=60, steps=30)
+    run(lambda: History(client, text), examples=40, steps=30)
+
+
+def walk(history: History, rng: Random, steps: int) -> None:
+    """Take weighted steps: deep states need many of the right ones, which chance alone misses."""
+    number = partial(rng.randrange, 1_001)
+    acts: list[tuple[int, Callable[[], object]]] = [
+        (3, lambda: history.a_matter_comes(rng.choice(("working", "asking", "polishing")))),
+        (1, lambda: history.attention_turns(number())),
+        (6, lambda: history.somebody_fires(number(), number(), ends=rng.random() < 0.15)),
+        (1, lambda: history.somebody_fires_what_is_not_legal(number(), rng.choice(LIFE.triggers))),
+        (1, lambda: history.somebody_repeats(number())),
+        (8, lambda: history.a_worker_claims(number(), number(), again=rng.random() < 0.2)),
+        (8, lambda: history.a_worker_fires(number(), rng.choice(("done", "go_on", "poke")), 3)),
+        (2, lambda: history.a_worker_renews(number())),
+        (2, lambda: history.a_worker_gives_back(number(), counted=rng.random() < 0.5)),
+        (2, lambda: history.a_worker_settles_or_advances(number())),
+        (1, lambda: history.a_worker_reserves(number(), number())),
+        (1, lambda: history.somebody_notes_a_cost(number(), number(), rng.choice("abc"))),
+        (4, lambda: history.a_person_flags(number(), rng.choice(("pause", "resume", "retry")))),
+        (2, lambda: history.time_passes(rng.choice((1, 900, 10_000, 30_000)))),
+        (2, history.every_holder_is_silent_for_too_long),
+        (3, lambda: history.holder_after_holder_is_lost(number(), rng.choice((1, 2, 3)))),
+        (1, history.the_stall_sweep_passes),
+    ]
+    weights = [weight for weight, _ in acts]
+    history.begin_work()
+    for _ in range(steps):
+        rng.choices(acts, weights)[0][1]()
+        history.every_promise_holds()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_promise_holds_on_a_long_walk(client: redis.Redis, text: Text, seed: int) -> None:
+    walk(History(client, text), Random(seed), steps=120)

@@ -109,6 +109,16 @@ def test_anybody_may_carry_and_what_never_began_may_still_start(world: World) ->
     assert isinstance(world.ask(world.key()), Lease)
 
 
+def test_what_never_began_before_it_was_carried_exhausts_where_it_is_now(world: World) -> None:
+    world.at("working")
+    world.fire("r", "go_on")
+    world.spend("work")
+
+    assert world.record().state == "carried"
+    assert world.state_of() == "quarantined"
+    assert world.waits()
+
+
 def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
     world.at("working")
     lease = world.claim()

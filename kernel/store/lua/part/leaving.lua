@@ -9,7 +9,7 @@ local function turn(at, plan, own, paused)
     -- A spawn ends by settling alone: its entry and the sentinel go in one step.
     if suffix == own and plan.mode ~= 'carry' and not stays and entry.kind ~= 'spawn' then drop(at, suffix, entry, false); kept = false
     elseif entry.kind == 'state' then
-      if plan.mode == 'carry' then carry(at, suffix, entry)
+      if plan.mode == 'carry' then carry(at, suffix, entry, plan.fires)
       elseif not stays then revoke(at, suffix, entry); kept = false
       elseif plan.interrupts then entry.posted = entry.posted + 1; entry_write(at.record, suffix, entry) end
     elseif plan.ends and paused and entry.state == 'owed' then

@@ -16,10 +16,11 @@ local function revoke(at, suffix, entry)
   end
 end
 
-local function carry(at, suffix, entry)
-  if entry.begun == 0 or entry.state == 'draining' then return end
-  entry.carried = 1
-  if entry.state == 'owed' then
+-- What never began may still start; whether its exhaustion fires is for the state that it now belongs to.
+local function carry(at, suffix, entry, fires)
+  if entry.state == 'draining' then return end
+  entry.carried, entry.fires = entry.begun, fires and 1 or 0
+  if entry.state == 'owed' and entry.begun == 1 then
     entry.state = 'lapsed'
     redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix)
   end

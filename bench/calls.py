@@ -1,0 +1,100 @@
+"""Model calls that take one second, 200 at a time in one process: whole threads, a real worker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+
+from bench.fleet import Fleet
+from bench.place import Place, environment_of
+from kernel.event import Event
+from kernel.record import PARTITIONS
+from tests.fakes.openai_server import Asked, OpenAIServer, Reply, thinks
+from workers.client import Client
+
+CALLS = 200
+CALL_S = 1.0
+MODEL = "openai:gpt-4o-mini"
+ANSWERED = ("inference_done", "inference_failed")
+PAYLOAD = {
+    "inciting": {"source": "bench", "title": "note the meeting", "text": "", "fields": {}},
+    "policy": {"composition": "end_to_end", "combined_inference": True},
+}
+LOOK_S = 0.1
+PATIENCE_S = 60.0
+
+
+def measure(place: Place) -> dict[str, Any]:
+    """Return the seconds from a full queue to the last answer in a log."""
+    place.client.flushall()
+    with OpenAIServer(otherwise=_slowly) as provider:
+        settings = place.settings(
+            concurrency=CALLS,
+            model=MODEL,
+            model_base_url=provider.url,
+            model_api_key="no-secret",
+        )
+        client = Client(settings)
+        ids = [client.submit(PAYLOAD).id for _ in range(CALLS)]
+        held = list(place.client.scan_iter(_type="list", count=10_000))
+        for name in held:
+            place.client.rename(name, name + b":held")
+        fleet = Fleet(
+            "bench.product",
+            Path(mkdtemp(prefix="interlock-bench-")),
+            environment_of(settings),
+            processes=1,
+            pool="threads",
+            concurrency=CALLS,
+        )
+        with fleet:
+            warm = client.submit(PAYLOAD).id
+            _until(lambda: _answered_ms(client, warm) > 0)
+            started_ms = place.now_ms()
+            for name in held:
+                place.client.rename(name + b":held", name)
+            _until(lambda: len(provider.asked) > CALLS and not _inferring(place, client))
+        rmtree(fleet.folder)
+    ends = [_answered_ms(client, one) for one in ids]
+    return {
+        "model_calls": CALLS,
+        "model_call_s": CALL_S,
+        "model_calls_total_s": round((max(ends) - started_ms) / 1_000, 2),
+    }
+
+
+def _slowly(asked: Asked) -> Reply:
+    return replace(thinks(asked), delay_s=CALL_S)
+
+
+def _answered_ms(client: Client, record_id: str) -> int:
+    lines = client.history(record_id)
+    return max(
+        (line.at_ms for line in lines if isinstance(line, Event) and line.trigger in ANSWERED),
+        default=0,
+    )
+
+
+def _inferring(place: Place, client: Client) -> int:
+    keys, pipe = client.dispatch.keys, place.client.pipeline(transaction=False)
+    states = [state for state in _states(client) if "infer" in state]
+    for partition in range(PARTITIONS):
+        for state in states:
+            pipe.zcard(keys.standing_in(partition, "thread", state))
+    return int(sum(pipe.execute()))
+
+
+def _states(client: Client) -> list[str]:
+    return [str(stage.state) for stage in client.machines["thread"].stages]
+
+
+def _until(done: Any) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > until:
+            raise RuntimeError(f"not answered within {PATIENCE_S:g} s")
+        time.sleep(LOOK_S)

@@ -1,0 +1,113 @@
+"""What was measured: the file for programs, the table for people, the lines for the documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+LATEST = HERE / "latest.json"
+DOCS = HERE.parent / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+Figures = Mapping[str, Any]
+Row = tuple[str, str, str]
+
+
+def rows_of(figures: Figures) -> Iterator[Row]:
+    """Yield what was measured, the figure, and what it stands beside."""
+    for processes, word in (("1", "one worker process"), ("2", "two worker processes")):
+        if "ratio" in figures:
+            ours, other = figures["lifecycles_per_s"], figures["celery_chains_per_s"]
+            yield (
+                f"lifecycles of five effects, {word}",
+                f"{ours[processes]:.0f}/s",
+                f"Celery {other[processes]:.0f} chains/s: {figures['ratio'][processes]:.2f} times",
+            )
+    plain = (
+        ("transitions_per_s", "transitions, the kernel alone", "{:,}/s"),
+        ("submits_per_s", "threads submitted by one client", "{:,}/s"),
+        ("bytes_per_record", "memory of a live record", "{:,} bytes"),
+        ("bytes_per_event", "memory of a transition", "{:,} bytes"),
+        ("sweep_us_per_due", "sweep of 1,000,000 records, 0.1 % due", "{:,} µs an item"),
+        ("model_calls_total_s", "200 one-second model calls, one process", "{:.2f} s"),
+    )
+    for name, what, form in plain:
+        if name in figures:
+            yield what, form.format(figures[name]), beside(name, figures)
+        if name == "submits_per_s" and "start_latency_ms" in figures:
+            late = figures["start_latency_ms"]
+            load = figures["start_latency_load_per_s"]
+            yield (
+                "from commit to the effect's start, at half load",
+                f"p50 {late['p50']:g} ms, p99 {late['p99']:g} ms",
+                f"{load:.0f} lifecycles/s on one process",
+            )
+
+
+def beside(name: str, figures: Figures) -> str:
+    """Say what a figure should be compared with."""
+    match name:
+        case "transitions_per_s":
+            share = figures["transition_share_of_bare"]
+            bare = figures["bare_evalsha_per_s"]
+            return f"{share:.0%} of a bare EVALSHA of the same keys ({bare:,}/s)"
+        case "submits_per_s":
+            return f"bare records {figures['creates_per_s']:,}/s"
+        case "bytes_per_record":
+            return "its hash, its log with one event, its places in the indexes"
+        case "bytes_per_event":
+            return f"its event and its op-id; a claim's note {figures['bytes_per_claim']:,} bytes"
+        case "sweep_us_per_due":
+            few = figures["sweep_us_per_due_of_10000"]
+            idle = figures["sweep_idle_ms"]
+            return f"{few:,} µs among 10,000 records; with nothing due {idle:g} ms a pass"
+        case _:
+            return "one second is the floor"
+
+
+def show(figures: Figures) -> None:
+    """Print the table."""
+    table = Table("measured", "figure", "beside", title="Interlock, measured")
+    for row in rows_of(figures):
+        table.add_row(*row)
+    Console().print(table)
+    if found := figures.get("pools"):
+        for name, rate in found.items():
+            print(f"{name}: {rate}/s")
+
+
+def keep(figures: Figures) -> None:
+    """Write what was measured beside this file; parts that were not measured keep what they had."""
+    before = json.loads(LATEST.read_text()) if LATEST.exists() else {}
+    LATEST.write_text(json.dumps({**before, **figures, "at": time.time()}, indent=2) + "\n")
+
+
+def write_docs() -> None:
+    """Put the latest figures between the marks of docs/benchmarks.md."""
+    figures = json.loads(LATEST.read_text())
+    text = DOCS.read_text("utf-8")
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
+    day = time.strftime("%Y-%m-%d", time.gmtime(figures["at"]))
+    lines = [
+        "| measured | figure | beside |",
+        "|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in rows_of(figures)),
+        "",
+        f"Measured on {day}, {figures['machine']}.",
+    ]
+    DOCS.write_text("\n".join([head + BEGIN, *lines, END + tail]), "utf-8")
+
+
+def machine() -> str:
+    """Say in general terms where this ran."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"{os.cpu_count()} virtual cores, {platform.system()}, Python {python}"

@@ -1,0 +1,10 @@
+"""The product's own worker, with the marks of a measured one: `celery -A bench.product worker`."""
+
+from __future__ import annotations
+
+from bench.marks import Marks
+from workers.main import app
+
+Marks().listen()
+
+__all__ = ["app"]

@@ -1,0 +1,160 @@
+"""The settings: read once, checked, named in every refusal, and all of them documented."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from workers.config import FOREIGN, PREFIX, Settings, SettingsError, read_settings, settings_here
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
+ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
+
+
+def test_without_variables_everything_has_its_default() -> None:
+    settings = read_settings({})
+
+    assert settings.store_url == "redis://127.0.0.1:6379/0"
+    assert settings.broker == settings.store_url
+    assert settings.fused
+
+
+def test_a_variable_is_read_by_its_fields_name() -> None:
+    settings = read_settings({"INTERLOCK_LOOK_S": "2.5", "INTERLOCK_TASK_EVENTS": "false"})
+
+    assert (settings.look_s, settings.task_events) == (2.5, False)
+
+
+def test_an_unknown_variable_is_an_error_that_names_it() -> None:
+    with pytest.raises(SettingsError, match="INTERLOCK_STOREURL='redis://x'"):
+        read_settings({"INTERLOCK_STOREURL": "redis://x"})
+
+
+def test_an_empty_variable_counts_as_unset_and_others_are_not_ours() -> None:
+    given = {"INTERLOCK_MODEL": "", "INTERLOCK_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
+
+    assert read_settings(given).model_fields_set == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("STORE_URL", "localhost:6379"),
+        ("STORE_URL", "http://localhost"),
+        ("PREFIX", "a:b"),
+        ("PREFIX", "{x}"),
+        ("NAMESPACE", "a b"),
+        ("ENQUEUE", "sometimes"),
+        ("CONCURRENCY", "0"),
+        ("CONCURRENCY", "many"),
+        ("LEASE_S", "0"),
+        ("LOOK_S", "-1"),
+        ("SWEEP_BATCH", "1001"),
+        ("MODEL_ATTEMPTS_MAX", "0"),
+        ("TASK_EVENTS", "perhaps"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read_settings({f"INTERLOCK_{name}": value})
+
+    assert f"INTERLOCK_{name}={value!r}" in str(refusal.value)
+
+
+def test_a_refusal_tells_no_password() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        read_settings({"INTERLOCK_STORE_URL": "redi://user:hush@host"})
+
+    assert "hush" not in str(refusal.value)
+    assert "INTERLOCK_STORE_URL" in str(refusal.value)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        read_settings({}).prefix = "other"
+
+
+@pytest.mark.parametrize(
+    ("given", "fused"),
+    [
+        ({}, True),
+        ({"store_url": "unix:///run/store.sock"}, True),
+        ({"enqueue": "plain"}, False),
+        ({"broker_url": "redis://127.0.0.1:6379/0"}, True),
+        ({"broker_url": "redis://127.0.0.1:6379/1"}, False),
+        ({"broker_url": "amqp://guest@host//"}, False),
+        ({"store_url": "redis+cluster://h:1", "broker_url": "redis://h:2"}, False),
+    ],
+)
+def test_a_commit_pushes_messages_only_into_its_own_server(
+    given: dict[str, str], *, fused: bool
+) -> None:
+    assert Settings.model_validate(given).fused is fused
+
+
+def test_fused_where_it_cannot_be_is_refused() -> None:
+    with pytest.raises(SettingsError, match="INTERLOCK_ENQUEUE='fused'"):
+        read_settings({"INTERLOCK_ENQUEUE": "fused", "INTERLOCK_BROKER_URL": "amqp://guest@host//"})
+
+
+@pytest.mark.parametrize(
+    ("store", "broker"),
+    [
+        ("redis+sentinel://me:hush@h:1/service", ""),
+        ("redis+cluster://me:hush@h:1", ""),
+        ("redis+cluster://me:hush@h:1", "redis+cluster://me:hush@h:1"),
+        ("redis://h:1", "sentinel://me:hush@h:1"),
+    ],
+)
+def test_a_broker_that_would_have_to_be_looked_up_is_refused(store: str, broker: str) -> None:
+    with pytest.raises(SettingsError, match="set INTERLOCK_BROKER_URL to one server") as refusal:
+        read_settings({"INTERLOCK_STORE_URL": store, "INTERLOCK_BROKER_URL": broker})
+
+    assert "hush" not in str(refusal.value)
+
+
+def test_the_store_that_up_keeps_is_found(tmp_path: Path) -> None:
+    place = tmp_path / "up.json"
+    place.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
+    home = {"INTERLOCK_HOME": str(tmp_path)}
+
+    found = settings_here(home)
+    named = settings_here({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
+    own = settings_here({**home, "INTERLOCK_CAPABILITIES": "b"})
+
+    assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
+    assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
+    assert (own.store_url, own.capabilities) == ("redis://127.0.0.1:1/0", "b")
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[1]", "7", '{"store_url": 1}', '{"colour": "blue"}'])
+def test_a_torn_file_of_up_is_said_to_be_one(tmp_path: Path, torn: str) -> None:
+    (tmp_path / "up.json").write_text(torn)
+
+    with pytest.raises(SettingsError, match=r"up\.json cannot be read"):
+        settings_here({"INTERLOCK_HOME": str(tmp_path)})
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    settings = Settings()
+    fields = Settings.model_fields
+
+    assert set(ROWS) == {f"{PREFIX}{name.upper()}" for name in fields}
+    for name, field in fields.items():
+        told = ROWS[f"{PREFIX}{name.upper()}"]
+        if told.startswith("`"):
+            kept = getattr(settings, name)
+            shown = f"{kept:g}" if isinstance(kept, float) and kept < 1e6 else kept
+            shown = int(kept) if isinstance(kept, float) and kept >= 1e5 else shown
+            shown = str(shown).lower() if isinstance(kept, bool) else shown
+            assert told == f"`{shown}`", name
+        else:
+            assert field.default is None or field.default_factory, name
+            assert told in ("none", "the store", "per effect", "the host's name"), name
+
+
+def test_what_is_not_ours_is_documented_as_such() -> None:
+    assert all(name in PAGE and name not in ROWS for name in FOREIGN)
