@@ -62,7 +62,8 @@ def beside(name: str, figures: Figures) -> str:
         case "submits_per_s":
             return f"bare records {figures['creates_per_s']:,}/s"
         case "bytes_per_record":
-            return "its hash, its log with one event, its places in the indexes"
+            log = figures["bytes_per_record_of_log"]
+            return f"{log:,} of them the first block of its log, with room for about twenty lines"
         case "bytes_per_event":
             return f"its event and its op-id; a claim's note {figures['bytes_per_claim']:,} bytes"
         case "sweep_us_per_due":

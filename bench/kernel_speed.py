@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import median
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -13,7 +14,6 @@ from redis import Redis
 
 from bench.machine import CHAIN, STEP, Trigger
 from bench.place import CAUSE, Place, born, first_key
-from kernel.record import Record
 from kernel.store.leases import Lease
 from kernel.store.line import Line
 from kernel.store.plan import Call
@@ -23,36 +23,31 @@ from workers.client import Client
 TRANSITIONS = 1_500
 SUBMISSIONS = 600
 WEIGHED = 4_000
-TURNS = 3
+SAMPLES = 200
+LONG = 5_000
+OPS = 5
 BARE = "return {'committed', '2', '0', '', ''}"
 
 
 def transitions(place: Place) -> dict[str, Any]:
-    """Fire on one connection, beside a script of the same keys and values that returns at once."""
+    """Fire on one connection, each time beside a script of a commit's keys that returns at once."""
     place.client.flushall()
     dispatch = place.door()
     keys, args = _commit_of(place)
     sha = place.client.script_load(BARE)
     assert isinstance(dispatch.client, Redis), "the server is one"
     line = Line(dispatch.client.connection_pool)
-    fired_s, bare_s, server_s = [], [], []
-    for _ in range(TURNS):
-        records = born(dispatch, TRANSITIONS // TURNS)
-        before_s = place.cpu_s()
-        fired_s.append(
-            _each(
-                records, lambda one: dispatch.lifecycle.fire(one, Trigger.STEPPED, {}, Call(CAUSE))
-            )
-        )
-        server_s.append((place.cpu_s() - before_s) / len(records))
-        bare_s.append(
-            _each(records, lambda _: line.exchange("EVALSHA", sha, len(keys), *keys, *args))
-        )
+    fired_s, bare_s = [], []
+    # One of each in turn and medians, so that a busy moment falls on both or counts for neither.
+    for record in born(dispatch, TRANSITIONS):
+        fire = partial(dispatch.lifecycle.fire, record, Trigger.STEPPED, {}, Call(CAUSE))
+        fired_s.append(_timed(fire))
+        bare_s.append(_timed(partial(line.exchange, "EVALSHA", sha, len(keys), *keys, *args)))
+    fired, bare = median(fired_s), median(bare_s)
     return {
-        "transitions_per_s": round(1 / min(fired_s)),
-        "bare_evalsha_per_s": round(1 / min(bare_s)),
-        "transition_share_of_bare": round(min(bare_s) / min(fired_s), 2),
-        "transition_server_us": round(min(server_s) * 1e6),
+        "transitions_per_s": round(1 / fired),
+        "bare_evalsha_per_s": round(1 / bare),
+        "transition_share_of_bare": round(bare / fired, 2),
     }
 
 
@@ -71,58 +66,57 @@ def submissions(place: Place) -> dict[str, Any]:
 
 
 def memory(place: Place) -> dict[str, Any]:
-    """Weigh live records, and what each transition and each claim adds to one."""
+    """Weigh live records, and the lines and op-ids that their transitions add."""
     place.client.flushall()
     # Without messages: those are the broker's, and gone when they are taken.
     dispatch = place.door(enqueue="plain")
-
-    def weigh(act: Callable[[], Any]) -> tuple[int, Any]:
-        before = place.memory()
-        done = act()
-        return place.memory() - before, done
-
-    def bear() -> list[Record]:
-        lifecycle = dispatch.lifecycle
-        made = (
-            lifecycle.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, CAUSE)
-            for _ in range(WEIGHED)
-        )
-        return [fired.record for fired in made if fired.record is not None]
-
-    def claim() -> list[Any]:
-        take = partial(
-            dispatch.leases.claim, nonce="bench000", holder=dispatch.holder, schema=CHAIN.schema
-        )
-        return [take(first_key(one), STEP) for one in records]
-
-    def fire(found: Sequence[Record]) -> list[Record | None]:
-        lifecycle = dispatch.lifecycle
-        return [lifecycle.fire(one, Trigger.STEPPED, {}, Call(CAUSE)).record for one in found]
-
-    bear_warm = dispatch.lifecycle.create(CHAIN.name, "warm", {}, CAUSE).record
-    assert bear_warm is not None, "it is new"
-    records_bytes, records = weigh(bear)
-    claims_bytes, leases = weigh(claim)
-    assert all(isinstance(one, Lease) for one in leases), "every effect was free"
-    events = 0
-    events_bytes = 0
-    moved = records
-    for _ in range(3):
-        grown, moved = weigh(partial(fire, moved))
-        events, events_bytes = events + WEIGHED, events_bytes + grown
+    keys, lifecycle = dispatch.keys, dispatch.lifecycle
+    assert lifecycle.create(CHAIN.name, "warm", {}, CAUSE).record, "the scripts are loaded"
+    before = place.memory()
+    made = (
+        lifecycle.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, CAUSE) for _ in range(WEIGHED)
+    )
+    records = [fired.record for fired in made if fired.record is not None]
+    live = (place.memory() - before) / WEIGHED
+    claim = partial(
+        dispatch.leases.claim, nonce="bench000", holder=dispatch.holder, schema=CHAIN.schema
+    )
+    for record in records[:SAMPLES]:
+        assert isinstance(claim(first_key(record), STEP), Lease), "the effect was free"
+        lifecycle.fire(record, Trigger.STEPPED, {}, Call(CAUSE))
+    # A log's first block is whole from its birth on, so what a line adds shows in a long log only.
+    note = _line_bytes(place, [keys.log(one.id) for one in records[:SAMPLES]], b"note")
+    event = _line_bytes(place, [keys.log(one.id) for one in records[:SAMPLES]], b"event")
+    sizes = (place.client.memory_usage(keys.log(one.id), samples=0) for one in records[-SAMPLES:])
     return {
-        "bytes_per_record": round(records_bytes / WEIGHED),
-        "bytes_per_event": round(events_bytes / events),
-        "bytes_per_claim": round(claims_bytes / WEIGHED),
-        "bytes_of_log_per_event": _log_bytes(place, moved),
+        "bytes_per_record": round(live),
+        "bytes_per_record_of_log": round(sum(size or 0 for size in sizes) / SAMPLES),
+        "bytes_per_event": round(event + _op_bytes(place)),
+        "bytes_per_claim": round(note),
     }
 
 
-def _log_bytes(place: Place, records: Sequence[Record]) -> int:
-    keys = place.door().keys
-    sizes = [place.client.memory_usage(keys.log(one.id), samples=0) or 0 for one in records[:200]]
-    lines = [place.client.xlen(keys.log(one.id)) for one in records[:200]]
-    return round(sum(sizes) / sum(lines))
+def _line_bytes(place: Place, logs: Sequence[str], kind: bytes) -> float:
+    """Return what a line of a kind takes in a log that is long enough to be full."""
+    client: Any = place.client
+    lines = [pairs for log in logs for _, pairs in client.xrange(log) if kind in pairs]
+    for number in range(LONG):
+        client.xadd("long", lines[number % len(lines)], id=f"{number + 1}-0")
+    size = client.memory_usage("long", samples=0)
+    client.delete("long")
+    return float(size / LONG)
+
+
+def _op_bytes(place: Place) -> float:
+    """Return what an op-id takes in the hash and in the set that trims it, as one of five."""
+    client: Any = place.client
+    for number in range(OPS):
+        op = uuid4().hex
+        client.hset("ops", op, f"{op[:16]} {number} {place.now_ms()}")
+        client.zadd("times", {op: place.now_ms()})
+    size = client.memory_usage("ops", samples=0) + client.memory_usage("times", samples=0)
+    client.delete("ops", "times")
+    return float(size / OPS)
 
 
 def _commit_of(place: Place) -> tuple[list[str], list[Any]]:
@@ -138,6 +132,12 @@ def _commit_of(place: Place) -> tuple[list[str], list[Any]]:
     with patch("kernel.store.redis.call", note):
         dispatch.lifecycle.fire(record, Trigger.STEPPED, {}, Call(CAUSE))
     return seen[-1]
+
+
+def _timed(act: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
 
 
 def _each(items: Sequence[Any], act: Callable[[Any], Any]) -> float:

@@ -22,15 +22,10 @@ LATER_MS = 3_600_000
 # Writes what a creation writes, for many records of a partition at a time: the same keys, the same
 # fields, taken from a record that was created the ordinary way.
 LOAD = """
-local fields, event, now = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
-for at = 4, #ARGV, 3 do
-  local id, suffix, due = ARGV[at], ARGV[at + 1], ARGV[at + 2]
-  local row = {}
-  for n = 1, #fields, 2 do
-    row[n], row[n + 1] = fields[n], fields[n + 1]
-    if string.sub(row[n], 1, 2) == 'e:' then row[n] = 'e:' .. suffix end
-  end
-  redis.call('HSET', KEYS[4] .. 'r:' .. id, unpack(row))
+local fields, event, now, suffix, due = cjson.decode(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+for number in string.gmatch(ARGV[6], '%d+') do
+  local id = 'ch-' .. number
+  redis.call('HSET', KEYS[4] .. 'r:' .. id, unpack(fields))
   redis.call('XADD', KEYS[4] .. 'log:' .. id, '1-0', 'event', event, 'at', now)
   redis.call('ZADD', KEYS[1], due, id .. ':' .. suffix)
   redis.call('ZADD', KEYS[2], now + 3600000, id .. ':stall')
@@ -79,25 +74,24 @@ def _load(place: Place, dispatch: Dispatch, records: int) -> None:
     client.flushall()
     load = client.register_script(LOAD)
     now, every = place.now_ms(), records // DUE
-    rows: dict[int, list[Any]] = defaultdict(list)
-    head = [json.dumps(fields), event, now]
+    rows: dict[tuple[int, int], list[str]] = defaultdict(list)
 
-    def send(partition: int) -> None:
+    def send(partition: int, due: int) -> None:
         names = [
             keys.effects(partition),
             keys.timers(partition),
             keys.standing_in(partition, CHAIN.name, State.FIRST),
             keys.tag(partition),
         ]
-        load(keys=names, args=[*head, *rows.pop(partition)])
+        numbers = ",".join(rows.pop((partition, due)))
+        load(keys=names, args=[json.dumps(fields), event, now, suffix, due, numbers])
 
     for number in range(records):
-        new_id = f"ch-{number:010x}"
-        partition = partition_of(new_id)
-        due = now - 1 if number % every == 0 else now + LATER_MS
-        rows[partition] += (new_id, suffix, due)
-        if len(rows[partition]) >= 3 * LOADED_AT_ONCE:
-            send(partition)
-    for partition in tuple(rows):
-        send(partition)
+        partition = partition_of(f"ch-{number}")
+        place_of = (partition, now - 1 if number % every == 0 else now + LATER_MS)
+        rows[place_of].append(str(number))
+        if len(rows[place_of]) >= LOADED_AT_ONCE:
+            send(*place_of)
+    for place_of in tuple(rows):
+        send(*place_of)
     assert STEP.name.encode() in kept[f"e:{suffix}".encode()], "the sample owes its effect"

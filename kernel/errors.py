@@ -110,7 +110,7 @@ class StaleDecisionError(CallError):
 
 
 class ClosedParentError(CallError):
-    """A child cannot be born: its parent has ended, is closing, or has ended its spawning."""
+    """A child cannot be born: its parent has ended, or has ended its spawning."""
 
     def __init__(self, parent: str) -> None:
         super().__init__(f"{parent!r} accepts no more children: it ended or its spawning is over")

@@ -43,7 +43,7 @@ from kernel.table import Data
 CONFLICTS_MAX = 50
 # Who fires what in a table's `by`, where it is no effect.
 ORPHANS, STALLS = "orphans", "stalls"
-UNWARRANTED = ("producer", "person", "cascade")
+UNWARRANTED = {"producer", "person"}
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # what a script can count exactly
 
@@ -244,7 +244,7 @@ class Lifecycle:
             if not entitled(record, warrant):
                 raise FencedError(record.id, warrant.kind) from None
             raise
-        if why := _unauthorised(decision, warrant):
+        if why := _unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
         return decision
 
@@ -282,7 +282,7 @@ def _digest(trigger: str, payload: Data) -> str:
     return codec.digest(trigger, codec.encode(payload, "the payload"))
 
 
-def _unauthorised(decision: Decision, warrant: Warrant) -> str:
+def _unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
     """Say why this warrant does not entitle to this row, or nothing.
 
     Who fires a row is part of the table: no producer reports an effect's outcome, no effect decides
@@ -296,7 +296,9 @@ def _unauthorised(decision: Decision, warrant: Warrant) -> str:
         case "due":
             names = {STALLS}
         case _:
-            names = set(UNWARRANTED)
+            # A parent's end closes its children: the cascade holds a lease of the parent, not theirs.
+            closes = decision.trigger == machine.closes
+            names = UNWARRANTED | ({"cascade"} if closes else set())
     if decision.by and names and not names & set(decision.by):
         return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
     if decision.sees and warrant.kind != "person":

@@ -13,8 +13,6 @@ from kernel.errors import InvalidIdError
 
 RecordId = NewType("RecordId", str)
 Version = NewType("Version", int)
-Token = NewType("Token", str)
-OpId = NewType("OpId", str)
 
 PARTITIONS = 64
 ID_LENGTH_MAX = 200

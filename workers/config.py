@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from kernel.autonomy import Tier
 
 PREFIX = "INTERLOCK_"
 STANDALONE = ("redis://", "rediss://", "unix://")
@@ -53,6 +55,7 @@ class Settings(BaseModel):
     model: str = "embedded:wordllama"
     model_base_url: str | None = None
     model_api_key: str | None = None
+    tier_models: dict[Tier, str] = Field(default_factory=dict)
     model_timeout_s: Seconds = 120.0
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
     capabilities: str | None = None
@@ -63,6 +66,17 @@ class Settings(BaseModel):
     home: Path = Path(".interlock")
     alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
     host: str = Field(default_factory=socket.gethostname)
+
+    @field_validator("tier_models", mode="before")
+    @classmethod
+    def _pairs(cls, value: object) -> object:
+        """Read `tier=model,tier=model`."""
+        if not isinstance(value, str):
+            return value
+        pairs = [one.partition("=") for one in value.split(",")]
+        if not all(tier and model for tier, _, model in pairs):
+            raise ValueError("write tier=model, several separated by commas")
+        return {tier.strip(): model.strip() for tier, _, model in pairs}
 
     @property
     def broker(self) -> str:

@@ -32,6 +32,7 @@ class Equipment:
                 base_url=self.settings.model_base_url,
                 api_key=self.settings.model_api_key,
                 attempts_max=self.settings.model_attempts_max,
+                tier_models=self.settings.tier_models,
             )
 
     @cached_property

@@ -102,7 +102,7 @@ class House:
 
     def _environment(self) -> dict[str, str]:
         return {
-            f"{PREFIX}{name.upper()}": str(getattr(self.settings, name))
+            f"{PREFIX}{name.upper()}": written(getattr(self.settings, name))
             for name in self.settings.model_fields_set | {"store_url"}
         }
 
@@ -119,3 +119,10 @@ class House:
                 )
             waiting = [name for name in waiting if b" ready." not in self.log(name).read_bytes()]
             time.sleep(0.05)
+
+
+def written(value: object) -> str:
+    """Return a setting as its variable is written."""
+    if isinstance(value, dict):
+        return ",".join(f"{name}={one}" for name, one in value.items())
+    return str(value)

@@ -129,7 +129,7 @@ def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
     """Return the level that the store's configuration earns, with the facts it rests on."""
     client = dispatch.client
     if not isinstance(client, Redis):
-        return "D3", {"topology": "cluster"}
+        return "D3", {"topology": "cluster", "read": "no node's persistence was asked"}
     try:
         persistence, replication = client.info("persistence"), client.info("replication")
         server = client.info("server")
@@ -144,8 +144,8 @@ def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
         "fsync": str(fsync),
         "replicas": str(replication.get("connected_slaves", 0)),
     }
-    if int(found["replicas"]) > 0:
-        return "D3", found
     if not appends:
         return "D0", found
+    if int(found["replicas"]) > 0:
+        return "D3", found
     return ("D2" if fsync == "always" else "D1"), found

@@ -46,6 +46,10 @@ def assemble(settings: Settings) -> Celery:
             # Not acknowledged: the broker hands the same message out again.
             log.warning("intake waits for the store: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
+        except Exception as failure:
+            # A fault of ours must not lose what a producer sent: kept for people, then reported.
+            client.dispatch.set_aside("failed at intake", repr(failure), (args, kwargs))
+            raise
 
     made.task(
         submit,

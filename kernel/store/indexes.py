@@ -16,6 +16,7 @@ from kernel.store.plan import Limits
 from kernel.store.scripts import Client, call
 
 FORMAT = 1
+BUSY_MS = 600_000  # until a family that could not be forgotten is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,15 @@ class Indexes:
                 f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
             )
         return Meeting(incarnation, gate == "open", changed == "1", server)
+
+    def postpone(self, root: RecordId, age_ms: int) -> None:
+        """Look at an ended family again when it would be `age_ms` older."""
+        call(
+            self.client,
+            "postpone",
+            [self.keys.ended(partition_of(root))],
+            [root, -age_ms + BUSY_MS],
+        )
 
     def prune(self, record: Record, countdowns: Sequence[str], *, age_ms: int) -> str:
         """Forget one ended record: pruned, early, busy or missing."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,193 +19,23 @@ from urllib.request import Request, urlopen
 
 import pytest
 import redis
-import yaml
 from celery import Celery
 
 from kernel.event import Note
+from tests.deploy.services import (
+    DEPLOY,
+    PASSWORDS,
+    READY_S,
+    ROOT,
+    SERVICES,
+    Deployed,
+    filled,
+    needs_cli,
+)
 from tests.end_to_end.house import thread
 from tests.waiting import until
-from workers.client import Client
 from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
-
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
-COMPOSE: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-SERVICES: Mapping[str, Any] = COMPOSE["services"]
-ROLES = ("worker", "producer", "operator", "sender", "flower")
-PASSWORDS = {f"{role.upper()}_PASSWORD": f"secret{role}" for role in ROLES}
-GIVEN = {
-    **PASSWORDS,
-    "FLOWER_BASIC_AUTH": "me:mine",
-    "INTERLOCK_CAPABILITIES": "tests.end_to_end.capabilities",
-    "WORKER_THREADS": "4",
-    "INFERENCE_THREADS": "4",
-}
-READY_S = 90.0
-STOP_S = 30.0
-
-
-def filled(text: str, variables: Mapping[str, str] = GIVEN) -> str:
-    """Fill in ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose does."""
-
-    def value(found: re.Match[str]) -> str:
-        name, operator, rest = found["name"], found["operator"], found["rest"]
-        if operator == ":?":
-            assert variables.get(name), f"{name}: {rest}"
-        return variables.get(name) or (rest if operator == ":-" else "")
-
-    pattern = r"(?<!\$)\$\{(?P<name>\w+)(?P<operator>:[-?])?(?P<rest>[^}]*)\}"
-    return re.sub(pattern, value, text).replace("$$", "$")
-
-
-@dataclass
-class Deployed:
-    """The services as processes of this machine: only paths and addresses are others."""
-
-    folder: Path
-    binary: Path
-    port: int = 0
-    flower_port: int = 0
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    _stack: ExitStack = field(default_factory=ExitStack)
-
-    def __post_init__(self) -> None:
-        self.port, self.flower_port = free_port(), free_port()
-        tools = self.folder / "bin"
-        tools.mkdir(parents=True)
-        tools.joinpath("valkey-server").symlink_to(self.binary)
-        if client := shutil.which("valkey-cli") or shutil.which("redis-cli"):
-            # Its port is an address as well.
-            script = f'#!/bin/sh\nexec {client} -p {self.port} "$@"\n'
-            tools.joinpath("valkey-cli").write_text(script)
-            tools.joinpath("valkey-cli").chmod(0o755)
-        tools.joinpath("celery").symlink_to(Path(sys.executable).with_name("celery"))
-        tools.joinpath("python").symlink_to(sys.executable)
-
-    def here(self, text: str, name: str = "") -> str:
-        """Return a line of the compose file with the paths and addresses of this machine."""
-        own = self.folder / (name or "any")
-        own.mkdir(exist_ok=True)
-        places = {
-            "store:6379": f"127.0.0.1:{self.port}",
-            "/etc/interlock": str(DEPLOY),
-            "127.0.0.1:5555": f"127.0.0.1:{self.flower_port}",
-            "--address=0.0.0.0": "--address=127.0.0.1",
-            "--port=5555": f"--port={self.flower_port}",
-            "/tmp/": f"{own}/",  # noqa: S108 - each container has one of its own
-        }
-        text = filled(text)
-        for there, place in places.items():
-            text = text.replace(there, place)
-        return text
-
-    def environment(self, service: str, name: str) -> dict[str, str]:
-        """Return the variables of a service, and nothing of ours besides."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("INTERLOCK", "FLOWER"))}
-        own = SERVICES[service].get("environment", {})
-        said = {key: self.here(str(value), name) for key, value in own.items()}
-        places = {
-            "HOUSE_FOLDER": str(self.folder),
-            "STORE_USERS": str(self.folder / "users.acl"),
-            "STORE_DATA": str(self.folder),
-            "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}",
-            "PYTHONPATH": str(ROOT),  # the image has it, for /app
-        }
-        return {**kept, **places, **said}
-
-    def start(self, service: str, name: str = "", **variables: str) -> subprocess.Popen[bytes]:
-        """Run the command of a service."""
-        name = name or service
-        said = SERVICES[service]
-        command = [self.here(word, name) for word in said.get("entrypoint", said.get("command"))]
-        if service == "store":
-            command += ["--port", str(self.port), "--bind", "127.0.0.1"]
-        output = self._stack.enter_context(self.log(name).open("wb"))
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**self.environment(service, name), **variables},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        self.processes[name] = process
-        return process
-
-    def log(self, name: str) -> Path:
-        """Return where a service's words go."""
-        return self.folder / f"{name}.log"
-
-    def said(self, name: str) -> str:
-        """Return what a service said."""
-        return self.log(name).read_text(errors="replace")
-
-    def is_healthy(self, service: str, name: str = "") -> bool:
-        """Run the healthcheck of a service."""
-        name = name or service
-        assert self.processes[name].poll() is None, f"{name} ended:\n{self.said(name)[-3000:]}"
-        kind, *command = SERVICES[service]["healthcheck"]["test"]
-        assert kind == "CMD", "exec form: the words are the command's"
-        found = subprocess.run(
-            [self.here(word, name) for word in command],
-            env=self.environment(service, name),
-            cwd=ROOT,
-            capture_output=True,
-            timeout=20,
-            check=False,
-        )
-        return found.returncode == 0
-
-    def becomes_healthy(self, service: str, name: str = "") -> None:
-        """Wait until the healthcheck succeeds."""
-        until(
-            lambda: self.is_healthy(service, name), what=f"{service} is healthy", within_s=READY_S
-        )
-
-    def says(self, name: str, words: str) -> bool:
-        """Tell whether a service said this."""
-        return words in self.said(name)
-
-    def url(self, role: str) -> str:
-        """Return the address of the store for one of its users."""
-        return f"redis://{role}:secret{role}@127.0.0.1:{self.port}/0"
-
-    def ask(self, role: str, command: str) -> Any:
-        """Send a command to the store as one of its users."""
-        with redis.Redis.from_url(self.url(role)) as client:
-            execute: Any = client.execute_command  # redis-py leaves it untyped
-            return execute(*shlex.split(command))
-
-    def client(self, role: str) -> Client:
-        """Return our client as one of the store's users."""
-        settings = {"INTERLOCK_STORE_URL": self.url(role), "INTERLOCK_HOME": str(self.folder)}
-        return Client(read_settings(settings), actor="person")
-
-    def close(self) -> None:
-        """Stop everything, as a deployment does."""
-        order = [name for name in self.processes if name != "store"]
-        for name in order:
-            self.processes[name].send_signal(signal.SIGTERM)
-        for name in (*order, "store"):
-            self._end(self.processes[name])
-        self._stack.close()
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        process.terminate()
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def needs_cli() -> None:
-    """Skip where the command line of Redis is not installed; CI has it."""
-    if not (shutil.which("valkey-cli") or shutil.which("redis-cli")):
-        if os.environ.get("CI") == "true":
-            pytest.fail("redis-cli is not installed: apt-get install redis-tools")
-        pytest.skip("redis-cli is not installed: apt-get install redis-tools")
 
 
 @pytest.fixture

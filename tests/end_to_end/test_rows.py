@@ -95,7 +95,12 @@ class Stage:
     def queue(self, record_id: str) -> None:
         """Send a thread that needs clarification back to the model's queue, paused."""
         self.client.pause(record_id)
-        self.client.fire(record_id, "provided", {"text": "as before"})
+        self.provide(record_id)
+
+    def provide(self, record_id: str) -> None:
+        """Answer a card that asks for words."""
+        proposal = self.client.show(record_id).proposal
+        self.client.decide(record_id, "provide", {"text": "as before"}, proposal=proposal)
 
     def cleaned(self, state: str) -> str:
         """Return a thread in a state of its clean-up."""
@@ -242,7 +247,7 @@ def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
     for one in house.processes:
         one.kill()
     for record_id in waiting:
-        stage.client.fire(record_id, "provided", {"text": "as before"})
+        stage.provide(record_id)
         due(house, client, record_id, "stall")
     house.beat()
     house.worker(queues=("sweeps",))

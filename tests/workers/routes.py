@@ -80,7 +80,9 @@ def bring(client: Client, record_id: str, state: str, **more: Any) -> Record:
     return record
 
 
-def step(client: Client, record_id: str, trigger: str, payload: Mapping[str, Any]) -> None:
+def step(
+    client: Client, record_id: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
+) -> None:
     """Fire a trigger with the warrant of whoever would fire it: an effect's holder, or a person."""
     record, leases = client.show(record_id), client.dispatch.leases
     warrant = Warrant.person(record.entered)
@@ -95,7 +97,7 @@ def step(client: Client, record_id: str, trigger: str, payload: Mapping[str, Any
             assert isinstance(lease, Lease)
             token = lease.token
         warrant = Warrant.token(entry.suffix, token)
-    call = Call(Cause("tester"), warrant=warrant)
+    call = Call(Cause("tester"), op_id or uuid4().hex, warrant)
     client.dispatch.fire(record_id, trigger, payload, call)
 
 

@@ -92,14 +92,14 @@ def test_an_outcome_that_comes_too_late_is_kept_with_its_cost_and_changes_nothin
     running.approved()
 
     def overtaken(_: Work) -> Outcome:
-        running.client.fire("one", "execution_failed", {"code": "elsewhere"})
+        running.client.fire("one", "parent_force_close")
         return Outcome("execution_done", {"result": "late"}, {"spent": 7})
 
     assert running.perform("one", overtaken).startswith("stale")
     record = running.client.show("one")
-    assert (record.state, record.counters["spent"]) == ("awaiting_redirect", 7)
+    assert (record.state, record.counters["spent"]) == ("dismissed", 7)
     assert notes(running, "stale_result")[0].detail["trigger"] == "execution_done"
-    assert [entry.name for entry in record.entries] == ["resolution"], "the holder has let go"
+    assert not record.entries, "the holder has let go"
 
 
 @pytest.mark.parametrize("asynchronous", [True, False])
@@ -130,7 +130,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(running.perform, "one", sleep if asynchronous else loop)
         began.wait(10)
-        running.client.fire("one", "execution_failed", {"code": "elsewhere"})
+        running.client.fire("one", "parent_force_close")
         assert answer.result(10) == "stopped by order"
 
     assert ended.is_set()

@@ -81,7 +81,7 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
     running: Running,
 ) -> None:
     work = claimed(running)
-    running.client.fire("one", "execution_failed", {"code": "elsewhere"})
+    running.client.fire("one", "parent_force_close")
 
     with pytest.raises(FencedError):
         work.note("execution_started", {})

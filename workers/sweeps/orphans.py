@@ -6,11 +6,19 @@ then published again; the old token stays good until somebody else claims.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from kernel.errors import FencedError, IllegalTransitionError
+from kernel.errors import (
+    FencedError,
+    IllegalTransitionError,
+    StoreDownError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
 from kernel.event import Cause
 from kernel.record import Record, split_key
 from kernel.store.indexes import Look
@@ -19,7 +27,10 @@ from kernel.table import Active
 from workers.dispatch import Dispatch
 from workers.sweep import Sweep, each
 
+log = logging.getLogger(__name__)
+
 ACTOR = "orphans"
+AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
@@ -28,11 +39,29 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
-    looks = dispatch.indexes.take(
-        partition, members, gate_open=meeting.gate_open, server=meeting.server
+    take = partial(
+        dispatch.indexes.take, partition, gate_open=meeting.gate_open, server=meeting.server
     )
+    try:
+        looks = take(members)
+    except AWAY:
+        raise
+    except StoreError:
+        # One corrupt entry fails the script for all: then each is taken alone.
+        return each({member: partial(_alone, dispatch, take, member) for member in members})
     acts: dict[str, Callable[[], str]] = {look.key: partial(_act, dispatch, look) for look in looks}
     return each(acts)
+
+
+def _alone(dispatch: Dispatch, take: Callable[[list[str]], list[Look]], member: str) -> str:
+    try:
+        look = take([member])[0]
+    except AWAY:
+        raise
+    except StoreError as refusal:
+        log.warning("%s is corrupt and stays where it is: %s", member, refusal)
+        return "failed"
+    return _act(dispatch, look)
 
 
 def _act(dispatch: Dispatch, look: Look) -> str:

@@ -34,6 +34,8 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
     for record in family:
         stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
         if not isinstance(stage, Terminal) or record.entries:
+            # Behind the others: many busy families must not hide those that can go.
+            dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
             return "busy"
     if dispatch.settings.archive:
         _archive(dispatch, dispatch.settings.archive, root, family)

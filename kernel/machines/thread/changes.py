@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kernel.autonomy import (
-    COMPOSITIONS,
-    DEFAULT_COMPOSITION,
     ActionAsk,
     ActionKind,
     Gate,
@@ -80,11 +78,6 @@ def policy_of(data: Data, facts: Data) -> Policy:
     """Return the effective policy: the most conservative of the record's and its ancestors'."""
     above = [parse(fact["policy"]) for _, fact in sorted(facts.items()) if fact.get("policy")]
     return effective([*above, parse(data["policy"])])
-
-
-def default_policy() -> Data:
-    """Return the policy of a thread that says nothing of it."""
-    return COMPOSITIONS[DEFAULT_COMPOSITION].as_data()
 
 
 def risk_of(action: Data, declared: Data | None) -> Risk:

@@ -27,7 +27,6 @@ PHASE = {
     S.AWAITING_CONTEXT_CLARIFICATION: "context",
     S.AWAITING_ACTION_CLARIFICATION: "action",
 }
-CLARIFY = {phase: state for state, phase in PHASE.items()}
 
 DEQUEUED = "the original wrote this state outside its table; here the worker's claim is a row"
 UNANSWERED = (

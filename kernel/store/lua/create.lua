@@ -11,8 +11,8 @@ if tombstone then return {tombstone == plan.digest and 'pruned' or 'taken', '0',
 local first_queue = 10
 if plan.parent then
   first_queue = 13
-  local parent = redis.call('HMGET', KEYS[10], 'ended', 'closing')
-  if not redis.call('HGET', KEYS[10], 'state') or parent[1] == '1' or parent[2] == '1' then return {'closed', '0', '0'} end
+  local parent = redis.call('HMGET', KEYS[10], 'ended', 'state')
+  if parent[1] == '1' or not parent[2] then return {'closed', '0', '0'} end
   if redis.call('SISMEMBER', KEYS[11], '*') == 0 then return {'closed', '0', '0'} end
   redis.call('SADD', KEYS[11], plan.id)
   redis.call('SADD', KEYS[12], plan.id)
