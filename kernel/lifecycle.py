@@ -296,7 +296,7 @@ def _unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str
         case "due":
             names = {STALLS}
         case _:
-            # A parent's end closes its children: the cascade holds a lease of the parent, not theirs.
+            # A parent's end closes its children: the cascade holds a lease of the parent's.
             closes = decision.trigger == machine.closes
             names = UNWARRANTED | ({"cascade"} if closes else set())
     if decision.by and names and not names & set(decision.by):

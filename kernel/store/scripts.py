@@ -21,6 +21,8 @@ from kernel.errors import (
 from kernel.store.line import Line
 
 Client = Redis | RedisCluster
+# A cluster's own trouble is no RedisError.
+FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
 _USE = "--@use "
 
 
@@ -53,7 +55,7 @@ def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
             return _run(client, sha_of(name), len(keys), *keys, *args)
         except exceptions.NoScriptError:
             return client.eval(source_of(name), len(keys), *keys, *args)
-    except exceptions.RedisError as refusal:
+    except FAULTS as refusal:
         raise store_error(refusal) from refusal
 
 
@@ -74,11 +76,11 @@ def read(client: Client, *words: Any) -> Any:
     run: Any = client.execute_command  # redis-py leaves it untyped
     try:
         return run(*words)
-    except exceptions.RedisError as refusal:
+    except FAULTS as refusal:
         raise store_error(refusal) from refusal
 
 
-def store_error(refusal: exceptions.RedisError) -> StoreError:
+def store_error(refusal: Exception) -> StoreError:
     """Translate what the client reports into what the caller should do."""
     text = str(refusal)
     if isinstance(refusal, exceptions.OutOfMemoryError) or "OOM" in text:
@@ -86,7 +88,12 @@ def store_error(refusal: exceptions.RedisError) -> StoreError:
     busy = (exceptions.ReadOnlyError, exceptions.BusyLoadingError)
     if isinstance(refusal, busy) or text.startswith(("MISCONF", "READONLY", "NOREPLICAS")):
         return StoreReadOnlyError(f"the store refuses to write for now: {text}")
-    down = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterDownError)
+    down = (
+        exceptions.ConnectionError,
+        exceptions.TimeoutError,
+        exceptions.ClusterDownError,
+        exceptions.RedisClusterException,
+    )
     if isinstance(refusal, down):
         return StoreDownError(f"the store does not answer: {text}")
     return StoreError(f"the store failed: {text}")

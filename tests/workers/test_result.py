@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernel.machines.thread.payloads import CHILDREN_MAX
 from workers.result import (
-    CHILDREN_MAX,
     VALUE_BYTES_MAX,
     InvalidResultError,
     Split,

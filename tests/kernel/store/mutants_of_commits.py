@@ -29,8 +29,8 @@ COMMITS = (
     Mutant(
         "op-ids are recorded",
         "commit",
-        "op_record(KEYS[3], KEYS[4], plan.op",
-        "local _ = (KEYS[3] == plan.op",
+        "op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)",
+        "",
         commits.test_a_repeat_gets_the_first_outcome_and_changes_nothing,
     ),
     Mutant(

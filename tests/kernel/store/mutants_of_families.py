@@ -36,8 +36,8 @@ FAMILIES = (
     Mutant(
         "nobody is born under an ended parent",
         "create",
-        "or parent[1] == '1' or",
-        "or",
+        "parent[1] == '1' or not parent[2]",
+        "not parent[2]",
         countdowns.test_nobody_is_born_under_a_parent_that_ended,
     ),
     Mutant(
