@@ -66,7 +66,7 @@ def test_a_broker_that_drops_and_doubles_three_of_ten_messages_loses_no_thread(
 ) -> None:
     house = new_house(HOUSE_BROKER="bad").full(workers=2)
 
-    bring_to_an_end(house, load(house, 24))
+    bring_to_an_end(house, load(house, 12))
 
 
 def test_a_broker_that_is_emptied_under_load_loses_no_thread(
@@ -95,7 +95,7 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(new_house: NewHouse, rabbi
 
 
 def test_a_backlog_drains_without_a_storm(new_house: NewHouse, client: redis.Redis) -> None:
-    drains(new_house(), client, 600)
+    drains(new_house(), client, 300)
 
 
 @pytest.mark.proof

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
 
+from kernel.effect import Kind
 from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
 from kernel.machines import MACHINES
+from kernel.record import Entry, Record, RecordId, Version
 from kernel.table import Waiting
 from tests.workers.routes import WAITS, bring, client_of, matter
+from workers.card import quarantine_of
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
 
@@ -244,3 +248,29 @@ def test_a_handoff_names_who_and_where(here: Client, words: dict[str, str]) -> N
 
     with pytest.raises(InvalidPayloadError):
         here.handoff("one", **words)
+
+
+def test_work_that_was_given_up_asks_a_person_whatever_the_state() -> None:
+    machine = MACHINES["thread"]
+    stuck = Entry(
+        suffix="3.0:abc",
+        name="resolution",
+        kind=Kind.TRANSITION,
+        state="quarantined",
+        token="",
+        holder="",
+        attempts=20,
+        attempts_max=20,
+        lease_until=0,
+        kill_by=0,
+        carried=False,
+    )
+    data = {"inciting": {"title": "Paper"}}
+    record = Record(RecordId("one"), "thread", "done", Version(3), data, entries=(stuck,))
+
+    card = quarantine_of(machine, record)
+
+    assert card is not None
+    assert (card.kind, [one.name for one in card.affordances]) == ("quarantine", ["retry"])
+    assert "resolution (after 20 attempts)" in card.question
+    assert quarantine_of(machine, replace(record, entries=())) is None

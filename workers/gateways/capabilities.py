@@ -263,7 +263,7 @@ def decompose(
 ) -> Split:
     """Split a request that asks for several separate things into one thread for each of them."""
     return Split(
-        tuple(child.model_dump(mode="json", exclude_none=True) for child in children), relationship
+        tuple(child.model_dump(mode="json", exclude_unset=True) for child in children), relationship
     )
 
 

@@ -417,7 +417,7 @@ def test_decompose_is_always_there_and_splits() -> None:
 
     assert result == Split(
         (
-            {"title": "a", "text": "b", "fields": {}},
+            {"title": "a", "text": "b"},
             {"title": "c", "text": "d", "fields": {"x": 1}},
         ),
         "decompose",
@@ -429,7 +429,7 @@ def test_decompose_is_always_there_and_splits() -> None:
     [
         {},
         {"children": []},
-        {"children": [{"title": "a", "text": ""}] * 101},
+        {"children": [{"title": "a", "text": ""}] * 10_001},
         {"children": [{"title": "", "text": "a"}]},
         {"children": [{"title": "a"}]},
         {"children": [{"title": "a", "text": "b", "capability": "echo"}]},
