@@ -38,7 +38,7 @@ def main() -> None:
             for name in given.parts or PARTS:
                 print(f"measuring {name} ...", flush=True)
                 measured |= _measured(name, known[name], place, measured)
-        figures.keep(measured)
+        figures.keep(measured, whole=not given.parts)
         figures.show(measured)
     if given.write_docs:
         figures.write_docs()

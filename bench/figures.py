@@ -85,15 +85,18 @@ def show(figures: Figures) -> None:
             print(f"{name}: {rate}/s")
 
 
-def keep(figures: Figures) -> None:
-    """Write what was measured beside this file; parts that were not measured keep what they had."""
-    before = json.loads(LATEST.read_text()) if LATEST.exists() else {}
-    LATEST.write_text(json.dumps({**before, **figures, "at": time.time()}, indent=2) + "\n")
+def keep(figures: Figures, *, whole: bool) -> None:
+    """Write what was measured beside this file; a single part leaves the others as they were."""
+    before = json.loads(LATEST.read_text()) if LATEST.exists() and not whole else {}
+    kept = {**before, **figures, "at": time.time(), "one_run": whole}
+    LATEST.write_text(json.dumps(kept, indent=2) + "\n")
 
 
 def write_docs() -> None:
     """Put the latest figures between the marks of docs/benchmarks.md."""
     figures = json.loads(LATEST.read_text())
+    if not figures["one_run"]:
+        raise SystemExit(f"{LATEST.name} holds parts of several runs; run make bench first")
     text = DOCS.read_text("utf-8")
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]

@@ -179,6 +179,17 @@ class Dispatch:
             # Broker and store are one server here: nothing is written either.
             raise StoreDownError(f"the store does not answer: {refusal}") from refusal
 
+    def waiting(self, name: str) -> int:
+        """Return how many messages wait in an effect's queue; 0 where the broker does not say."""
+        queue = queue_of(self.settings, name)
+        with self.app.connection_for_read() as connection:
+            try:
+                with connection.channel() as channel:
+                    declared = channel.queue_declare(queue=queue, passive=True)
+            except (*connection.connection_errors, *connection.channel_errors, OperationalError):
+                return 0
+        return int(declared.message_count)
+
     def publish(self, bells: Sequence[Doorbell]) -> int:
         """Publish messages. The broker is a doorbell: what does not ring, the sweep repeats."""
         published = 0

@@ -95,6 +95,32 @@ def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: 
     assert not orphans.run(running.dispatch, partition), "its next look is further off"
 
 
+def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.client.submit(thread("jot"), id="one")
+    partition = partition_of("one")
+    assert running.dispatch.waiting("inference") == 1
+    assert running.dispatch.waiting("cleanup") == 0, "a queue that nobody used yet"
+
+    monkeypatch.setattr(orphans, "LINE_LONG", 1)
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition) == Counter({"in line": 1})
+    monkeypatch.setattr(orphans, "LINE_PATIENCE_MS", 0)
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition) == Counter(published=1)
+
+
+def test_a_broker_that_is_down_says_nothing_and_stops_no_sweep(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(
+        settings_for(server.url, prefix, INTERLOCK_BROKER_URL="amqp://guest:guest@127.0.0.1:9//")
+    )
+
+    assert running.dispatch.waiting("inference") == 0
+
+
 def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Running) -> None:
     running.approved()
     entry, partition = running.owed("one"), partition_of("one")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from kernel.errors import (
     FencedError,
@@ -30,6 +30,8 @@ from workers.sweep import Sweep, each
 log = logging.getLogger(__name__)
 
 ACTOR = "orphans"
+LINE_LONG = 1_000
+LINE_PATIENCE_MS = 15 * 60_000
 AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
@@ -49,8 +51,27 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     except StoreError:
         # One corrupt entry fails the script for all: then each is taken alone.
         return each({member: partial(_alone, dispatch, take, member) for member in members})
-    acts: dict[str, Callable[[], str]] = {look.key: partial(_act, dispatch, look) for look in looks}
+    act = partial(_act, dispatch, Lines(dispatch))
+    acts: dict[str, Callable[[], str]] = {look.key: partial(act, look) for look in looks}
     return each(acts)
+
+
+class Lines:
+    """How long each queue is, asked once a pass and only where something would be published."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self.dispatch = dispatch
+        self.length = cache(dispatch.waiting)
+
+    def holds(self, name: str, record: Record) -> bool:
+        """Whether an effect's message most likely still waits in its queue.
+
+        To publish it again would lengthen the line, and the line the wait. After a while it is
+        done all the same, for the message may be lost.
+        """
+        if self.length(name) < LINE_LONG:
+            return False
+        return self.dispatch.views.now_ms() - record.since_ms < LINE_PATIENCE_MS
 
 
 def _alone(dispatch: Dispatch, take: Callable[[list[str]], list[Look]], member: str) -> str:
@@ -61,21 +82,23 @@ def _alone(dispatch: Dispatch, take: Callable[[list[str]], list[Look]], member: 
     except StoreError as refusal:
         log.warning("%s is corrupt and stays where it is: %s", member, refusal)
         return "failed"
-    return _act(dispatch, look)
+    return _act(dispatch, Lines(dispatch), look)
 
 
-def _act(dispatch: Dispatch, look: Look) -> str:
+def _act(dispatch: Dispatch, lines: Lines, look: Look) -> str:
     match look.word:
         case "publish":
-            return _publish(dispatch, look)
+            return _publish(dispatch, lines, look)
         case "crash" | "exhausted":
             return _fire(dispatch, look)
         case _:
             return look.word
 
 
-def _publish(dispatch: Dispatch, look: Look) -> str:
+def _publish(dispatch: Dispatch, lines: Lines, look: Look) -> str:
     record = dispatch.views.record(split_key(look.key)[0])
+    if lines.holds(look.detail, record):
+        return "in line"
     bell = Doorbell(look.key, record.machine, look.detail, record.priority)
     return "published" if dispatch.publish([bell]) else "not published"
 
