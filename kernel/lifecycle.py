@@ -223,7 +223,7 @@ class Lifecycle:
     def facts(self, record: Record, ids: Sequence[str]) -> Data:
         """Read what guards of this record's machine may ask of other records."""
         loaded = self.store.load(record.id, reads=ids)
-        return loaded.facts
+        return {name: _policy_fact(fact) for name, fact in loaded.facts.items()}
 
     def _known(self, record: Record) -> Machine:
         machine = self.machine(record.machine)

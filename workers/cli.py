@@ -142,6 +142,23 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 @guarded
+def explain(
+    record_id: Id,
+    trigger: Annotated[str, typer.Argument(help="What would be fired.")],
+    words: Annotated[str, typer.Option("--payload", help="Its fields, as a JSON object.")] = "{}",
+    as_json: AsJson = False,
+) -> None:
+    """Say what firing a trigger now would do, or why it would be refused; nothing is fired."""
+    try:
+        payload = json.loads(words)
+    except ValueError as refusal:
+        fail(f"--payload is not JSON: {refusal}", as_json=as_json, kind="UsageError")
+    sentence = client().explain(record_id, trigger, payload)
+    answer({"id": record_id, "answer": sentence}, as_json=as_json, show=screen.flagged)
+
+
+@app.command()
+@guarded
 def history(record_id: Id, as_json: AsJson = False) -> None:
     """Show a record's whole log: every transition with its reasons, every note."""
     lines = client().history(record_id)

@@ -22,7 +22,7 @@ from kernel.errors import (
 from kernel.event import Cause, Event, Note
 from kernel.machine import Machine
 from kernel.machines import MACHINES
-from kernel.record import Record
+from kernel.record import Record, ancestors
 from kernel.store.plan import Call, Warrant
 from kernel.store.views import Standing
 from kernel.table import Terminal, Waiting
@@ -204,6 +204,15 @@ class Client:
     def retry(self, record_id: str, *, reason: str = "") -> str:
         """Let every quarantined effect of a record try again, with fresh attempts."""
         return self.dispatch.flag("retry", record_id, self._call(None, reason)).word
+
+    def explain(
+        self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
+    ) -> str:
+        """Say what firing a trigger now would do, or why it would be refused. It fires nothing."""
+        record = self.show(record_id)
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
+        return machine.explain(record, trigger, machine.admit(trigger, payload or {}), facts)
 
     def show(self, record_id: str) -> Record:
         """Return a record as it is now."""

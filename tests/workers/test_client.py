@@ -334,3 +334,12 @@ def test_a_store_that_goes_down_later_is_the_same_error(
 
     with pytest.raises(KernelError):
         here.submit(matter(hold=True), id="two")
+
+
+def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None:
+    here.submit(matter(), id="one")
+    before = here.show("one").version
+
+    assert "to dismissed" in here.explain("one", "dismissed_by_user", {"reason": "enough"})
+    assert "legal here" in here.explain("one", "execute")
+    assert here.show("one").version == before

@@ -103,8 +103,7 @@ def effective_policy(work: Work) -> Policy:
     """Return the most conservative policy of the thread and its ancestors."""
     above = ancestors(work.record.id)
     facts = work.dispatch.lifecycle.facts(work.record, above) if above else {}
-    policies = {name: {"policy": fact["data"].get("policy")} for name, fact in facts.items()}
-    return policy_of(work.record.data, policies)
+    return policy_of(work.record.data, facts)
 
 
 def brought_along(data: Data, target: str) -> dict[str, Any] | None:
