@@ -26,7 +26,7 @@ WARM = 20
 LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them: the fastest of each side with one process and with two.
-POOL_OURS = "solo"
+POOL_OURS, THREADS_OURS = "threads", 4
 POOL_PLAIN = "solo"
 
 
@@ -130,7 +130,16 @@ def measure(place: Place, *, rounds: int = ROUNDS) -> dict[str, Any]:
             found, chains = rates[str(processes)], CHAINS * processes
             client = place.client
             found.plain.append(drain(other, client, chains, processes=processes, pool=POOL_PLAIN))
-            found.ours.append(drain(ours, client, chains, processes=processes, pool=POOL_OURS))
+            found.ours.append(
+                drain(
+                    ours,
+                    client,
+                    chains,
+                    processes=processes,
+                    pool=POOL_OURS,
+                    concurrency=THREADS_OURS,
+                )
+            )
     return {
         "lifecycles_per_s": {n: round(median(one.ours), 1) for n, one in rates.items()},
         "celery_chains_per_s": {n: round(median(one.plain), 1) for n, one in rates.items()},

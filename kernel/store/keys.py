@@ -84,10 +84,6 @@ class Keys:
         """Sorted set: roots that ended, by when."""
         return f"{self.tag(partition)}ended"
 
-    def feed(self, partition: int) -> str:
-        """Stream: a trimmed hint of what moved."""
-        return f"{self.tag(partition)}feed"
-
     def meta(self, partition: int) -> str:
         """Hash: the partition's own record."""
         return f"{self.tag(partition)}meta"

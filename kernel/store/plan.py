@@ -27,7 +27,6 @@ class Limits:
     look_ms: int = 5_000  # first look at an owed effect that nobody claimed
     remind_ms: int = DAY_MS  # first reminder of a quarantined effect
     tombstone_ms: int = 30 * DAY_MS
-    feed_max: int = 1_000  # lines a partition
     releases_max: int = 20
 
 

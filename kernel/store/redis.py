@@ -87,7 +87,6 @@ class Store:
             "timers": timers_plan(decision.timers),
             "owes": owes_plan(machine, record.state, decision.owes),
             "look_ms": self.limits.look_ms,
-            "feed_max": self.limits.feed_max,
         }
         plan |= {"parent": countdown} if parent else {}
         plan |= {"cap": cap} if cap is not None else {}
@@ -103,7 +102,6 @@ class Store:
             keys.timers(partition),
             keys.waits(partition),
             keys.standing(record.id, machine.name, record.state),
-            keys.feed(partition),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
@@ -160,7 +158,6 @@ class Store:
             "deltas": dict(deltas),
             "look_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
-            "feed_max": self.limits.feed_max,
         }
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
         event = self._event(machine, decision, cause, op_id, data, deltas)
@@ -283,9 +280,8 @@ class Store:
             keys.waits(partition),
             keys.standing(after.id, machine.name, before.state),
             keys.standing(after.id, machine.name, after.state),
-            keys.feed(partition),
-            keys.members(after.id, f"{countdown}:{after.version}"),
             keys.ended(partition),
+            keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,
             *map(keys.record, decision.facts),
         ]

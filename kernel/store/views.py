@@ -121,18 +121,6 @@ class Views:
             for name, key in names.items()
         }
 
-    def feed(
-        self, partition: int, after: str, limit: int = 200
-    ) -> list[tuple[str, dict[str, str]]]:
-        """Return what moved in a partition after a position."""
-        rows = read(
-            self.client, "XRANGE", self.keys.feed(partition), f"({after}", "+", "COUNT", limit
-        )
-        return [
-            (position.decode(), {k.decode(): v.decode() for k, v in dict(pairs).items()})
-            for position, pairs in rows
-        ]
-
     def _read(self, *words: Any) -> Any:
         return read(self.client, *words)
 

@@ -1,6 +1,6 @@
 --@use clock entry budget ops warrant owe countdown timer revoke leaving
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
--- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, feed, members begun, ended index,
+-- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
 --       chain of counters..., records read..., [parent, parent's members, parent's tally], queues...
 -- ARGV  plan, data ('' = as it is), event, messages of owed effects..., message of the parent's advance
 -- Returns {word, version, ms, paused, advance}
@@ -12,13 +12,13 @@ local stands = redis.call('HMGET', record, 'version', 'paused', 'ended')
 if not stands[1] then return {'missing', '0', '0', '', ''} end
 if not warranted(record, plan.warrant) then return {'fenced', stands[1], '0', '', ''} end
 if stands[1] ~= plan.version then return {'conflict', stands[1], '0', '', ''} end
-local place = 12 + plan.chain
+local place = 11 + plan.chain
 for n, version in ipairs(plan.facts) do
   if redis.call('HGET', KEYS[place + n], 'version') ~= version then return {'conflict', stands[1], '0', '', ''} end
 end
 place = place + #plan.facts
 local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id, fields = redis.call('HKEYS', record), again = {}}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
-for n = 1, plan.chain do at.chain[n] = KEYS[12 + n] end
+for n = 1, plan.chain do at.chain[n] = KEYS[11 + n] end
 local asks = turn(at, plan, plan.warrant[1] == 'token' and plan.warrant[2] or '', stands[2] == '1')
 local paused = stands[2] == '1' and not plan.ends
 if not paused then for _, timer in ipairs(plan.timers) do at.again[timer.name] = true end end
@@ -35,7 +35,7 @@ else
 end
 for _, timer in ipairs(plan.timers) do set_timer(record, KEYS[6], id, timer.name, timer.ms, version, '0', paused) end
 if plan.ends then redis.call('HSET', record, 'ended', '1', 'paused', '') end
-if plan.ends and plan.root then redis.call('ZADD', KEYS[12], now_text, id) end
+if plan.ends and plan.root then redis.call('ZADD', KEYS[10], now_text, id) end
 local queues = place + (plan.parent and 3 or 0)
 for n, owed in ipairs(plan.owes) do
   if owed.kind == 'spawn' then redis.call('SADD', KEYS[11], '*') end
@@ -51,6 +51,5 @@ if plan.parent then
 end
 count(at.chain, plan.deltas)
 redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
-redis.call('XADD', KEYS[10], 'MAXLEN', '~', plan.feed_max, '*', 'id', id, 'version', version, 'state', plan.state)
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)
 return {'committed', version, now_text, paused and '1' or '', advance}

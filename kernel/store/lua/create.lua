@@ -1,6 +1,6 @@
 --@use clock entry owe ops timer
 -- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
--- KEYS  record, counters, log, tombstone, effects, timers, waits, in state, feed[, parent, parent's members, parent's kids], queues...
+-- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids], queues...
 -- ARGV  plan, data, event, messages...
 -- Returns {word, version, ms}
 local plan = cjson.decode(ARGV[1])
@@ -8,14 +8,14 @@ local kept = redis.call('HGET', KEYS[1], 'birth')
 if kept then return {kept == plan.digest and 'replayed' or 'taken', redis.call('HGET', KEYS[1], 'version'), '0'} end
 local tombstone = redis.call('GET', KEYS[4])
 if tombstone then return {tombstone == plan.digest and 'pruned' or 'taken', '0', '0'} end
-local first_queue = 10
+local first_queue = 9
 if plan.parent then
-  first_queue = 13
-  local parent = redis.call('HMGET', KEYS[10], 'ended', 'state')
+  first_queue = 12
+  local parent = redis.call('HMGET', KEYS[9], 'ended', 'state')
   if parent[1] == '1' or not parent[2] then return {'closed', '0', '0'} end
-  if redis.call('SISMEMBER', KEYS[11], '*') == 0 then return {'closed', '0', '0'} end
+  if redis.call('SISMEMBER', KEYS[10], '*') == 0 then return {'closed', '0', '0'} end
+  redis.call('SADD', KEYS[10], plan.id)
   redis.call('SADD', KEYS[11], plan.id)
-  redis.call('SADD', KEYS[12], plan.id)
 end
 redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', now_text,
   'created', now_text, 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
@@ -27,5 +27,4 @@ for _, timer in ipairs(plan.timers) do set_timer(KEYS[1], KEYS[6], plan.id, time
 for at, owed in ipairs(plan.owes) do
   owe(KEYS[1], KEYS[5], plan.id, '1.' .. (at - 1) .. ':' .. plan.nonce, owed, false, plan.look_ms, KEYS[first_queue + at - 1], ARGV[3 + at])
 end
-redis.call('XADD', KEYS[9], 'MAXLEN', '~', plan.feed_max, '*', 'id', plan.id, 'version', '1', 'state', plan.state)
 return {'created', '1', now_text}

@@ -22,7 +22,7 @@ FAMILIES = (
     Mutant(
         "nobody joins without the sentinel",
         "create",
-        "if redis.call('SISMEMBER', KEYS[11], '*') == 0 then",
+        "if redis.call('SISMEMBER', KEYS[10], '*') == 0 then",
         "if false then",
         countdowns.test_nobody_joins_after_the_spawning_ended,
     ),
@@ -30,7 +30,7 @@ FAMILIES = (
         "a repeated birth is answered before it joins",
         "create",
         "if kept then return",
-        "if kept and redis.call('SADD', KEYS[11] or KEYS[1] .. 'x', plan.id) then return",
+        "if kept and redis.call('SADD', KEYS[10] or KEYS[1] .. 'x', plan.id) then return",
         countdowns.test_a_repeated_birth_never_joins_twice,
     ),
     Mutant(

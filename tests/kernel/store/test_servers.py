@@ -79,7 +79,6 @@ def all_there(world: World) -> None:
     assert [found.id for found in world.views.standing(LIFE, "done", 1)]
     assert world.views.depths()["waits"] == 0
     assert world.views.now_ms() > 0
-    assert world.views.feed(world.partition(), "0-0")
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]
 
 
