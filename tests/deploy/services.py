@@ -90,10 +90,9 @@ class Deployed:
             "--port=5555": f"--port={self.flower_port}",
             "/tmp/": f"{own}/",  # noqa: S108 - each container has one of its own
         }
-        text = filled(text)
-        for there, place in places.items():
-            text = text.replace(there, place)
-        return text
+        # In one pass: a checkout may itself lie below /tmp.
+        anywhere = re.compile("|".join(map(re.escape, places)))
+        return anywhere.sub(lambda found: places[found.group()], filled(text))
 
     def environment(self, service: str, name: str) -> dict[str, str]:
         """Return the variables of a service, and nothing of ours besides."""
