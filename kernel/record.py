@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NewType
 from zlib import crc32
 
@@ -44,6 +45,7 @@ def parent_of(of: str) -> RecordId | None:
     return RecordId(head) if slash else None
 
 
+@lru_cache(maxsize=4_096)
 def partition_of(of: str) -> int:
     """Return the partition of a record's whole family, 0 to 63."""
     return crc32(of.partition("/")[0].encode()) % PARTITIONS

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
@@ -26,6 +25,9 @@ from workers.heartbeat import Held
 # A finished effect waits this long beyond its lease for a store that is away: its token stays good
 # until somebody else claims, and after an outage the sweeps give every holder one lease to return.
 OUTAGE_S_MAX = 300.0
+# What passes by itself.
+PASSING = (StoreError, ConflictError)
+Answered = TypeVar("Answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,23 @@ class Outcome:
     payload: Mapping[str, Any] = field(default_factory=dict)
     deltas: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
+
+
+class Flag:
+    """Something that happened, told from one thread to another; nobody waits for it."""
+
+    __slots__ = ("_happened",)
+
+    def __init__(self) -> None:
+        self._happened = False
+
+    def set(self) -> None:
+        """Say that it happened."""
+        self._happened = True
+
+    def is_set(self) -> bool:
+        """Whether it happened."""
+        return self._happened
 
 
 class Work:
@@ -55,10 +74,10 @@ class Work:
         self.machine, self.lease = machine, lease
         self.record: Record = lease.record
         self.held = Held(lease, lease_ms, self._hear, asked_at=asked_at)
-        self.stopped = threading.Event()
-        self.lost = threading.Event()
-        self.interrupted = threading.Event()
-        self.leaving = threading.Event()
+        self.stopped = Flag()
+        self.lost = Flag()
+        self.interrupted = Flag()
+        self.leaving = Flag()
         self._wakes: list[Callable[[], None]] = []
         if lease.interrupts:
             self.interrupted.set()
@@ -101,10 +120,12 @@ class Work:
             warrant=self.warrant,
             deltas=outcome.deltas,
         )
-        for attempt in self._patience():
-            with attempt:
-                fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
-                self.record = fired.record or self.dispatch.views.record(self.record.id)
+
+        def fire() -> Record:
+            fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
+            return fired.record or self.dispatch.views.record(self.record.id)
+
+        self.record = self._patiently(fire)
         return self.record
 
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
@@ -126,10 +147,7 @@ class Work:
 
     def reserve(self, estimate_micro: int) -> bool:
         """Reserve what a call may cost; False where a cap of the family does not allow it."""
-        for attempt in self._patience():
-            with attempt:
-                granted = self.dispatch.leases.reserve(self.lease, estimate_micro)
-        return granted
+        return self._patiently(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
 
     def on_order(self, wake: Callable[[], None]) -> None:
         """Call this, from the heartbeat's thread, as soon as an order other than go arrives."""
@@ -155,7 +173,7 @@ class Work:
                 self.lost.set()
             self._wake(self.stopped)
 
-    def _wake(self, heard: threading.Event) -> None:
+    def _wake(self, heard: Flag) -> None:
         # Orders are levels, repeated at every renewal; who is stopping is not disturbed again.
         if heard.is_set():
             return
@@ -164,9 +182,14 @@ class Work:
             wake()
 
     def _write(self, jot: Jot, op_id: str, warrant: Warrant | None = None) -> None:
-        for attempt in self._patience():
-            with attempt:
-                self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant)
+        self._patiently(lambda: self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant))
+
+    def _patiently(self, act: Callable[[], Answered]) -> Answered:
+        try:
+            return act()
+        except PASSING:
+            # Only now, as nearly every call succeeds at once.
+            return self._patience()(act)
 
     def _patience(self) -> Retrying:
         def lease_over(state: RetryCallState) -> bool:
@@ -174,7 +197,7 @@ class Work:
             return self.held.left_s <= (0 if self.leaving.is_set() else -OUTAGE_S_MAX)
 
         return Retrying(
-            retry=retry_if_exception_type((StoreError, ConflictError)),
+            retry=retry_if_exception_type(PASSING),
             wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
             stop=lease_over,
             reraise=True,

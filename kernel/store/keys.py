@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from kernel.record import ancestors, partition_of
+
+
+@cache
+def _tag(prefix: str, partition: int) -> str:
+    return f"{prefix}:{{p{partition:02d}}}:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,7 @@ class Keys:
 
     def tag(self, partition: int) -> str:
         """Return what every key of a partition begins with."""
-        return f"{self.prefix}:{{p{partition:02d}}}:"
+        return _tag(self.prefix, partition)
 
     def _of(self, record_id: str) -> str:
         return self.tag(partition_of(record_id))

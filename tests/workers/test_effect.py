@@ -120,8 +120,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
     def loop(work: Work) -> Outcome:
         began.set()
         try:
-            while not work.stopped.wait(0.01):
-                pass
+            until(work.stopped.is_set, what="the order to stop", within_s=30)
             work.go_on()
         finally:
             ended.set()
