@@ -26,7 +26,9 @@ def states_table(machine: Machine) -> str:
         answers = ""
         if isinstance(stage, Waiting):
             answers = ", ".join(f"{name} ({trigger})" for name, trigger in stage.affordances)
-        lines.append(f"| {stage.state} | {_kind(stage)} | {_owes(stage)} | {timers} | {answers} |")
+        lines.append(
+            f"| {stage.state} | {kind_of(stage)} | {_owes(stage)} | {timers} | {answers} |"
+        )
     return "\n".join(lines)
 
 
@@ -46,7 +48,8 @@ def _row(row: Transition) -> str:
     return f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
-def _kind(stage: Stage) -> str:
+def kind_of(stage: Stage) -> str:
+    """Return what kind of state it is: active, waiting or terminal."""
     match stage:
         case Active():
             return "active"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kernel.diagram import kind_of
 from kernel.machine import Machine
-from kernel.table import Active, Stage, Terminal, Waiting
+from kernel.table import Active, Stage, Waiting
 
 
 def outline(machine: Machine) -> dict[str, Any]:
@@ -55,14 +56,3 @@ def state_of(stage: Stage) -> dict[str, Any]:
         found["card"] = stage.card or None
         found["affordances"] = dict(stage.affordances)
     return found
-
-
-def kind_of(stage: Stage) -> str:
-    """Return what kind of state it is: active, waiting or terminal."""
-    match stage:
-        case Active():
-            return "active"
-        case Terminal():
-            return "terminal"
-        case _:
-            return "waiting"

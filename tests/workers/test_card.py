@@ -11,6 +11,7 @@ import pytest
 
 from kernel.effect import Kind
 from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from kernel.event import Event
 from kernel.machines import MACHINES
 from kernel.record import Entry, Record, RecordId, Version
 from kernel.table import Waiting
@@ -115,7 +116,9 @@ def test_every_answer_moves_the_thread(here: Client, state: str, choice: str) ->
     edited = state if state == "awaiting_confirmation" else "awaiting_inference"
     assert after.state == LEADS_TO.get(choice, edited)
     assert after.version == record.version + 1
-    assert here.history("one")[-1].cause.actor == "tester"  # type: ignore[union-attr]
+    last = here.history("one")[-1]
+    assert isinstance(last, Event)
+    assert last.cause.actor == "tester"
 
 
 @pytest.mark.parametrize("state", WAITS)
