@@ -6,6 +6,7 @@ from celery import Celery
 
 from bench.machine import MACHINES, STEP, Trigger
 from bench.marks import Marks
+from workers.affinity import tune_when_ready
 from workers.app import SWEEPS, make_app
 from workers.config import Settings
 from workers.dispatch import Dispatch
@@ -28,7 +29,9 @@ def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
     made = make_app(settings, (STEP.name, SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
-    register_effects(made, Runner(dispatch, Equipment(settings)), MACHINES, {STEP.name: step})
+    runner = Runner(dispatch, Equipment(settings))
+    register_effects(made, runner, MACHINES, {STEP.name: step})
+    tune_when_ready(runner.affinity)
     MARKS.listen()
     return made
 

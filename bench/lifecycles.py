@@ -27,7 +27,7 @@ LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
 # use that time; Celery's own best with one process is solo.
-POOL_OURS, THREADS_OURS = "threads", 4
+POOL_OURS, THREADS_OURS = "threads", 20
 POOL_PLAIN = "solo"
 
 
@@ -66,7 +66,7 @@ def our_side(place: Place) -> Side:
             pipe.zcard(dispatch.keys.standing_in(partition, CHAIN.name, State.DONE))
         return bool(sum(pipe.execute()) == chains)
 
-    options = ("--prefetch-multiplier", "4")
+    options = ()
     return Side(
         "bench.ours", environment_of(settings), options, lambda chains: born(dispatch, chains), done
     )

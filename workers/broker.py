@@ -5,6 +5,7 @@ Calm: of anything in a list that is no message, kombu's own ends the worker.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import deque
@@ -15,7 +16,6 @@ from typing import Any
 
 from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
-from kombu.utils.json import loads
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class Channel(kombu_redis.Channel):
 
     def _hand_over(self, item: bytes, queue: str) -> None:
         try:
-            message = loads(bytes_to_str(item))
+            message = json.loads(item)
         except ValueError as refusal:
             self.connection.set_aside("no message", str(refusal), repr(item))
             return

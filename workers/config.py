@@ -41,6 +41,7 @@ class Settings(BaseModel):
     task_events: bool = True
 
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
+    affinity: bool = True
     lease_s: Seconds | None = None
     look_s: Seconds = 5.0
     sweep_period_s: Seconds = 1.0

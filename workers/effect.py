@@ -19,6 +19,7 @@ from kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
 from kernel.machine import Machine
 from kernel.store.leases import Refused
 from kernel.store.plan import Jot
+from workers.affinity import Affinity
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
 from workers.heartbeat import Heartbeat
@@ -45,7 +46,10 @@ class Runner:
             for machine in dispatch.machines.values()
             for effect in machine.effects.values()
         )
-        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=shortest_s)
+        self.affinity = Affinity(one=dispatch.settings.affinity)
+        self.heartbeat = Heartbeat(
+            lambda: dispatch.leases, lease_s=shortest_s, begin=self.affinity.widen
+        )
         self._ending = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
@@ -56,6 +60,7 @@ class Runner:
         if self._ending.is_set():
             return "not claimed: this process ends; a sweep will publish it again"
         effect = self.dispatch.effect(machine.name, name)
+        self.affinity.narrow()
         asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(
@@ -126,7 +131,8 @@ class Runner:
 
     def _run(self, work: Work, run: Run) -> Outcome | None:
         if not inspect.iscoroutinefunction(run):
-            answer = run(work)
+            with self.affinity.wide():
+                answer = run(work)
             assert answer is None or isinstance(answer, Outcome), "a handler answers an Outcome"
             return answer
         future = asyncio.run_coroutine_threadsafe(self._watched(work, run(work)), self._started())
@@ -209,6 +215,7 @@ class Runner:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._loop.call_soon(self.affinity.widen)
                 self._loop.set_default_executor(ThreadPoolExecutor(64, "effects"))
                 threading.Thread(target=self._loop.run_forever, name="effects", daemon=True).start()
             return self._loop

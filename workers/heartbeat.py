@@ -35,8 +35,11 @@ class Held:
 class Heartbeat:
     """The leases that this process holds. Short effects end before their first renewal."""
 
-    def __init__(self, leases: Callable[[], Leases], *, lease_s: float) -> None:
+    def __init__(
+        self, leases: Callable[[], Leases], *, lease_s: float, begin: Callable[[], None]
+    ) -> None:
         self._leases, self._period_s = leases, min(PERIOD_S_MAX, lease_s / RENEWALS_A_LEASE)
+        self._begin = begin  # what its thread does first
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -64,6 +67,7 @@ class Heartbeat:
         return len(self._held)
 
     def _beat(self) -> None:
+        self._begin()
         while not self._wake.wait(self._period_s):
             with self._lock:
                 held = dict(self._held)

@@ -7,6 +7,7 @@ from celery.signals import worker_init, worker_shutting_down
 
 from kernel.errors import KernelError
 from kernel.machines import MACHINES
+from workers.affinity import tune_when_ready
 from workers.alive import show_alive
 from workers.app import SWEEPS, make_app
 from workers.config import Settings, SettingsError, read_settings
@@ -29,6 +30,7 @@ def assemble(settings: Settings) -> Celery:
     register_effects(made, runner, MACHINES, HANDLERS)
     register_sweeps(made, dispatch, ALL_SWEEPS)
     show_alive(made, settings.alive)
+    tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)
     def check(**_: object) -> None:

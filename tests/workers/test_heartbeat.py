@@ -32,7 +32,7 @@ class Scripted:
 
 
 def beating(leases: Scripted, lease_s: float = 0.03) -> Heartbeat:
-    return Heartbeat(lambda: cast("Leases", leases), lease_s=lease_s)
+    return Heartbeat(lambda: cast("Leases", leases), lease_s=lease_s, begin=lambda: None)
 
 
 def leased(key: str = "one:1.0:n", token: str = "") -> Lease:
