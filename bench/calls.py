@@ -9,6 +9,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+from bench.asking import CALL_S, CALLS, MODEL, PATIENCE_S, alone_s
 from bench.fleet import Fleet
 from bench.place import Place, environment_of
 from kernel.event import Event
@@ -16,20 +17,18 @@ from kernel.record import PARTITIONS
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, thinks
 from workers.client import Client
 
-CALLS = 200
-CALL_S = 1.0
-MODEL = "openai:gpt-4o-mini"
 ANSWERED = "inference_done"
 PAYLOAD = {
     "inciting": {"source": "bench", "title": "note the meeting", "text": "", "fields": {}},
     "policy": {"composition": "end_to_end", "combined_inference": True},
 }
 LOOK_S = 0.1
-PATIENCE_S = 60.0
 
 
 def measure(place: Place) -> dict[str, Any]:
-    """Return the seconds from a full queue to the last answer in a log."""
+    """Return the seconds from a full queue to the last answer in a log, beside the bare calls."""
+    with OpenAIServer(otherwise=_slowly) as provider:
+        bare_s = alone_s(provider.url)
     place.client.flushall()
     with OpenAIServer(otherwise=_slowly) as provider:
         settings = place.settings(
@@ -68,6 +67,7 @@ def measure(place: Place) -> dict[str, Any]:
     return {
         "model_calls": CALLS,
         "model_call_s": CALL_S,
+        "model_calls_bare_s": round(bare_s, 2),
         "model_calls_total_s": round((max(ends) - started_ms) / 1_000, 2),
     }
 

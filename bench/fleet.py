@@ -32,13 +32,11 @@ class Fleet:
         processes: int,
         pool: str,
         concurrency: int = 1,
-        options: tuple[str, ...] = (),
     ) -> None:
         self.app, self.folder, self.processes = app, folder, processes
         self.command = [
             *(sys.executable, "-m", "celery", "-A", app, "worker", "-P", pool),
             *("-c", str(concurrency), "--loglevel=WARNING", "--without-mingle", "--without-gossip"),
-            *options,
         ]
         self.environment = {**os.environ, **environment, FOLDER: str(folder)}
         self._keepers: list[subprocess.Popen[bytes]] = []

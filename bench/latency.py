@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from bench.fleet import Fleet
-from bench.lifecycles import POOL_OURS, drain, our_side
+from bench.lifecycles import POOL_OURS, THREADS_OURS, drain, our_side
 from bench.machine import EFFECTS, State
 from bench.place import Place, born
 from kernel.event import Event, Note
@@ -24,7 +24,9 @@ WARM = 20
 def measure(place: Place, *, full_per_s: float | None = None) -> dict[str, Any]:
     """Submit at half load for some seconds and read from the logs when each effect was claimed."""
     side, client = our_side(place), place.client
-    full_per_s = full_per_s or drain(side, client, PROBE, processes=1, pool=POOL_OURS)
+    full_per_s = full_per_s or drain(
+        side, client, PROBE, processes=1, pool=POOL_OURS, concurrency=THREADS_OURS
+    )
     client.flushall()
     fleet = Fleet(
         side.app,
@@ -32,7 +34,7 @@ def measure(place: Place, *, full_per_s: float | None = None) -> dict[str, Any]:
         side.environment,
         processes=1,
         pool=POOL_OURS,
-        options=side.options,
+        concurrency=THREADS_OURS,
     )
     with fleet:
         side.load(WARM)

@@ -19,14 +19,14 @@ from bench.machine import CHAIN, EFFECTS, State
 from bench.place import Place, born, environment_of
 from kernel.record import PARTITIONS
 
-ROUNDS = 3
+ROUNDS = 5
 PROCESSES = (1, 2)
 CHAINS = 600
 WARM = 20
 LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
-# use that time; Celery's own best with one process is solo.
+# use that time: as many as the product starts. Celery's own best is solo.
 POOL_OURS, THREADS_OURS = "threads", 20
 POOL_PLAIN = "solo"
 
@@ -37,7 +37,6 @@ class Side:
 
     app: str
     environment: dict[str, str]
-    options: tuple[str, ...]
     load: Callable[[int], object]
     done: Callable[[int], bool]
 
@@ -56,7 +55,7 @@ class Rates:
 
 
 def our_side(place: Place) -> Side:
-    """Return our side. Its prefetch is Celery's default, as on the other side."""
+    """Return our side: the product's settings, save its events."""
     settings = place.settings()
     dispatch = place.door()
 
@@ -66,14 +65,12 @@ def our_side(place: Place) -> Side:
             pipe.zcard(dispatch.keys.standing_in(partition, CHAIN.name, State.DONE))
         return bool(sum(pipe.execute()) == chains)
 
-    options = ()
-    return Side(
-        "bench.ours", environment_of(settings), options, lambda chains: born(dispatch, chains), done
-    )
+    load = lambda chains: born(dispatch, chains)  # noqa: E731 - one line, as on the other side
+    return Side("bench.ours", environment_of(settings), load, done)
 
 
-def plain_side(place: Place) -> Side:
-    """Return plain Celery."""
+def plain_side(place: Place, *, tuned: bool = False) -> Side:
+    """Return plain Celery; tuned, its processes get what `workers.affinity` gives ours."""
     app = plain.make(place.url)
     client = place.client
     quiet = 0
@@ -86,7 +83,8 @@ def plain_side(place: Place) -> Side:
         return quiet >= 3
 
     load = lambda chains: plain.submit(app, chains)  # noqa: E731 - one line, as on our side
-    return Side("bench.plain", {plain.BROKER: place.url}, (), load, done)
+    environment = {plain.BROKER: place.url} | ({plain.TUNED: "1"} if tuned else {})
+    return Side("bench.plain", environment, load, done)
 
 
 def drain(
@@ -105,7 +103,6 @@ def drain(
         processes=processes,
         pool=pool,
         concurrency=concurrency,
-        options=side.options,
     )
     with fleet:
         side.load(WARM)
@@ -157,8 +154,12 @@ def measure(place: Place, *, rounds: int = ROUNDS) -> dict[str, Any]:
 
 def pools(place: Place) -> dict[str, Any]:
     """Compare the pools of both sides, so that each is measured with its best."""
-    sides = {"ours": our_side(place), "celery": plain_side(place)}
-    kinds = (("solo", 1), ("threads", 1), ("threads", 4), ("prefork", 1))
+    sides = {
+        "ours": our_side(place),
+        "celery": plain_side(place),
+        "celery tuned alike": plain_side(place, tuned=True),
+    }
+    kinds = (("solo", 1), ("threads", 4), ("threads", THREADS_OURS), ("prefork", 1))
     found: dict[str, Any] = {}
     for processes in PROCESSES:
         for pool, concurrency in kinds:

@@ -8,8 +8,10 @@ from celery import Celery, chain
 
 from bench.machine import EFFECTS
 from bench.marks import FOLDER, Marks
+from workers.affinity import Affinity, tune_when_ready
 
 BROKER = "BENCH_BROKER"
+TUNED = "BENCH_TUNED"
 MARKS = Marks()
 
 
@@ -35,3 +37,5 @@ def submit(made: Celery, chains: int) -> None:
 app = make(os.environ.get(BROKER, ""))
 if FOLDER in os.environ:
     MARKS.listen()
+if TUNED in os.environ:
+    tune_when_ready(Affinity(one=True))

@@ -28,7 +28,7 @@ PROCESSOR = 36
 
 
 class Affinity:
-    """The processor of this process. Without `one`, or where there is no choice, nothing happens."""
+    """The processor of this process. Without `one`, or without a choice, nothing happens."""
 
     def __init__(self, *, one: bool) -> None:
         able = one and hasattr(os, "sched_setaffinity")
@@ -60,11 +60,10 @@ class Affinity:
 
     def choose(self) -> None:
         """Let the scheduler place the main thread, and keep it there."""
-        main = threading.main_thread().native_id
-        assert main is not None, "it runs"
+        main = os.getpid()
         _place(main, self.every)
         time.sleep(CHOICE_S)
-        words = Path(f"/proc/self/task/{main}/stat").read_text("ascii").rpartition(")")[2].split()
+        words = Path(f"/proc/{main}/stat").read_text("ascii").rpartition(")")[2].split()
         self.chosen = frozenset({int(words[PROCESSOR])})
         _place(main, self.chosen)
 

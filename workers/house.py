@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from workers.app import SWEEPS, queue_of
 from workers.config import FOREIGN, PREFIX, Settings
 from workers.gateways.server import EmbeddedServer, free_port
 from workers.tether import end_tethered, start_tethered
@@ -64,10 +65,14 @@ class House:
         self._stack.callback(self._end)
         celery = [sys.executable, "-m", "celery", "-A"]
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
-        threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
+        sweeps = queue_of(self.settings, SWEEPS)
+        threads = ["-P", "threads", "-c", str(self.settings.concurrency), "-X", sweeps]
         self._run(
             "worker", [*celery, "workers.main", "worker", "-n", "worker@%h", *threads, *quiet]
         )
+        # Whatever holds every thread of the worker, somebody looks after what is stuck.
+        alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
+        self._run("sweeps", [*celery, "workers.main", "worker", "-n", "sweeps@%h", *alone, *quiet])
         intake = ["-n", "intake@%h", "-P", "threads", "-c", "2"]
         self._run("intake", [*celery, "workers.intake", "worker", *intake, *quiet])
         schedule = str(self.home / "beat.db")
@@ -109,7 +114,7 @@ class House:
     def _wait_until_ready(self) -> None:
         """Wait until every worker answers; a worker says so in its log when it consumes."""
         until = time.monotonic() + READY_S
-        waiting = ["worker", "intake"]
+        waiting = ["worker", "sweeps", "intake"]
         while waiting:
             if name := self.dead():
                 raise HouseError(f"{name} ended at its start; read {self.log(name)}")

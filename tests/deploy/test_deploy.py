@@ -46,7 +46,7 @@ def deployed(tmp_path: Path) -> Iterator[Deployed]:
     try:
         house.start("store")
         house.becomes_healthy("store")
-        for service in ("worker", "inference", "intake", "flower"):
+        for service in ("worker", "inference", "sweeps", "intake", "flower"):
             house.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
             house.start("beat", f"beat{number}")
@@ -137,7 +137,9 @@ def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> No
             return {name.partition("@")[0] for name in json.load(answer)}
 
     assert refusal.value.code == 401
-    until(lambda: names() >= {"worker", "inference", "intake"}, what="all", within_s=READY_S)
+    until(
+        lambda: names() >= {"worker", "inference", "sweeps", "intake"}, what="all", within_s=READY_S
+    )
 
 
 def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: Deployed) -> None:

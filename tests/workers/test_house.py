@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.house import thread
 from tests.processes import is_alive
 from tests.waiting import until
 from workers import house
+from workers.client import Client
 from workers.config import Settings
 from workers.gateways.server import free_port
 from workers.house import House, HouseError
@@ -72,6 +74,7 @@ def test_a_house_on_a_store_of_somebody_else_starts_none(
         assert not (home.home / "store").exists()
         assert {one.name for one in (home.home / "log").glob("*.log")} == {
             "worker.log",
+            "sweeps.log",
             "intake.log",
             "beat.log",
         }
@@ -88,3 +91,32 @@ def test_who_has_died_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with House(settings_in(tmp_path, store_url=url), flower=False) as home:
         assert until(home.dead, what="somebody dies") == "beat"
+
+
+@pytest.mark.timeout(120)
+def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) -> None:
+    settings = settings_in(
+        tmp_path,
+        concurrency=1,
+        capabilities="tests.end_to_end.capabilities",
+        model="local",
+        model_base_url="http://127.0.0.1:9/v1",
+        sweep_period_s=0.2,
+    )
+    # The capability's witnesses go where the processes of this house find them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOUSE_FOLDER", str(tmp_path))
+        with House(settings, flower=False) as home:
+            client = Client(home.settings)
+            client.submit(thread("slow", seconds=60), id="one")
+            until(lambda: client.show("one").state == "executing", what="it is executed")
+            until((tmp_path / "witness.jsonl").exists, what="the only thread is held")
+            swept = home.log("sweeps").read_text().count("succeeded")
+
+            until(
+                lambda: home.log("sweeps").read_text().count("succeeded") > swept + 10,
+                what="sweeps go on",
+            )
+
+            assert "Task sweep." not in home.log("worker").read_text().split("ready.")[1]
+            assert client.show("one").state == "executing"

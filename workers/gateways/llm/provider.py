@@ -63,6 +63,7 @@ class ProviderModel:
         self._limits = limits
         self._price = Price(client.model_name, client.system)
         self._agents = {target: _agent(target) for target in Target}
+        self._sizes = {target: _size(target) for target in Target}
         refuse_absurd_usage()
 
     def estimate_micro(self, question: Question) -> int:
@@ -139,8 +140,7 @@ class ProviderModel:
         return settings
 
     def _bound(self, question: Question, words: str) -> Bound:
-        schema = json.dumps(ANSWERS[question.target].model_json_schema())
-        size = len((INSTRUCTIONS[question.target] + words + schema).encode())
+        size = self._sizes[question.target] + len(words.encode())
         return Bound(self._price, size, OUTPUT_TOKENS_MAX[question.tier])
 
     def _failed(self, code: FailureCode, detail: str, ledger: Ledger) -> Failed:
@@ -172,6 +172,12 @@ def _agent(target: Target) -> Agent[Question, Answer]:
         return answer
 
     return agent
+
+
+def _size(target: Target) -> int:
+    """Return the bytes of what goes with every question about a target."""
+    schema = json.dumps(ANSWERS[target].model_json_schema())
+    return len((INSTRUCTIONS[target] + schema).encode())
 
 
 def _reason(error: AgentRunError) -> str:

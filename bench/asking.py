@@ -1,0 +1,58 @@
+"""The same model calls in one bare event loop, without Interlock: `python -m bench.asking URL`."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+
+from kernel.autonomy import Tier
+from workers.gateways.llm.model import Model, open_model
+from workers.gateways.llm.outcome import Answered
+from workers.gateways.llm.question import Question, Target
+
+MODEL = "openai:gpt-4o-mini"
+CALLS = 200
+CALL_S = 1.0
+PATIENCE_S = 60.0
+QUESTION = Question(
+    target=Target.COMBINED,
+    inciting={"source": "bench", "title": "note the meeting", "text": "", "fields": {}},
+    items=(),
+    feedback=(),
+    intent=None,
+    context=None,
+    catalog=(),
+    previous=None,
+    failure=None,
+    tier=Tier.FRONTIER_FAST,
+)
+
+
+def alone_s(url: str) -> float:
+    """Return the seconds that the calls take in a process of their own, which has made one."""
+    command = [sys.executable, "-m", "bench.asking", url]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=2 * PATIENCE_S
+    )
+    return float(done.stdout)
+
+
+async def _ask(model: Model, calls: int) -> float:
+    started = time.monotonic()
+    asked = (model.answer(QUESTION, timeout_s=PATIENCE_S) for _ in range(calls))
+    outcomes = await asyncio.gather(*asked)
+    if not all(isinstance(outcome, Answered) for outcome in outcomes):
+        raise RuntimeError("some calls were not answered")
+    return time.monotonic() - started
+
+
+async def _measured(url: str) -> float:
+    model = open_model(MODEL, base_url=url, api_key="no-secret")
+    await _ask(model, 1)
+    return await _ask(model, CALLS)
+
+
+if __name__ == "__main__":
+    print(asyncio.run(_measured(sys.argv[1])))

@@ -1,0 +1,25 @@
+"""A deployed worker keeps its own threads on one processor."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.end_to_end.conftest import NewHouse
+from tests.waiting import until
+
+EVERY = os.sched_getaffinity(0)
+
+
+@pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no choice")
+def test_a_worker_keeps_its_main_thread_on_one_processor(new_house: NewHouse) -> None:
+    worker = new_house().worker()
+
+    until(lambda: len(os.sched_getaffinity(worker.id)) == 1, what="it has chosen one")
+
+
+def test_switched_off_a_worker_runs_everywhere(new_house: NewHouse) -> None:
+    worker = new_house().worker(INTERLOCK_AFFINITY="false")
+
+    assert os.sched_getaffinity(worker.id) == EVERY

@@ -1,0 +1,142 @@
+"""A worker's threads share one processor; what its handlers do, and start, has them all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.thread import TaskPool as Threads
+from celery.signals import worker_ready
+
+from tests.waiting import until
+from tests.workers.running import Running, settings_for
+from workers.affinity import Affinity, tune_when_ready
+from workers.gateways.server import EmbeddedServer
+from workers.work import Outcome, Work
+
+SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
+EVERY = os.sched_getaffinity(0)
+
+pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no choice")
+
+
+class Sender:
+    """What Celery says is up; only its pool matters here."""
+
+    def __init__(self, pool: object) -> None:
+        self.pool = pool
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), EVERY)
+
+
+def affinity() -> Affinity:
+    made = Affinity(one=True)
+    made.choose()
+    return made
+
+
+def test_a_narrow_thread_stays_on_the_chosen_processor() -> None:
+    made = affinity()
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        made.narrow()
+        seen.append(os.sched_getaffinity(0))
+        with made.wide():
+            seen.append(os.sched_getaffinity(0))
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+
+    assert len(made.chosen) == 1
+    assert seen == [made.chosen, EVERY, made.chosen]
+
+
+def test_a_new_choice_holds_from_the_next_time_on() -> None:
+    made = affinity()
+    made.narrow()
+    made.chosen = frozenset(EVERY - made.chosen)
+
+    made.narrow()
+
+    assert os.sched_getaffinity(0) == made.chosen
+
+
+def test_switched_off_it_touches_nothing() -> None:
+    made = Affinity(one=False)
+    os.sched_setaffinity(0, {min(EVERY)})
+
+    made.narrow()
+    made.widen()
+
+    assert os.sched_getaffinity(0) == {min(EVERY)}
+
+
+def test_a_processor_that_was_taken_away_is_no_failure() -> None:
+    made = affinity()
+    made.chosen = frozenset({100_000})
+
+    made.narrow()
+
+    assert os.sched_getaffinity(0)
+
+
+def test_a_handler_and_what_it_starts_have_every_processor(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(settings_for(server.url, prefix))
+    running.approved()
+    running.runner.affinity.choose()
+    shown: list[str] = []
+
+    def work(_: Work) -> Outcome:
+        shown.append(str(sorted(os.sched_getaffinity(0))))
+        shown.append(subprocess.check_output([sys.executable, "-c", SHOW], text=True).strip())
+        return Outcome("execution_done", {"result": "well"})
+
+    running.perform("one", work)
+
+    assert shown == [str(sorted(EVERY))] * 2
+    assert os.sched_getaffinity(0) == running.runner.affinity.chosen
+
+
+def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, prefix: str) -> None:
+    running = Running(settings_for(server.url, prefix))
+    running.runner.affinity.choose()
+    running.approved()
+    seen: list[set[int]] = []
+
+    async def work(_: Work) -> Outcome:
+        seen.append(os.sched_getaffinity(0))
+        return Outcome("execution_done", {"result": "well"})
+
+    running.perform("one", work)
+
+    assert seen == [EVERY]
+
+
+@pytest.mark.parametrize(("pool", "chosen"), [(Threads, 1), (Prefork, len(EVERY))])
+def test_only_pools_with_one_interpreter_lock_are_tuned(pool: type, chosen: int) -> None:
+    made = Affinity(one=True)
+    before = list(worker_ready.receivers or [])
+    tune_when_ready(made)
+    added = [one for one in worker_ready.receivers or [] if one not in before]
+
+    try:
+        worker_ready.send(sender=Sender(object.__new__(pool)))
+        until(lambda: len(made.chosen) == chosen, what="a processor is chosen")
+    finally:
+        worker_ready.receivers = [one for one in worker_ready.receivers or [] if one not in added]
