@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,8 @@ class Sender:
 def _restored() -> Iterator[None]:
     yield
     for thread in Path("/proc/self/task").iterdir():
-        os.sched_setaffinity(int(thread.name), EVERY)
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), EVERY)
 
 
 def affinity() -> Affinity:
