@@ -307,12 +307,6 @@ def tier_for(policy: Policy, default: Tier) -> Tier:
     return min(max(default, policy.inference_floor_tier), policy.inference_ceiling_tier)
 
 
-def affords(policy: Policy, spent_micro: int, reserved_micro: int, estimate_micro: int) -> bool:
-    """Tell whether a call that may cost `estimate_micro` still fits into the budget."""
-    assert min(spent_micro, reserved_micro, estimate_micro) >= 0, "money is never negative"
-    return spent_micro + reserved_micro + estimate_micro <= policy.budget_micro
-
-
 def wants_combined(policy: Policy) -> bool:
     """Tell whether intent, context and action are asked for in one call."""
     return policy.combined_inference

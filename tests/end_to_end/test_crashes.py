@@ -61,6 +61,13 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
         assert len(house.saw(name, "start")) <= 1
     assert {record.state for record in house.ends(*unbegun)} == {"done"}
     assert house.killed(*begun[:2], *unbegun)
+    house.sees(
+        lambda: (
+            [n.detail["error"] for n in house.notes("mid-once", "execution_finished")]
+            == ["lost_worker"]
+        ),
+        what="the execution that was begun and lost has its end in the log",
+    )
     for name in unbegun:
         assert len(house.saw(name, "start")) == 1
 

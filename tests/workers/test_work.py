@@ -31,13 +31,15 @@ def running(proxy: FaultProxy, prefix: str) -> Iterator[Running]:
     made.dispatch.client.close()
 
 
-def claimed(running: Running, capability: str = "jot", name: str = "execution") -> Work:
+def claimed(
+    running: Running, capability: str = "jot", name: str = "execution", record_id: str = "one"
+) -> Work:
     """Claim what a thread owes, as the runner does."""
     if name == "execution":
         running.approved(capability)
     effect = running.dispatch.effect("thread", name)
     lease = running.dispatch.leases.claim(
-        running.owed("one", name).key("one"), effect, nonce="n", holder="test", schema=1
+        running.owed(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
     equipment = running.runner.equipment
@@ -147,8 +149,11 @@ def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> Non
     assert not work.restartable
 
 
-def test_a_reservation_that_a_cap_forbids_is_refused(running: Running) -> None:
-    policy = {"composition": "end_to_end", "budget_micro": 100}
+def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
+    policy = {"composition": "end_to_end"}
+    running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="two")
+    assert claimed(running, name="inference", record_id="two").reserve(101)
+    policy |= {"budget_micro": 100}
     running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="one")
     work = claimed(running, name="inference")
 

@@ -138,10 +138,6 @@ class Registry:
         """Tell whether there is such a capability, reachable or not."""
         return name in self._own or name in self._servers
 
-    def get(self, name: str) -> Capability:
-        """Return a capability. Raises UnknownCapabilityError."""
-        return self[name]
-
     def catalog(self) -> tuple[Capability, ...]:
         """Return what a model may choose from, by name.
 

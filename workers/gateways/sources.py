@@ -63,10 +63,6 @@ class Sources:
     def __init__(self, sources: Iterable[Source]) -> None:
         self._by_name = MappingProxyType({source.name: source for source in sources})
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the sources that can be cleaned up."""
-        return tuple(sorted(self._by_name))
-
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
         """Tell whether there is a way to clean this event up; a source that fails says no."""
         source = self._by_name.get(str(inciting.get("source")))

@@ -22,7 +22,7 @@ from kernel.errors import (
 from kernel.event import Cause
 from kernel.record import Record, split_key
 from kernel.store.indexes import Look
-from kernel.store.plan import Call, Doorbell, Jot, Warrant
+from kernel.store.plan import Call, Doorbell, Warrant
 from kernel.table import Active
 from workers.dispatch import Dispatch
 from workers.sweep import Sweep, each
@@ -126,13 +126,7 @@ def _fire(dispatch: Dispatch, look: Look) -> str:
         dispatch.fire(record, str(trigger), {"code": code, "detail": detail}, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
-    lost = {"effect": suffix, "success": False, "error": code}
-    dispatch.note(record, Jot(f"{_name(record, suffix)}_finished", lost), op_id=f"{call.op_id}/end")
     return look.word
-
-
-def _name(record: Record, suffix: str) -> str:
-    return next((entry.name for entry in record.entries if entry.suffix == suffix), "effect")
 
 
 SWEEP = Sweep("orphans", run)

@@ -19,7 +19,14 @@ for n, look in ipairs(plan.members) do
   elseif not entry then gone()
   elseif entry.state == 'quarantined' then redis.call('ZREM', KEYS[1], member)
   elseif entry.state == 'draining' then
-    if now >= entry.kill_by then unreserve(chain, entry, true); redis.call('HDEL', record, 'e:' .. look.suffix); gone() else again(entry.kill_by) end
+    if now < entry.kill_by then again(entry.kill_by)
+    else
+      -- Its holder never said that it is gone: the log says so for it.
+      unreserve(chain, entry, true)
+      redis.call('HDEL', record, 'e:' .. look.suffix)
+      redis.call('XADD', log, redis.call('HGET', record, 'version') .. '-*', 'note', entry.name .. '_finished', 'detail', '{"effect":"' .. look.suffix .. '","success":false,"error":"lost_worker"}', 'at', now_text)
+      gone()
+    end
   elseif entry.state == 'leased' and now < entry.lease_until then again(entry.lease_until)
   elseif entry.state == 'leased' and not plan.gate then again(now + plan.look_ms)
   else

@@ -210,8 +210,15 @@ LEASES = (
     Mutant(
         "draining has a fixed end",
         "take",
-        "if now >= entry.kill_by then unreserve",
-        "if true then unreserve",
+        "if now < entry.kill_by then again(entry.kill_by)",
+        "if false then again(entry.kill_by)",
+        takes.test_a_draining_entry_stays_until_its_fixed_end,
+    ),
+    Mutant(
+        "who never confirms its end has one in the log",
+        "take",
+        "entry.name .. '_finished', 'detail'",
+        "entry.name .. '_gone', 'detail'",
         takes.test_a_draining_entry_stays_until_its_fixed_end,
     ),
     Mutant(

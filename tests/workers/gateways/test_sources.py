@@ -233,7 +233,6 @@ def test_modules_add_sources_and_replace_the_shipped_ones(monkeypatch: pytest.Mo
 
     loaded = load_sources("some_sources")
 
-    assert loaded.names() == ("inbox", "note_line", "tab")
     event = {"source": "tab", "fields": {"a": 1}}
     assert asyncio.run(loaded.clean_up(event, key="k")) is gone
     module.__dict__["SOURCES"] = [object()]
