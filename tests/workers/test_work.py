@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,7 @@ def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> Non
 
 
 def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
-    policy = {"composition": "end_to_end"}
+    policy: dict[str, Any] = {"composition": "end_to_end"}
     running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="two")
     assert claimed(running, name="inference", record_id="two").reserve(101)
     policy |= {"budget_micro": 100}

@@ -212,7 +212,7 @@ async def run(
     """Run a capability with the arguments from `bind`, to its end or its deadline.
 
     `on_step` is told each step as it is taken, in the thread that takes it. Cancelling cancels an
-    async capability, gives it ten seconds to clean up, and then goes on as a cancellation.
+    async capability and waits until it is over: where it succeeded after all, that is the result.
     """
     steps = Steps(on_step)
     arguments = {**bound, "steps": steps} if "steps" in one.runtime else dict(bound)
@@ -282,8 +282,11 @@ async def _run_async(one: Capability, arguments: dict[str, Any], deadline_s: flo
             await asyncio.wait({task}, timeout=CLEAN_UP_S_MAX)
     except asyncio.CancelledError:
         task.cancel()
-        await asyncio.wait({task}, timeout=CLEAN_UP_S_MAX)
-        raise
+        # However long it takes: to say earlier that it is gone would let two run at once.
+        await asyncio.wait({task})
+        if task.cancelled() or isinstance(task.result(), Failed):
+            raise
+        return task.result()
     late = f"{one.name} did not end within {deadline_s:g} s"
     if not task.done():
         return Failed("deadline", f"{late} and does not stop; it may still be running")

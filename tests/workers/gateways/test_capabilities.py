@@ -388,6 +388,31 @@ def test_a_cancellation_goes_on_after_the_clean_up() -> None:
     assert cleaned == [True]
 
 
+def test_a_capability_that_succeeds_although_it_was_cancelled_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workers.gateways.capabilities.CLEAN_UP_S_MAX", 0.0)
+
+    @LOW
+    async def stubborn() -> str:
+        """Go on."""
+        try:
+            entered.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.02)
+        return "done all the same"
+
+    async def cancelled() -> Result:
+        task = asyncio.create_task(run(stubborn, {}, deadline_s=60))
+        await entered.wait()
+        task.cancel()
+        return await task
+
+    entered = asyncio.Event()
+    assert asyncio.run(cancelled()) == Succeeded("done all the same")
+
+
 def test_a_deadline_ends_the_grandchildren_of_a_command(tmp_path: Path) -> None:
     @LOW
     async def shell(*, command: str) -> int:
