@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from redis import Redis
@@ -17,10 +18,12 @@ from workers.dispatch import Dispatch
 
 PAGE = 1_000_000
 LOOKS_MAX = 5
+REPLICAS_MIN = 2
+HEARD = "replicas that must hear a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
-    "power loss may cost about the last second",
+    "power loss may cost about the last second, with fsync no what the system had not yet written",
     "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
     "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged ones",
 }
@@ -126,26 +129,36 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
-    """Return the level that the store's configuration earns, with the facts it rests on."""
-    client = dispatch.client
-    if not isinstance(client, Redis):
-        return "D3", {"topology": "cluster", "read": "no node's persistence was asked"}
+    """Return the level that the weakest node's live configuration earns, with the facts of it."""
+    client: Any = dispatch.client  # redis-py leaves the cluster's nodes untyped
+    if isinstance(client, Redis):
+        nodes, topology = [client], {}
+    else:
+        nodes = [node.redis_connection for node in client.get_primaries()]
+        topology = {"topology": f"cluster of {len(nodes)}"}
     try:
-        persistence, replication = client.info("persistence"), client.info("replication")
-        server = client.info("server")
-        fsync = client.config_get("appendfsync").get("appendfsync", "unknown")
+        level, found = min(map(_earned, nodes), key=itemgetter(0))
     except RedisError as refusal:
         raise store_error(refusal) from refusal
-    appends = str(persistence.get("aof_enabled")) == "1"
+    return level, topology | found
+
+
+def _earned(node: Redis) -> tuple[str, dict[str, str]]:
+    server, replication = node.info("server"), node.info("replication")
+    appends = str(node.info("persistence").get("aof_enabled")) == "1"
+    fsync = str(node.config_get("appendfsync").get("appendfsync", "unknown"))
+    needed: Any = node.config_get("min-replicas-*")
     name = server.get("server_name", "redis")
     found = {
         "server": f"{name} {server.get(f'{name}_version', server.get('redis_version'))}",
         "append only file": "yes" if appends else "no",
-        "fsync": str(fsync),
+        "fsync": fsync,
         "replicas": str(replication.get("connected_slaves", 0)),
+        HEARD: str(needed.get("min-replicas-to-write", 0)),
     }
     if not appends:
         return "D0", found
-    if int(found["replicas"]) > 0:
+    lag_s, heard = int(needed.get("min-replicas-max-lag", 0)), int(found[HEARD])
+    if int(found["replicas"]) >= REPLICAS_MIN and heard >= 1 and lag_s > 0:
         return "D3", found
     return ("D2" if fsync == "always" else "D1"), found

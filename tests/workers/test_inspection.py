@@ -12,10 +12,12 @@ import redis
 from kernel.errors import StoreDownError
 from kernel.record import partition_of
 from kernel.store.codec import digest, encode
+from tests.waiting import until
 from tests.workers.routes import bring, client_of
 from workers.client import Client
+from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, free_port
-from workers.inspection import diagnose, verify_all
+from workers.inspection import diagnose, durability, verify_all
 
 NewServer = Callable[..., EmbeddedServer]
 STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awaiting_inference")
@@ -285,6 +287,37 @@ def test_the_level_is_the_one_in_force(
     assert told["level"] == level
     assert told["store"]["fsync"] == settings.get("appendfsync", "everysec")
     assert told["enqueue"] == "fused"
+
+
+@pytest.mark.parametrize(("must_hear", "level"), [("1", "D3"), ("0", "D1")])
+def test_replicas_raise_the_level_only_where_a_write_must_reach_one(
+    new_server: NewServer, must_hear: str, level: str
+) -> None:
+    primary = new_server(settings={"min-replicas-to-write": must_hear})
+    for _ in range(2):
+        new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
+    here = client_of(primary.url, "il")
+    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "2", what="both follow")
+
+    assert diagnose(here.dispatch)["level"] == level
+
+
+def test_one_replica_is_too_few_for_the_level_of_replicas(new_server: NewServer) -> None:
+    primary = new_server(settings={"min-replicas-to-write": "1"})
+    new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
+    here = client_of(primary.url, "il")
+    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "1", what="it follows")
+
+    assert diagnose(here.dispatch)["level"] == "D1"
+
+
+def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) -> None:
+    settings = {"INTERLOCK_STORE_URL": f"redis+cluster://127.0.0.1:{cluster.port}"}
+    broker = {"INTERLOCK_BROKER_URL": f"redis://127.0.0.1:{cluster.port}/0"}
+
+    level, facts = durability(Client(read_settings({**settings, **broker})).dispatch)
+
+    assert (level, facts["topology"], facts["fsync"]) == ("D1", "cluster of 1", "everysec")
 
 
 def test_the_diagnosis_counts_what_waits_and_what_was_set_aside(here: Client) -> None:
