@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 SHOWN_MAX = 120
 LEASE_S = 30.0
+WAITING_S = 1.0
 
 
 class Dispatch:
@@ -43,6 +46,7 @@ class Dispatch:
     def __init__(self, settings: Settings, machines: Mapping[str, Machine], app: Celery) -> None:
         self.settings, self.machines, self.app = settings, machines, app
         self.envelopes = Envelopes(app)
+        self._waiting: dict[str, tuple[float, int]] = {}
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
 
     @cached_property
@@ -180,15 +184,15 @@ class Dispatch:
             raise StoreDownError(f"the store does not answer: {refusal}") from refusal
 
     def waiting(self, name: str) -> int:
-        """Return how many messages wait in an effect's queue; 0 where the broker does not say."""
-        queue = queue_of(self.settings, name)
-        with self.app.connection_for_read() as connection:
-            try:
-                with connection.channel() as channel:
-                    declared = channel.queue_declare(queue=queue, passive=True)
-            except (*connection.connection_errors, *connection.channel_errors, OperationalError):
-                return 0
-        return int(declared.message_count)
+        """Return how many messages wait in an effect's queue, as of at most a second ago.
+
+        0 where the broker does not say.
+        """
+        asked_at, length = self._waiting.get(name, (-math.inf, 0))
+        if time.monotonic() - asked_at > WAITING_S:
+            length = self._counted(name)
+            self._waiting[name] = (time.monotonic(), length)
+        return length
 
     def publish(self, bells: Sequence[Doorbell]) -> int:
         """Publish messages. The broker is a doorbell: what does not ring, the sweep repeats."""
@@ -213,6 +217,17 @@ class Dispatch:
                 continue
             published += 1
         return published
+
+    def _counted(self, name: str) -> int:
+        queue = queue_of(self.settings, name)
+        # A connection of its own: a refusal ends the channel on some brokers.
+        with self.app.connection_for_read() as connection:
+            try:
+                with connection.channel() as channel:
+                    declared = channel.queue_declare(queue=queue, passive=True)
+            except (*connection.connection_errors, *connection.channel_errors, OperationalError):
+                return 0
+        return int(declared.message_count)
 
     def _address(self, bell: Doorbell) -> tuple[str, str, int, str]:
         task = f"{bell.machine}.{bell.name}"

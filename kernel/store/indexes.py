@@ -12,7 +12,7 @@ from uuid import uuid4
 from kernel.errors import StoreMisconfiguredError
 from kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
 from kernel.store.keys import Keys
-from kernel.store.plan import Limits
+from kernel.store.plan import Doorbell, Limits
 from kernel.store.scripts import Client, call
 
 FORMAT = 1
@@ -26,6 +26,17 @@ class Look:
     key: str
     word: str
     detail: str
+
+    @property
+    def bell(self) -> Doorbell:
+        """What to publish."""
+        name, machine, priority, _ = self.detail.split(" ")
+        return Doorbell(self.key, machine, name, int(priority))
+
+    @property
+    def since_ms(self) -> int:
+        """Since when the record of what is to be published has been in its state."""
+        return int(self.detail.rpartition(" ")[2])
 
 
 @dataclass(frozen=True, slots=True)

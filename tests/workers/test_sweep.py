@@ -111,6 +111,18 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
     assert orphans.run(running.dispatch, partition) == Counter(published=1)
 
 
+def test_a_line_is_measured_once_a_second_at_most(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.client.submit(thread("jot"), id="one")
+    assert running.dispatch.waiting("inference") == 1
+    running.client.submit(thread("jot"), id="two")
+
+    assert running.dispatch.waiting("inference") == 1
+    monkeypatch.setattr("workers.dispatch.WAITING_S", -1.0)
+    assert running.dispatch.waiting("inference") == 2
+
+
 def test_a_broker_that_is_down_says_nothing_and_stops_no_sweep(
     server: EmbeddedServer, prefix: str
 ) -> None:

@@ -20,9 +20,9 @@ from kernel.errors import (
     StoreReadOnlyError,
 )
 from kernel.event import Cause
-from kernel.record import Record, split_key
+from kernel.record import split_key
 from kernel.store.indexes import Look
-from kernel.store.plan import Call, Doorbell, Warrant
+from kernel.store.plan import Call, Warrant
 from kernel.table import Active
 from workers.dispatch import Dispatch
 from workers.sweep import Sweep, each
@@ -60,18 +60,16 @@ class Lines:
     """How long each queue is, asked once a pass and only where something would be published."""
 
     def __init__(self, dispatch: Dispatch) -> None:
-        self.dispatch = dispatch
         self.length = cache(dispatch.waiting)
+        self.now_ms = cache(dispatch.views.now_ms)
 
-    def holds(self, name: str, record: Record) -> bool:
+    def holds(self, name: str, since_ms: int) -> bool:
         """Whether an effect's message most likely still waits in its queue.
 
         To publish it again would lengthen the line, and the line the wait. After a while it is
         done all the same, for the message may be lost.
         """
-        if self.length(name) < LINE_LONG:
-            return False
-        return self.dispatch.views.now_ms() - record.since_ms < LINE_PATIENCE_MS
+        return self.length(name) >= LINE_LONG and self.now_ms() - since_ms < LINE_PATIENCE_MS
 
 
 def _alone(dispatch: Dispatch, take: Callable[[list[str]], list[Look]], member: str) -> str:
@@ -96,11 +94,9 @@ def _act(dispatch: Dispatch, lines: Lines, look: Look) -> str:
 
 
 def _publish(dispatch: Dispatch, lines: Lines, look: Look) -> str:
-    record = dispatch.views.record(split_key(look.key)[0])
-    if lines.holds(look.detail, record):
+    if lines.holds(look.bell.name, look.since_ms):
         return "in line"
-    bell = Doorbell(look.key, record.machine, look.detail, record.priority)
-    return "published" if dispatch.publish([bell]) else "not published"
+    return "published" if dispatch.publish([look.bell]) else "not published"
 
 
 def _fire(dispatch: Dispatch, look: Look) -> str:

@@ -2,7 +2,7 @@
 -- Looks at due effects and moves each one's score in the same step, so that concurrent sweeps and poison members neither block nor storm.
 -- KEYS  effects, waits, timers, then for each member its record, its log and its chain of counters
 -- ARGV  plan: {members: [{id, suffix, jitter, chain}], look_ms, gate, server, remind_ms}
--- Returns {word, detail, ...} two words a member: publish | crash | exhausted | quarantined | gone | later
+-- Returns {word, detail, ...} two words a member: publish (<effect> <machine> <priority> <since>) | crash | exhausted | quarantined | gone | later
 local plan, answers = cjson.decode(ARGV[1]), {}
 -- The gate was asked of one life of the server; for another it is closed until it is asked again.
 if plan.gate and plan.server ~= '' then plan.gate = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') == plan.server end
@@ -30,7 +30,7 @@ for n, look in ipairs(plan.members) do
   elseif entry.state == 'leased' and now < entry.lease_until then again(entry.lease_until)
   elseif entry.state == 'leased' and not plan.gate then again(now + plan.look_ms)
   else
-    local stands = redis.call('HMGET', record, 'paused', 'version', 'person')
+    local stands = redis.call('HMGET', record, 'paused', 'version', 'machine', 'priority', 'since')
     if entry.state == 'leased' then
       entry.state = 'lapsed'
       redis.call('XADD', log, stands[2] .. '-*', 'note', 'lapse', 'detail', '{"effect":"' .. look.suffix .. '","token":"' .. entry.token .. '"}', 'at', whole(now))
@@ -42,7 +42,7 @@ for n, look in ipairs(plan.members) do
       if entry.state == 'lapsed' and now < entry.kill_by then again(entry.kill_by)
       else entry.state, entry.token = 'owed', ''; redis.call('ZREM', KEYS[1], member) end
     elseif now < entry.not_before then again(entry.not_before)
-    elseif entry.attempts < entry.attempts_max then word, detail = 'publish', entry.name; again(soon)
+    elseif entry.attempts < entry.attempts_max then word, detail = 'publish', table.concat({entry.name, stands[3], stands[4], stands[5]}, ' '); again(soon)
     elseif entry.kind == 'state' and entry.fires == 1 then word, detail = 'exhausted', whole(entry.attempts); again(soon)
     else
       word, entry.state = 'quarantined', 'quarantined'
