@@ -63,7 +63,7 @@ def beside(name: str, figures: Figures) -> str:
             return f"bare records {figures['creates_per_s']:,}/s"
         case "bytes_per_record":
             log = figures["bytes_per_record_of_log"]
-            return f"{log:,} of them the first block of its log, with room for about twenty lines"
+            return f"{log:,} of them the first block of its log"
         case "bytes_per_event":
             return f"its event and its op-id; a claim's note {figures['bytes_per_claim']:,} bytes"
         case "sweep_us_per_due":
