@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from bench.fleet import Fleet
-from bench.lifecycles import POOL_OURS, THREADS_OURS, drain, our_side
+from bench.lifecycles import THREADS, drain, our_side
 from bench.machine import EFFECTS, State
 from bench.place import Place, born
 from kernel.event import Event, Note
@@ -24,17 +24,14 @@ WARM = 20
 def measure(place: Place, *, full_per_s: float | None = None) -> dict[str, Any]:
     """Submit at half load for some seconds and read from the logs when each effect was claimed."""
     side, client = our_side(place), place.client
-    full_per_s = full_per_s or drain(
-        side, client, PROBE, processes=1, pool=POOL_OURS, concurrency=THREADS_OURS
-    )
+    full_per_s = full_per_s or drain(side, client, PROBE, processes=1, **THREADS)
     client.flushall()
     fleet = Fleet(
         side.app,
         Path(mkdtemp(prefix="interlock-bench-")),
         side.environment,
         processes=1,
-        pool=POOL_OURS,
-        concurrency=THREADS_OURS,
+        **THREADS,
     )
     with fleet:
         side.load(WARM)

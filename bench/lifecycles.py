@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -26,8 +26,9 @@ WARM = 20
 LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
-# use that time: as many as the product starts. Celery's own best is solo.
+# use that time: as many as the product starts. Celery's own best is solo; tuned alike, threads.
 POOL_OURS, THREADS_OURS = "threads", 20
+THREADS: Mapping[str, Any] = {"pool": POOL_OURS, "concurrency": THREADS_OURS}
 POOL_PLAIN = "solo"
 
 
@@ -47,16 +48,22 @@ class Rates:
 
     ours: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
+    tuned: list[float] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
-        """Return the median of the rounds' ratios: a round's two sides ran one after the other."""
+        """Return the median of the rounds' ratios: a round's sides ran one after the other."""
         return median(a / b for a, b in zip(self.ours, self.plain, strict=True))
+
+    @property
+    def ratio_to_tuned(self) -> float:
+        """Return the same beside Celery with what `workers.affinity` gives our processes."""
+        return median(a / b for a, b in zip(self.ours, self.tuned, strict=True))
 
 
 def our_side(place: Place) -> Side:
     """Return our side: the product's settings, save its events."""
-    settings = place.settings()
+    settings = place.settings(concurrency=THREADS_OURS)
     dispatch = place.door()
 
     def done(chains: int) -> bool:
@@ -120,32 +127,25 @@ def drain(
 
 
 def measure(place: Place, *, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Measure both sides in turns, with one worker process and with two."""
-    ours, other = our_side(place), plain_side(place)
+    """Measure the sides in turns, with one worker process and with two."""
+    ours, other, tuned = our_side(place), plain_side(place), plain_side(place, tuned=True)
     rates = {str(processes): Rates() for processes in PROCESSES}
     for _ in range(rounds):
         for processes in PROCESSES:
-            found, chains = rates[str(processes)], CHAINS * processes
-            client = place.client
+            found, client, chains = rates[str(processes)], place.client, CHAINS * processes
             found.plain.append(drain(other, client, chains, processes=processes, pool=POOL_PLAIN))
-            found.ours.append(
-                drain(
-                    ours,
-                    client,
-                    chains,
-                    processes=processes,
-                    pool=POOL_OURS,
-                    concurrency=THREADS_OURS,
-                )
-            )
+            found.ours.append(drain(ours, client, chains, processes=processes, **THREADS))
+            found.tuned.append(drain(tuned, client, chains, processes=processes, **THREADS))
     return {
         "lifecycles_per_s": {n: round(median(one.ours), 1) for n, one in rates.items()},
         "celery_chains_per_s": {n: round(median(one.plain), 1) for n, one in rates.items()},
         "ratio": {n: round(one.ratio, 2) for n, one in rates.items()},
+        "celery_tuned_chains_per_s": {n: round(median(one.tuned), 1) for n, one in rates.items()},
+        "ratio_to_tuned": {n: round(one.ratio_to_tuned, 2) for n, one in rates.items()},
         "rounds": {
             n: [
-                {"ours": round(a, 1), "celery": round(b, 1)}
-                for a, b in zip(one.ours, one.plain, strict=True)
+                {"ours": round(a, 1), "celery": round(b, 1), "celery_tuned": round(c, 1)}
+                for a, b, c in zip(one.ours, one.plain, one.tuned, strict=True)
             ]
             for n, one in rates.items()
         },
@@ -157,7 +157,6 @@ def pools(place: Place) -> dict[str, Any]:
     sides = {
         "ours": our_side(place),
         "celery": plain_side(place),
-        "celery tuned alike": plain_side(place, tuned=True),
     }
     kinds = (("solo", 1), ("threads", 4), ("threads", THREADS_OURS), ("prefork", 1))
     found: dict[str, Any] = {}

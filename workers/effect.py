@@ -60,7 +60,6 @@ class Runner:
         if self._ending.is_set():
             return "not claimed: this process ends; a sweep will publish it again"
         effect = self.dispatch.effect(machine.name, name)
-        self.affinity.narrow()
         asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(

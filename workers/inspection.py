@@ -23,7 +23,7 @@ HEARD = "replicas that must hear a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
-    "power loss may cost about the last second, with fsync no what the system had not yet written",
+    "power loss may cost about the last second (with fsync no: what was not yet on disk)",
     "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
     "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged ones",
 }
@@ -129,7 +129,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
-    """Return the level that the weakest node's live configuration earns, with the facts of it."""
+    """Return the level that the weakest primary's live configuration earns, and its facts."""
     client: Any = dispatch.client  # redis-py leaves the cluster's nodes untyped
     if isinstance(client, Redis):
         nodes, topology = [client], {}
@@ -153,7 +153,8 @@ def _earned(node: Redis) -> tuple[str, dict[str, str]]:
         "server": f"{name} {server.get(f'{name}_version', server.get('redis_version'))}",
         "append only file": "yes" if appends else "no",
         "fsync": fsync,
-        "replicas": str(replication.get("connected_slaves", 0)),
+        # Where writes must reach some, the server itself says which keep up.
+        "replicas": str(replication.get("min_slaves_good_slaves", replication["connected_slaves"])),
         HEARD: str(needed.get("min-replicas-to-write", 0)),
     }
     if not appends:

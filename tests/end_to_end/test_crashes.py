@@ -64,7 +64,7 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
     house.sees(
         lambda: (
             [n.detail["error"] for n in house.notes("mid-once", "execution_finished")]
-            == ["lost_worker"]
+            == ["unconfirmed"]
         ),
         what="the execution that was begun and lost has its end in the log",
     )

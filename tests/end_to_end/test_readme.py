@@ -6,13 +6,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from celery import Celery
 
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import ROOT, House
+from workers.tether import end_tethered, start_tethered
 
 BLOCKS = re.findall(
     r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
@@ -52,8 +54,28 @@ def test_the_plain_message_of_the_readme_is_taken_in(house: House) -> None:
 
     alone([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
 
-    with Celery("reader", broker=house.store_url).connection_for_read() as connection:
-        assert connection.default_channel.queue_declare(queue, passive=True).message_count == 1
+    with intake(house):
+        house.sees(lambda: house.client.list(limit=1), what="the record exists", within_s=60)
+    assert house.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
+
+
+@contextmanager
+def intake(house: House) -> Iterator[None]:
+    """Run an intake worker for as long as the block."""
+    command = [sys.executable, "-m", "celery", "-A", "workers.intake", "worker"]
+    command += ["-n", "intake@%h", "-P", "threads", "-c", "1", "--without-mingle"]
+    with (house.folder / "intake.log").open("wb") as output:
+        keeper = start_tethered(
+            command,
+            folder=ROOT,
+            output=output,
+            grace_s=10,
+            environment={**os.environ, **house.environment},
+        )
+        try:
+            yield
+        finally:
+            end_tethered(keeper, patience_s=15)
 
 
 def alone(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:

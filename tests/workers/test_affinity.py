@@ -7,13 +7,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from celery import Celery
 from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.solo import TaskPool as Solo
 from celery.concurrency.thread import TaskPool as Threads
-from celery.signals import worker_ready
+from celery.signals import task_prerun, worker_ready
 
 from tests.waiting import until
 from tests.workers.running import Running, settings_for
@@ -22,7 +24,7 @@ from workers.gateways.server import EmbeddedServer
 from workers.work import Outcome, Work
 
 SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
-EVERY = os.sched_getaffinity(0)
+EVERY = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
 
 pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no choice")
 
@@ -77,14 +79,22 @@ def test_a_new_choice_holds_from_the_next_time_on() -> None:
     assert os.sched_getaffinity(0) == made.chosen
 
 
-def test_switched_off_it_touches_nothing() -> None:
-    made = Affinity(one=False)
+def test_until_one_is_chosen_it_touches_nothing() -> None:
+    made = Affinity(one=True)
     os.sched_setaffinity(0, {min(EVERY)})
 
     made.narrow()
     made.widen()
 
     assert os.sched_getaffinity(0) == {min(EVERY)}
+
+
+def test_switched_off_it_never_chooses() -> None:
+    made = Affinity(one=False)
+
+    made.watch()
+
+    assert all(one.name != "affinity" for one in threading.enumerate())
 
 
 def test_a_processor_that_was_taken_away_is_no_failure() -> None:
@@ -102,6 +112,7 @@ def test_a_handler_and_what_it_starts_have_every_processor(
     running = Running(settings_for(server.url, prefix))
     running.approved()
     running.runner.affinity.choose()
+    running.runner.affinity.narrow()
     shown: list[str] = []
 
     def work(_: Work) -> Outcome:
@@ -118,6 +129,7 @@ def test_a_handler_and_what_it_starts_have_every_processor(
 def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, prefix: str) -> None:
     running = Running(settings_for(server.url, prefix))
     running.runner.affinity.choose()
+    running.runner.affinity.narrow()
     running.approved()
     seen: list[set[int]] = []
 
@@ -130,15 +142,59 @@ def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, pre
     assert seen == [EVERY]
 
 
-@pytest.mark.parametrize(("pool", "chosen"), [(Threads, 1), (Prefork, len(EVERY))])
-def test_only_pools_with_one_interpreter_lock_are_tuned(pool: type, chosen: int) -> None:
+@pytest.mark.parametrize(("pool", "watched"), [(Threads, True), (Prefork, False), (Solo, False)])
+def test_only_a_pool_of_threads_is_tuned(
+    monkeypatch: pytest.MonkeyPatch, pool: type, *, watched: bool
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("workers.affinity.gc.freeze", lambda: told.append("frozen"))
     made = Affinity(one=True)
-    before = list(worker_ready.receivers or [])
-    tune_when_ready(made)
-    added = [one for one in worker_ready.receivers or [] if one not in before]
+    monkeypatch.setattr(made, "watch", lambda: told.append("watched"))
 
-    try:
+    with connected(made):
         worker_ready.send(sender=Sender(object.__new__(pool)))
-        until(lambda: len(made.chosen) == chosen, what="a processor is chosen")
+
+    assert told == (["frozen", "watched"] if watched else [])
+
+
+def test_every_task_begins_on_the_chosen_processor() -> None:
+    made = affinity()
+    app = Celery("one", set_as_current=False)
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        seen.append(os.sched_getaffinity(0))
+
+    task = app.task(look, name="look")
+
+    with connected(made):
+        task.apply()
+
+    assert seen == [made.chosen]
+
+
+def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.affinity.PERIOD_S", 0.001)
+    monkeypatch.setattr("workers.affinity.CHOICE_S", 0.001)
+    made = Affinity(one=True)
+    made.watch()
+    first = until(lambda: made.chosen is not made.every and made.chosen, what="it has chosen")
+    until(lambda: made.chosen is not first, what="it chooses anew")
+
+    made.stop()
+
+    until(lambda: all(one.name != "affinity" for one in threading.enumerate()), what="it has ended")
+
+
+@contextmanager
+def connected(made: Affinity) -> Iterator[None]:
+    """Tune what runs within the block, and nothing behind it."""
+    signals = (worker_ready, task_prerun)
+    before = [list(signal.receivers or []) for signal in signals]
+    tune_when_ready(made)
+    try:
+        yield
     finally:
-        worker_ready.receivers = [one for one in worker_ready.receivers or [] if one not in added]
+        for signal, receivers in zip(signals, before, strict=True):
+            signal.receivers = receivers
+            signal.sender_receivers_cache.clear()

@@ -13,6 +13,7 @@ from kernel.event import Note
 from tests.conftest import NewProxy
 from tests.waiting import until
 from tests.workers.running import THREAD, Running, settings_for
+from workers.effects import execution
 from workers.gateways.server import EmbeddedServer
 from workers.work import Outcome, Work
 
@@ -77,6 +78,22 @@ def test_what_must_not_start_twice_is_not_tried_again_after_a_failure(running: R
 
     assert running.perform("one", fail).startswith("failed (lapsed)")
     assert running.perform("one", fail).startswith("not claimed: carried")
+
+
+def test_an_execution_that_fails_itself_says_its_end(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ValueError("a bug of ours")
+
+    monkeypatch.setitem(execution.__globals__, "run", fail)
+    assert running.perform("one").startswith("failed (owed): ValueError")
+
+    assert len(notes(running, "execution_started")) == 1
+    end = notes(running, "execution_finished")[0].detail
+    assert (end["success"], end["error"]) == (False, "failed")
 
 
 def test_a_handler_that_ends_without_an_outcome_has_failed(running: Running) -> None:

@@ -114,6 +114,7 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
 def test_a_line_is_measured_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("workers.dispatch.WAITING_S", 3_600.0)
     running.client.submit(thread("jot"), id="one")
     assert running.dispatch.waiting("inference") == 1
     running.client.submit(thread("jot"), id="two")

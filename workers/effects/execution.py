@@ -13,7 +13,7 @@ from kernel.event import Note
 from kernel.record import ID_DEPTH_MAX, ancestors
 from workers.capability import Capability
 from workers.gateways.capabilities import run
-from workers.result import Failed, Result, Split, Succeeded
+from workers.result import Failed, Result, Split, Succeeded, sentence
 from workers.work import Outcome, Work
 
 STALL_MARGIN_MS = 60_000
@@ -35,7 +35,12 @@ async def execution(work: Work) -> Outcome:
         # The kernel does not restart it; this holds even where a record was told otherwise.
         return failed("lost_worker", f"{one.name} was begun before and may have taken effect")
     await asyncio.to_thread(begin, work, one, payload)
-    result = await watched(work, one, bound)
+    try:
+        result = await watched(work, one, bound)
+    except Exception as failure:
+        why = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
+        await asyncio.to_thread(work.audit, "execution_finished", {"capability": one.name} | why)
+        raise
     await asyncio.to_thread(finish, work, one, result)
     return concluded(work, result)
 

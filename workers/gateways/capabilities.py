@@ -212,7 +212,8 @@ async def run(
     """Run a capability with the arguments from `bind`, to its end or its deadline.
 
     `on_step` is told each step as it is taken, in the thread that takes it. Cancelling cancels an
-    async capability and waits until it is over: where it succeeded after all, that is the result.
+    async capability and waits until it is over, at most until its deadline and ten seconds more:
+    where it succeeded after all, or goes on, that is the result.
     """
     steps = Steps(on_step)
     arguments = {**bound, "steps": steps} if "steps" in one.runtime else dict(bound)
@@ -273,7 +274,10 @@ def _servers(tables: Sequence[ServerTable]) -> tuple[Server, ...]:
 
 
 async def _run_async(one: Capability, arguments: dict[str, Any], deadline_s: float) -> Result:
-    task = asyncio.ensure_future(_settle_async(one, arguments))
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(_settle_async(one, arguments))
+    until = loop.time() + deadline_s
+    late = f"{one.name} did not end within {deadline_s:g} s"
+    deaf = Failed("deadline", f"{late} and does not stop; it may still be running")
     try:
         done, _ = await asyncio.wait({task}, timeout=deadline_s)
         if not done:
@@ -282,14 +286,16 @@ async def _run_async(one: Capability, arguments: dict[str, Any], deadline_s: flo
             await asyncio.wait({task}, timeout=CLEAN_UP_S_MAX)
     except asyncio.CancelledError:
         task.cancel()
-        # However long it takes: to say earlier that it is gone would let two run at once.
-        await asyncio.wait({task})
+        # To say earlier that it is gone would let two run at once.
+        left_s = max(0.0, until - loop.time()) + CLEAN_UP_S_MAX
+        await asyncio.wait({task}, timeout=left_s)
+        if not task.done():
+            return deaf
         if task.cancelled() or isinstance(task.result(), Failed):
             raise
         return task.result()
-    late = f"{one.name} did not end within {deadline_s:g} s"
     if not task.done():
-        return Failed("deadline", f"{late} and does not stop; it may still be running")
+        return deaf
     if task.cancelled():
         stopped = Failed("deadline", f"{late}; it was stopped")
         return Failed("error", f"{one.name} cancelled itself") if done else stopped

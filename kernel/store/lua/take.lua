@@ -21,10 +21,10 @@ for n, look in ipairs(plan.members) do
   elseif entry.state == 'draining' then
     if now < entry.kill_by then again(entry.kill_by)
     else
-      -- Its holder never said that it is gone: the log says so for it.
+      -- Nobody confirmed in time that it has ended; the log says just that.
       unreserve(chain, entry, true)
       redis.call('HDEL', record, 'e:' .. look.suffix)
-      redis.call('XADD', log, redis.call('HGET', record, 'version') .. '-*', 'note', entry.name .. '_finished', 'detail', '{"effect":"' .. look.suffix .. '","success":false,"error":"lost_worker"}', 'at', now_text)
+      redis.call('XADD', log, redis.call('HGET', record, 'version') .. '-*', 'note', entry.name .. '_finished', 'detail', '{"effect":"' .. look.suffix .. '","success":false,"error":"unconfirmed"}', 'at', now_text)
       gone()
     end
   elseif entry.state == 'leased' and now < entry.lease_until then again(entry.lease_until)

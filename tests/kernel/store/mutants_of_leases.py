@@ -215,7 +215,7 @@ LEASES = (
         takes.test_a_draining_entry_stays_until_its_fixed_end,
     ),
     Mutant(
-        "who never confirms its end has one in the log",
+        "an end that nobody confirms is in the log",
         "take",
         "entry.name .. '_finished', 'detail'",
         "entry.name .. '_gone', 'detail'",

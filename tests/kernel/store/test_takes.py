@@ -117,7 +117,7 @@ def test_a_draining_entry_stays_until_its_fixed_end(world: World) -> None:
     assert world.score(lease.key) is None
     end = world.notes()[-1]
     assert end.kind == f"{lease.name}_finished"
-    assert end.detail == {"effect": lease.suffix, "success": False, "error": "lost_worker"}
+    assert end.detail == {"effect": lease.suffix, "success": False, "error": "unconfirmed"}
 
 
 def test_the_grace_of_a_carried_effect_is_its_own(world: World) -> None:

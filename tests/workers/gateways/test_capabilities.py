@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -411,6 +412,34 @@ def test_a_capability_that_succeeds_although_it_was_cancelled_says_so(
 
     entered = asyncio.Event()
     assert asyncio.run(cancelled()) == Succeeded("done all the same")
+
+
+def test_a_capability_that_is_deaf_to_a_stop_is_waited_for_within_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workers.gateways.capabilities.CLEAN_UP_S_MAX", 0.05)
+
+    @LOW
+    async def deaf() -> None:
+        """Go on for ever."""
+        entered.set()
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+
+    async def cancelled() -> Result:
+        task = asyncio.create_task(run(deaf, {}, deadline_s=0.05))
+        await entered.wait()
+        task.cancel()
+        try:
+            return await task
+        finally:
+            over.set()
+
+    entered, over = asyncio.Event(), asyncio.Event()
+    result = asyncio.run(cancelled())
+    assert isinstance(result, Failed)
+    assert "may still be running" in result.detail
 
 
 def test_a_deadline_ends_the_grandchildren_of_a_command(tmp_path: Path) -> None:
