@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +14,6 @@ from kernel.event import Note
 from tests.conftest import NewProxy
 from tests.waiting import until
 from tests.workers.running import THREAD, Running, settings_for
-from workers.effects import execution
 from workers.gateways.server import EmbeddedServer
 from workers.work import Outcome, Work
 
@@ -88,7 +88,7 @@ def test_an_execution_that_fails_itself_says_its_end(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug of ours")
 
-    monkeypatch.setitem(execution.__globals__, "run", fail)
+    monkeypatch.setattr(sys.modules["workers.effects.execution"], "run", fail)
     assert running.perform("one").startswith("failed (owed): ValueError")
 
     assert len(notes(running, "execution_started")) == 1
