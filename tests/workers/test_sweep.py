@@ -12,6 +12,7 @@ import pytest
 from kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
 from kernel.record import PARTITIONS, partition_of
 from tests.end_to_end.house import thread
+from tests.waiting import until
 from tests.workers.running import Running, settings_for
 from workers.gateways.server import EmbeddedServer
 from workers.sweep import Sweep, each, sweep_all
@@ -141,6 +142,8 @@ def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Runnin
     short = type(effect)(effect.name, lease_ms=1)
     key = entry.key("one")
     running.dispatch.leases.claim(key, short, nonce="n", holder="x", schema=1)
+    until_ms = running.client.show("one").entries[0].lease_until
+    until(lambda: running.dispatch.views.now_ms() > until_ms, what="its lease is over")
     hurry(running, "one")
 
     take = running.dispatch.indexes.take
