@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 # Messages in one answer of the broker, so that one worker does not take a whole short list.
 BATCH_MAX = 8
+# What a message of the wrong shape raises, wherever in kombu or Celery somebody believes in it.
+SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 
 
 class Rendered:
@@ -116,7 +118,7 @@ class Channel(kombu_redis.Channel):
     def _hand_over(self, item: bytes, queue: str) -> None:
         try:
             message = json.loads(item)
-        except ValueError as refusal:
+        except SHAPE_ERRORS as refusal:
             self.connection.set_aside("no message", str(refusal), repr(item))
             return
         self.connection._deliver(message, queue)  # noqa: SLF001 - as kombu's own channel does
@@ -138,7 +140,11 @@ class Transport(kombu_redis.Transport):
         if not is_message(message):
             self.set_aside("no message", f"{queue} held something else", repr(message))
             return
-        super()._deliver(message, queue)
+        try:
+            super()._deliver(message, queue)
+        except SHAPE_ERRORS as refusal:
+            # Kombu cannot even make a message of it, so there is none to acknowledge.
+            self.set_aside("no message", f"{type(refusal).__name__}: {refusal}", repr(message))
 
 
 def is_message(item: Any) -> bool:

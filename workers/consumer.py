@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.exceptions import KombuError
 
 from kernel.errors import KernelError
+from workers.broker import SHAPE_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +25,22 @@ class Consumer(CeleryConsumer):
         if hasattr(connection.transport, "on_junk"):
             connection.transport.on_junk = self._keep
         return connection
+
+    def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
+        """Handle each message, whatever its shape: one that Celery trips over ends no worker."""
+        handle = super().create_task_handler(*args, **options)
+
+        def on_task_received(message: Any) -> Any:
+            try:
+                return handle(message)
+            except SHAPE_ERRORS as refusal:
+                self._set_aside("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
+            # Left unsettled it would be restored, and end the next worker.
+            if not message.acknowledged:
+                message.reject_log_error(log, self.connection_errors)
+            return None
+
+        return on_task_received
 
     def on_decode_error(self, message: Any, exc: Any) -> None:
         """Set aside what is not JSON."""

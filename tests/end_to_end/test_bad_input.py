@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import os
 import subprocess
@@ -47,7 +48,27 @@ def task(*args: Any, name: str = "thread.execution", **kwargs: Any) -> bytes:
     return envelope(body, lang="py", task=name, id="x", root_id="x", parent_id=None, retries=0)
 
 
+def misshapen(queue: str, **over: Any) -> bytes:
+    """Return an effect's message as that queue delivers it, with some parts of another shape."""
+    message = json.loads(task("x:1.0:y"))
+    message["properties"]["delivery_info"] = {"exchange": queue, "routing_key": queue}
+    message["headers"] |= over.pop("headers", {})
+    message["properties"] |= over.pop("properties", {})
+    return json.dumps(message | over).encode()
+
+
+MISSHAPEN: dict[str, dict[str, Any]] = {
+    "a list for a task": {"headers": {"task": ["a"]}},
+    "a mapping for an id": {"headers": {"id": {"a": 1}}},
+    "numbers for stamps": {"headers": {"stamps": 7, "stamped_headers": 9}},
+    "a list for a content type": {"content-type": ["a"]},
+    "a number for an encoding": {"content-encoding": 7},
+    "an unknown body encoding": {"properties": {"body_encoding": "rot13"}},
+    "a list for a body encoding": {"properties": {"body_encoding": [1]}},
+    "a body that is not base64": {"body": "###é"},
+}
 GARBAGE = {
+    "JSON without end": b"[" * 100_000,
     "no JSON": b"\xff\xfe{not json",
     "a number": b"42",
     "an empty object": b"{}",
@@ -88,6 +109,22 @@ def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
     assert sum(aside.counts().values()) == 3 * SET_ASIDE, "nothing is set aside twice"
     assert all(client.llen(f"{house.prefix}.{name}") == 0 for name in ("execution", "inference"))
     assert all(one.reason for one in aside.newest(100))
+
+
+@pytest.mark.parametrize("what", MISSHAPEN)
+def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
+    house: House, client: redis.Redis, what: str
+) -> None:
+    queue = f"{house.prefix}.execution"
+    client.lpush(queue, misshapen(queue, **copy.deepcopy(MISSHAPEN[what])))
+
+    house.client.submit(thread("jot"), id="one")
+    assert house.ends("one")[0].state == "done"
+    assert all(process.alive for process in house.processes)
+    aside = house.client.dispatch.aside
+    house.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
+    assert client.llen(queue) == 0
+    assert client.hlen("unacked") == 0
 
 
 def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse) -> None:

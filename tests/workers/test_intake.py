@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
 from tests.workers.routes import client_of, matter
@@ -117,6 +118,24 @@ def exist(client: Client, *ids: str) -> None:
         what=f"{ids} exist",
         within_s=READY_S,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_message_of_the_wrong_shape_ends_no_intake_and_is_not_kept(
+    here: Client, new_intake: NewIntake
+) -> None:
+    process = new_intake(here)
+    queue = f"{here.settings.namespace}.intake"
+
+    push(here, misshapen(queue, headers={"task": ["a"]}))
+    push(here, misshapen(queue, body="###é"))
+    send(here, request("one"))
+    exist(here, "one")
+
+    assert process.poll() is None
+    assert sum(here.dispatch.aside.counts().values()) == 2
+    until(lambda: not here.dispatch.client.hlen("unacked"), what="no receipt is owed")
 
 
 @pytest.mark.slow
