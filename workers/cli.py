@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
 from importlib.metadata import version as installed_version
@@ -78,9 +78,14 @@ def client(actor: str = "person") -> Client:
 
 @app.command()
 @guarded
-def up() -> None:
+def up(as_json: AsJson = False) -> None:
     """Start store, workers, intake, beat and Flower, and keep them up until Ctrl-C."""
-    demonstration.keep_up(settings_here())
+
+    def say(places: Mapping[str, str]) -> None:
+        answer(places, as_json=as_json, show=screen.up)
+        sys.stdout.flush()
+
+    demonstration.keep_up(settings_here(), say=say)
 
 
 @app.command()

@@ -104,7 +104,9 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         settings = Settings.model_validate(given)
     except ValidationError as refusal:
         problems = "; ".join(
-            f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
+            f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; docs/configuration.md has them"
+            if error["type"] == "extra_forbidden"
+            else f"{PREFIX}{str(error['loc'][0]).upper()}={_shown(error['input'])}: {error['msg']}"
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None

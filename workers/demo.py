@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ SCRIPT = (
 )
 
 
-def keep_up(settings: Settings) -> None:
+def keep_up(settings: Settings, *, say: Callable[[Mapping[str, str]], None]) -> None:
     """Start everything, say where it is, and stay until Ctrl-C or SIGTERM."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -68,20 +68,13 @@ def keep_up(settings: Settings) -> None:
                 kept["capabilities"] = settings.capabilities
             said = json.dumps(kept) + "\n"
             place.write_text(said, "utf-8")
-            screen.out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
-            table = screen.grid("", "")
-            table.add_row("store and broker", house.settings.store_url)
-            table.add_row("Flower", house.flower_url)
-            table.add_row("logs", str(house.log("worker").parent))
-            table.add_row(
-                "try", "interlock submit --title 'Call the dentist'   (in another terminal)"
-            )
-            screen.out.print(table)
+            logs = str(house.log("worker").parent)
+            say({"store": house.settings.store_url, "flower": house.flower_url, "logs": logs})
             while (name := house.dead()) is None:
                 time.sleep(0.5)
             raise HouseError(f"{name} has ended; read {house.log(name)}")
     except KeyboardInterrupt:
-        screen.out.print("ended", style="dim")
+        screen.err.print("ended", style="dim")
     finally:
         # Another one may be up here by now, or have been all the time.
         if said and place.exists() and place.read_text("utf-8") == said:
@@ -222,7 +215,7 @@ def tell(
         "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",
-        ".venv/bin/interlock decide 01-printer-paper approve",
+        ".venv/bin/interlock decide 01-printer-paper approve     # asks you, at a terminal",
         ".venv/bin/interlock history 01-printer-paper",
         ".venv/bin/interlock verify        # recompute every record from its log",
     ):

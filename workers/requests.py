@@ -47,16 +47,18 @@ class RequestError(CallError):
     """A request's file cannot be read as one. Correct the file at the line it names."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}:{line}: {problem}")
+        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
         self.path, self.line, self.problem = path, line, problem
 
 
 def request_files(path: Path) -> tuple[Path, ...]:
     """Return the requests a path stands for: the file, or a folder's *.md by name, not below it.
 
-    Raises RequestError if there is nothing.
+    Raises RequestError if there is nothing, or if the file is none of Markdown.
     """
     if not path.is_dir():
+        if path.suffix != ".md":
+            raise RequestError(path, 0, "a request is a Markdown file, *.md")
         return (path,)
     found = tuple(sorted(one for one in path.glob("*.md") if not one.name.startswith(".")))
     if not found:

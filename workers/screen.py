@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,9 @@ from rich.text import Text
 
 from kernel.event import Event, Note
 
-out = Console()
+# Where nobody looks at a terminal, nothing is cut or broken at its usual width.
+WIDE = 240
+out = Console(width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True)
 
 SHORT = 100
@@ -169,9 +172,21 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
     for card in found:
         out.print(Text.assemble((card["title"], "bold"), "  ", state_text(card["state"])))
         out.print(f"  {escape(card['question'])}", highlight=False)
-        names = " | ".join(one["name"] for one in card["affordances"])
-        command = f"  interlock decide {card['record_id']} {names} --proposal {card['proposal']}"
-        out.print(Text(command, style="dim"))
+        seen = f"--proposal {card['proposal']}"
+        for one in card["affordances"]:
+            command = f"  interlock decide {card['record_id']} {one['name']} {seen}"
+            out.print(Text(command, style="dim"), soft_wrap=True)
+
+
+def up(places: Mapping[str, str]) -> None:
+    """Show where everything is that is up."""
+    out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
+    table = grid("", "")
+    table.add_row("store and broker", places["store"])
+    table.add_row("Flower", places["flower"])
+    table.add_row("logs", places["logs"])
+    table.add_row("try", "interlock submit --title 'Call the dentist'   (in another terminal)")
+    out.print(table)
 
 
 def moved(value: Mapping[str, Any]) -> None:

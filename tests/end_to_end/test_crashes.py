@@ -6,6 +6,7 @@ import pytest
 
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House, overlaps, thread
+from tests.end_to_end.test_families import part, split
 
 RESTARTS = ("before_claim", "after_claim", "before_commit", "after_commit")
 
@@ -87,6 +88,28 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
     for name in carried:
         record = house.reaches(name, "awaiting_intent_clarification", within_s=60)
         assert record.data["failure"]["code"] == "lost_worker"
+
+
+def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_once(
+    new_house: NewHouse,
+) -> None:
+    house = new_house().tend(3)
+    ids = [f"kill-{point}-cascade" for point in RESTARTS]
+    ids += [
+        f"kill-{point}-spawn"
+        for point in ("before_claim", "after_claim", "before_settle", "after_settle")
+    ]
+    for name in ids:
+        matter = thread("jot")
+        matter["given"]["action"]["kind"] = "suggestion"
+        house.client.submit(matter, id=name)
+    for name in ids:
+        split(house, [part(), part()], of=name)
+
+    ended = house.ends(*ids, within_s=90)
+
+    assert house.killed(*ids)
+    assert [record.data["tally"] for record in ended] == [{"done": 2}] * len(ids)
 
 
 def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(

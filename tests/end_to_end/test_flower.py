@@ -10,11 +10,13 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from kernel.machines import MACHINES
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import ROOT, thread
+from tests.end_to_end.test_families import part, split
 from workers.gateways.server import free_port
 
-EFFECTS = {"thread.inference", "thread.execution", "thread.resolution"}
+EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
 
 
 def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(new_house: NewHouse) -> None:
@@ -40,6 +42,11 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(new_house: New
         seen = house.reaches("one", "awaiting_confirmation")
         house.client.decide("one", "approve", proposal=seen.proposal)
         assert house.ends("one")[0].state == "done"
+        split(house, [part()])
+        tidied = thread("jot", policy="plan_then_review", source="witnessed")
+        house.client.submit(tidied, id="tidied")
+        house.reaches("tidied", "awaiting_confirmation")
+        house.client.fire("tidied", "cleanup_requested")
 
         def tasks() -> dict[str, dict[str, Any]]:
             shown: dict[str, dict[str, Any]] = asked("/api/tasks")
@@ -51,6 +58,9 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(new_house: New
         flower.terminate()
         flower.wait(20)
 
-    run = next(one for one in shown.values() if one["name"] == "thread.execution")
-    assert run["args"] == "one v9", "the record and its version"
+    execution = "thread.execution"
+    # The arguments are the record and its version.
+    run = next(
+        one for one in shown.values() if one["name"] == execution and one["args"] == "one v9"
+    )
     assert run["result"] is None or "execution_done -> done" in run["result"]

@@ -101,7 +101,8 @@ def test_show_tells_record_card_children_and_runs(here: Client, ask: Ask, run: R
     assert (value["children"], value["runs"]) == ([], [])
     said = run("show", "one").stdout
     assert "Paper" in said
-    assert "interlock decide one approve | edit | reject" in said
+    for name in ("approve", "edit", "reject"):
+        assert f"  interlock decide one {name} --proposal {value['card']['proposal']}\n" in said
 
 
 def test_history_is_the_whole_log(here: Client, ask: Ask, run: Run) -> None:
@@ -299,7 +300,7 @@ def test_a_setting_that_is_none_is_named(
     result = run("cards")
 
     assert result.exit_code == 1
-    assert "INTERLOCK_STORE=" in result.stderr
+    assert "INTERLOCK_STORE is no setting" in result.stderr
 
 
 def test_a_store_that_is_down_is_a_sentence(

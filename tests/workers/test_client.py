@@ -17,6 +17,7 @@ from kernel.errors import (
     InvalidIdError,
     InvalidPayloadError,
     KernelError,
+    NewerSchemaError,
     StoreDownError,
     UnknownMachineError,
     UnknownRecordError,
@@ -343,3 +344,13 @@ def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None
     assert "to dismissed" in here.explain("one", "dismissed_by_user", {"reason": "enough"})
     assert "legal here" in here.explain("one", "execute")
     assert here.show("one").version == before
+
+
+def test_a_record_of_a_newer_schema_is_left_alone(here: Client) -> None:
+    here.submit(matter(), id="one")
+    here.dispatch.client.hset(here.dispatch.keys.record("one"), "schema", "99")
+
+    with pytest.raises(NewerSchemaError, match="99"):
+        here.cancel("one")
+
+    assert here.show("one").state == "awaiting_inference"

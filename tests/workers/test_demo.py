@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 INTERLOCK = str(Path(sys.executable).with_name("interlock"))
 MARK = "STARTED_BY_THIS_TEST"
 LIMIT_S = 100.0
+PROMISED_S = 60.0
 STOP_S = 30.0
 
 
@@ -96,7 +97,7 @@ def test_the_demonstration_runs_the_whole_inbox(
 
     said = log.read_text()
     assert code == 0, said
-    assert time.monotonic() - started < LIMIT_S
+    assert time.monotonic() - started < PROMISED_S
     assert nobody_left(owner)
     assert "Traceback" not in said
     answered = said.partition("answered on stage")[2]

@@ -212,7 +212,9 @@ def test_a_folder_stands_for_its_requests_and_a_file_for_itself(tmp_path: Path) 
         (tmp_path / name).write_text("x")
 
     assert [one.name for one in request_files(tmp_path)] == ["a.md", "b.md"]
-    assert request_files(tmp_path / "notes.txt") == (tmp_path / "notes.txt",)
+    assert request_files(tmp_path / "a.md") == (tmp_path / "a.md",)
+    with pytest.raises(RequestError, match="Markdown"):
+        request_files(tmp_path / "notes.txt")
 
 
 def test_a_folder_without_requests_and_a_missing_file_are_told(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_line_is_measured_once_a_second_at_most(
     assert running.dispatch.waiting("inference") == 2
 
 
-def test_a_broker_that_is_down_says_nothing_and_stops_no_sweep(
+def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
     server: EmbeddedServer, prefix: str
 ) -> None:
     running = Running(
@@ -133,6 +133,10 @@ def test_a_broker_that_is_down_says_nothing_and_stops_no_sweep(
     )
 
     assert running.dispatch.waiting("inference") == 0
+    running.client.submit(thread("jot"), id="one")
+    assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
 
 
 def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Running) -> None:
