@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests.conftest import NewProxy, NewServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House, thread
 
@@ -92,6 +93,22 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(new_house: NewHouse, rabbi
     house = new_house(INTERLOCK_BROKER_URL=rabbitmq).full()
 
     bring_to_an_end(house, load(house, 8))
+
+
+def test_connections_that_died_silently_are_noticed_and_made_anew(
+    new_house: NewHouse, new_server: NewServer, new_proxy: NewProxy
+) -> None:
+    proxy = new_proxy(new_server().port)
+    house = new_house(INTERLOCK_BROKER_URL=proxy.url).full()
+    house.client.submit(thread("jot"), id="before")
+    assert house.ends("before")[0].state == "done"
+
+    # Nobody is told: neither worker, beat nor producer sees an end of what it is connected to.
+    proxy.half_open()
+    house.client.submit(thread("jot"), id="after")
+
+    assert house.ends("after", within_s=90)[0].state == "done"
+    assert all(process.alive for process in house.processes)
 
 
 def test_a_backlog_drains_without_a_storm(new_house: NewHouse, client: redis.Redis) -> None:

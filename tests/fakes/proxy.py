@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -26,6 +27,7 @@ class _Pair:
     client: asyncio.StreamWriter
     server: asyncio.StreamWriter
     reply_lost: bool = False
+    silent: bool = False
 
     def abort(self) -> None:
         for writer in (self.client, self.server):
@@ -69,6 +71,10 @@ class FaultProxy:
     def black_hole(self) -> None:
         """Leave connections open, accept new ones, and let nothing through, until `heal`."""
         self._call(self._set(refusing=False, delay_s=0.0, holding=True))
+
+    def half_open(self) -> None:
+        """Leave the connections there are open and dead for ever; new ones are passed."""
+        self._call(self._silence())
 
     def delay(self, seconds: float) -> None:
         """Hold every chunk back for so long, in both directions, until `heal`."""
@@ -128,6 +134,10 @@ class FaultProxy:
         for pair in tuple(self._pairs):
             pair.abort()
 
+    async def _silence(self) -> None:
+        for pair in self._pairs:
+            pair.silent = True
+
     async def _lose(self, to: bytes) -> None:
         self._losing.append(to)
 
@@ -145,8 +155,8 @@ class FaultProxy:
         self._pairs.add(pair)
         try:
             await asyncio.gather(
-                self._pump(reader, server_writer, lambda chunk: self._requested(pair, chunk)),
-                self._pump(server_reader, writer, lambda _: self._replied(pair)),
+                self._pump(pair, reader, server_writer, partial(self._requested, pair)),
+                self._pump(pair, server_reader, writer, partial(self._replied, pair)),
             )
         finally:
             self._pairs.discard(pair)
@@ -154,6 +164,7 @@ class FaultProxy:
 
     async def _pump(
         self,
+        pair: _Pair,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         passes: Callable[[bytes], bool],
@@ -163,6 +174,8 @@ class FaultProxy:
                 if self._delay_s:
                     await asyncio.sleep(self._delay_s)
                 await self._open.wait()
+                if pair.silent:
+                    continue
                 if not passes(chunk):
                     break
                 writer.write(chunk)
@@ -177,7 +190,8 @@ class FaultProxy:
                 break
         return True
 
-    def _replied(self, pair: _Pair) -> bool:
+    def _replied(self, pair: _Pair, chunk: bytes) -> bool:
+        del chunk
         if pair.reply_lost:
             self.replies_lost += 1
             pair.abort()
