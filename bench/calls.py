@@ -9,7 +9,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
-from bench.asking import CALL_S, CALLS, MODEL, PATIENCE_S, alone_s
+from bench.asking import CALL_S, CALLS, MODEL, PATIENCE_S, QUESTION, alone_s
 from bench.fleet import Fleet
 from bench.place import Place, environment_of
 from kernel.event import Event
@@ -19,7 +19,7 @@ from workers.client import Client
 
 ANSWERED = "inference_done"
 PAYLOAD = {
-    "inciting": {"source": "bench", "title": "note the meeting", "text": "", "fields": {}},
+    "inciting": QUESTION.inciting,
     "policy": {"composition": "end_to_end", "combined_inference": True},
 }
 LOOK_S = 0.1

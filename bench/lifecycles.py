@@ -27,8 +27,8 @@ LOOK_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
 # use that time: as many as the product starts. Celery's own best is solo; tuned alike, threads.
-POOL_OURS, THREADS_OURS = "threads", 20
-THREADS: Mapping[str, Any] = {"pool": POOL_OURS, "concurrency": THREADS_OURS}
+THREADS_OURS = 20
+THREADS: Mapping[str, Any] = {"pool": "threads", "concurrency": THREADS_OURS}
 POOL_PLAIN = "solo"
 
 

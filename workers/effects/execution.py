@@ -38,6 +38,7 @@ async def execution(work: Work) -> Outcome:
     try:
         result = await watched(work, one, bound)
     except Exception as failure:
+        # Whatever it is, the runner hears of it, and the log of the end of what it saw begin.
         why = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
         await asyncio.to_thread(work.audit, "execution_finished", {"capability": one.name} | why)
         raise

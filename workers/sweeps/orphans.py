@@ -57,7 +57,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
 
 
 class Lines:
-    """How long each queue is, at most a second ago; asked only where it matters."""
+    """The queues as one pass sees them; asked only where something would be published."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.length = dispatch.waiting

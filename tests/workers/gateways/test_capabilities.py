@@ -58,6 +58,14 @@ def result_of(one: Capability, *, deadline_s: float = 10, **bound: Any) -> Resul
     return asyncio.run(run(one, bound, deadline_s=deadline_s))
 
 
+async def cancelled(one: Capability, entered: asyncio.Event, *, deadline_s: float = 60) -> Result:
+    """Cancel a capability as soon as it runs, and return what it says of its end."""
+    task = asyncio.create_task(run(one, {}, deadline_s=deadline_s))
+    await entered.wait()
+    task.cancel()
+    return await task
+
+
 def test_a_name_finds_its_capability() -> None:
     assert REGISTRY["echo"] is echo
     assert "echo" in REGISTRY
@@ -377,15 +385,9 @@ def test_a_cancellation_goes_on_after_the_clean_up() -> None:
             await asyncio.sleep(0)
             cleaned.append(True)
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(run(hangs, {}, deadline_s=60))
-        await entered.wait()
-        task.cancel()
-        await task
-
     entered = asyncio.Event()
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
+        asyncio.run(cancelled(hangs, entered))
     assert cleaned == [True]
 
 
@@ -404,14 +406,8 @@ def test_a_capability_that_succeeds_although_it_was_cancelled_says_so(
             await asyncio.sleep(0.02)
         return "done all the same"
 
-    async def cancelled() -> Result:
-        task = asyncio.create_task(run(stubborn, {}, deadline_s=60))
-        await entered.wait()
-        task.cancel()
-        return await task
-
     entered = asyncio.Event()
-    assert asyncio.run(cancelled()) == Succeeded("done all the same")
+    assert asyncio.run(cancelled(stubborn, entered)) == Succeeded("done all the same")
 
 
 def test_a_capability_that_is_deaf_to_a_stop_is_waited_for_within_limits(
@@ -427,17 +423,14 @@ def test_a_capability_that_is_deaf_to_a_stop_is_waited_for_within_limits(
             with suppress(asyncio.CancelledError):
                 await over.wait()
 
-    async def cancelled() -> Result:
-        task = asyncio.create_task(run(deaf, {}, deadline_s=0.05))
-        await entered.wait()
-        task.cancel()
+    async def until_it_is_over() -> Result:
         try:
-            return await task
+            return await cancelled(deaf, entered, deadline_s=0.05)
         finally:
             over.set()
 
     entered, over = asyncio.Event(), asyncio.Event()
-    result = asyncio.run(cancelled())
+    result = asyncio.run(until_it_is_over())
     assert isinstance(result, Failed)
     assert "may still be running" in result.detail
 
