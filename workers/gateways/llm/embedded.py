@@ -7,8 +7,10 @@ and a background of things people ask for in general:
 
 where s is the greatest cosine between the request and the capability's description and examples,
 raised if the request holds what its required hints need and lowered if not; b the greatest cosine
-to the background. So confidence rises with the similarity itself and with each margin. Below
-UNDERSTOOD it asks. The constants were fitted on bench/tuning.json, never on the judged requests.
+to the background, raised if a question is asked: nobody files a question, they want an
+answer. So confidence rises with the similarity itself and with each margin. Below UNDERSTOOD it
+asks, and UNDERSTOOD is high: a question costs less than the wrong act. The constants were fitted
+on bench/tuning.json, never on the judged requests.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.gateways.llm.background import BACKGROUND
-from workers.gateways.llm.hints import Request, fill, read, telling, without_code
+from workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
 from workers.gateways.llm.meaning import Meanings, meanings, parts, require_packages, whole
 from workers.gateways.llm.outcome import (
     Answered,
@@ -35,10 +37,13 @@ from workers.gateways.llm.question import PHASES, Choice, Question, Target
 from workers.result import sentence
 
 NAME = "embedded:wordllama"
-UNDERSTOOD = 0.5
+UNDERSTOOD = 0.8
+# Enough for a capability that lacks what it needs: it is asked for, and nothing runs.
+GUESSED = 0.5
 TEMPERATURE = 0.06
-FLOOR = 0.22
-HAS_WHAT_IT_NEEDS = 0.25
+FLOOR = 0.34
+ASKS_A_QUESTION = 0.25
+HAS_WHAT_IT_NEEDS = 0.35
 LACKS_WHAT_IT_NEEDS = 0.1
 # A background phrase that says what a capability says is not background there.
 SAME = 0.6
@@ -54,6 +59,19 @@ class _Reading:
 
     choice: Choice | None
     confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What is compared: with the background as a whole, with each capability in its parts.
+
+    If it is a question, only that is compared with what has nothing else to show for it: beside a
+    question, the rest says what it is about.
+    """
+
+    whole: Sequence[str]
+    texts: Sequence[str]
+    asked: Sequence[str] | None = None
 
 
 class EmbeddedModel:
@@ -106,7 +124,7 @@ def _intent(question: Question, request: Request, model: Meanings) -> Proposal:
     title = _title(request)
     if reading.choice is None:
         return Proposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
-    return Proposal({"intent": f"{reading.choice.description}: {title}"}, reading.confidence)
+    return Proposal({"intent": f"{_act(reading.choice)}: {title}"}, reading.confidence)
 
 
 def _context(question: Question, request: Request, model: Meanings) -> Proposal:
@@ -131,51 +149,58 @@ def _action(question: Question, request: Request, model: Meanings) -> Proposal:
         return _clarification(f"I did not understand {wanted}", None, {}, reading.confidence)
     filled = fill(choice, request)
     if filled.problems:
-        blocked_on = f"To {choice.description} I still need: {'; '.join(filled.problems)}"
+        blocked_on = f"{_act(choice)}: for this I still need {'; '.join(filled.problems)}"
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
     if question.failure is None and _is_again(question.previous, choice.name, filled.parameters):
         blocked_on = "I would propose the same again: name another capability, or other values"
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
-    summary = f"{choice.description}: {_title(request)}"
+    summary = f"{_act(choice)}: {_title(request)}"
     payload = _payload("standard", choice.name, filled.parameters, summary, None)
     return Proposal(payload, reading.confidence)
 
 
 def _read_wish(question: Question, request: Request, model: Meanings) -> _Reading:
     """Read the newest remark alone; if that says nothing, all that was said."""
-    if request.remarks:
+    title, prose = request.title, request.prose
+    if not request.remarks:
+        texts = parts(title, prose)
+        if asks(title):
+            return _nearest(question, request, _Said(whole(title, prose), texts, [title]), model)
+    else:
         newest = without_code(request.remarks[0])
-        alone = _nearest(question, request, whole("", newest), parts("", newest), model)
-        if alone.choice is not None:
-            return alone
-    said = without_code(". ".join(reversed(request.remarks)))
-    texts = [*parts(request.title, request.prose), *parts("", said)]
+        asked = [newest] if asks(newest) else None
+        alone = _Said(whole("", newest), parts("", newest), asked)
+        reading = _nearest(question, request, alone, model)
+        if reading.choice is not None:
+            return reading
+        said = without_code(". ".join(reversed(request.remarks)))
+        texts = [*parts(title, prose), *parts("", said)]
     if question.intent and question.target is Target.ACTION:
         texts.append(question.intent)
-    return _nearest(question, request, whole(request.title, request.prose), texts, model)
+    return _nearest(question, request, _Said(whole(title, prose), texts), model)
 
 
-def _nearest(
-    question: Question,
-    request: Request,
-    general: Sequence[str],
-    texts: Sequence[str],
-    model: Meanings,
-) -> _Reading:
-    if not texts or not question.catalog:
+def _nearest(question: Question, request: Request, said: _Said, model: Meanings) -> _Reading:
+    if not said.texts or not question.catalog:
         return _Reading(None, 0.0)
     scores: dict[str, float] = {}
     background = list(BACKGROUND)
     for choice in question.catalog:
         phrases = [choice.description, *choice.examples]
-        scores[choice.name] = model.nearness(texts, phrases) + _evidence(choice, request)
+        evidence = _evidence(choice, request)
+        texts = said.texts if evidence > 0 or said.asked is None else said.asked
+        scores[choice.name] = model.nearness(texts, phrases) + evidence
         background = [one for one in background if model.nearness([one], phrases) < SAME]
     # The sentences of a long text touch on many things: only as a whole it may be background.
-    nowhere = max(model.nearness(general, background), FLOOR)
+    nowhere = max(model.nearness(said.whole, background), FLOOR)
+    if said.asked is not None:
+        nowhere += ASKS_A_QUESTION
     weights = {name: math.exp(score / TEMPERATURE) for name, score in scores.items()}
     best = max(weights, key=lambda name: weights[name])
     confidence = weights[best] / (sum(weights.values()) + math.exp(nowhere / TEMPERATURE))
-    return _Reading(question.choice(best) if confidence >= UNDERSTOOD else None, confidence)
+    chosen = question.choice(best)
+    enough = GUESSED if chosen is not None and _evidence(chosen, request) < 0 else UNDERSTOOD
+    return _Reading(chosen if confidence >= enough else None, confidence)
 
 
 def _evidence(choice: Choice, request: Request) -> float:
@@ -227,6 +252,10 @@ def _payload(
         "regret_potential": "low",
         "risk_amplifier": False,
     }
+
+
+def _act(choice: Choice) -> str:
+    return choice.description.rstrip(".")
 
 
 def _title(request: Request) -> str:

@@ -24,6 +24,16 @@ _PATH = re.compile(
 )
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+(\S.*)$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_ASKS = re.compile(
+    r"^\W*(?:who|what|when|where|why|which|how|is|are|was|am|do|does|did|should|will|has|have you)"
+    r"(?:'s)?\b",
+    re.IGNORECASE,
+)
+# "Could you do it?" is no question, but a polite way to tell.
+_TELLS = re.compile(
+    r"^\W*(?:please |hey |hi )?(?:can|could|would|will) (?:you|we|someone|somebody)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[a-z]+")
 _FILLER = frozenset({"a", "an", "the", "my", "new", "please", "for", "me", "this", "to", "re"})
 
@@ -116,6 +126,16 @@ def telling(choice: Choice) -> tuple[str, ...]:
     required = choice.parameters.get("required", ())
     hints = {_mapping(properties.get(name)).get(HINT) for name in required}
     return tuple(hint for hint in TELLING if hint in hints)
+
+
+def asks(text: str) -> bool:
+    """Tell whether one of the sentences is a question that wants an answer, in English."""
+    sentences = (one.strip() for one in _SENTENCE_END.split(without_code(text)))
+    return any(
+        one.endswith("?") or _ASKS.match(one) is not None
+        for one in sentences
+        if one and not _TELLS.match(one)
+    )
 
 
 def without_code(text: str) -> str:

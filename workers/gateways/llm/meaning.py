@@ -97,8 +97,8 @@ def whole(title: str, text: str) -> list[str]:
 
 def parts(title: str, text: str) -> list[str]:
     """Return the whole, the text and its sentences: each may say what is wanted."""
-    sentences = re.split(r"(?<=[.!?])\s+|\n+|, ", text[:TEXT_CHARS_MAX])
-    longer = [one for one in sentences if len(one.split()) > 1]
+    sentences = re.split(r"(?<=[.!?:])\s+|\n+|, ", f"{title}\n{text}"[:TEXT_CHARS_MAX])
+    longer = [one for one in sentences if one.endswith(":") or len(one.split()) > 1]
     return _distinct([*whole(title, text), text, *longer])[:PARTS_MAX]
 
 
@@ -107,8 +107,8 @@ def _distinct(texts: Sequence[str]) -> list[str]:
 
 
 def _content(text: str) -> str:
-    words = text.split()
-    kept = [one for one in words if one.lower().strip(".,;:!?\"'()") not in _FUNCTION_WORDS]
+    words = text.lower().split()
+    kept = [one for one in words if one.strip(".,;:!?\"'()") not in _FUNCTION_WORDS]
     return " ".join(kept or words)
 
 

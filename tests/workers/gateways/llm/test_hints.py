@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.workers.gateways.llm.asking import question
-from workers.gateways.llm.hints import TEXT_CHARS_MAX, fill, read, telling
+from workers.gateways.llm.hints import TEXT_CHARS_MAX, asks, fill, read, telling
 from workers.gateways.llm.question import Choice
 
 AT = "2026-03-10T09:00:00+01:00"
@@ -120,3 +120,20 @@ def test_an_odd_request_is_an_empty_one(inciting: Mapping[str, Any]) -> None:
     request = read(question(inciting=inciting, feedback=({"text": None, "values": None},)))
 
     assert (request.title, request.text, request.remarks) == ("", "", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("How tall is it", True),
+        ("The bridge. Is it safe", True),
+        ("two sugars, right?", True),
+        ("Could you note this down?", False),
+        ("note what he said", False),
+        ("run `ls *.txt?`", False),
+        ("Whatever", False),
+        ("", False),
+    ],
+)
+def test_a_question_is_told_from_a_polite_wish(text: str, *, asked: bool) -> None:
+    assert asks(text) is asked
