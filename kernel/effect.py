@@ -21,12 +21,14 @@ class Effect:
 
     `lease_ms` is how long a holder may be silent, `grace_ms` how long a revoked holder may take to
     stop, `attempts_max` how many claims it gets before its stage's exhaustion or quarantine.
+    `exclusive` effects of a record share a place, such as a worktree, and are there one at a time.
     """
 
     name: str
     lease_ms: int = 30_000
     grace_ms: int = 10_000
     attempts_max: int = 3
+    exclusive: bool = False
 
     def __str__(self) -> str:
         return self.name

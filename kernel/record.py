@@ -67,6 +67,7 @@ class Entry:
     kill_by: int
     carried: bool
     posted: int = 0
+    exclusive: bool = False
     countdown: str = ""
 
     def key(self, of: str) -> str:

@@ -104,7 +104,8 @@ def entry_of(suffix: str, line: str) -> Entry:
         kill_by=int(words[9]),
         carried=words[12] == "1",
         posted=int(words[14]),
-        countdown=words[20],
+        exclusive=words[20] == "1",
+        countdown=words[21],
     )
 
 

@@ -80,17 +80,30 @@ class Leases:
         if word != b"granted":
             return Refused(word.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
-        entry = next(entry for entry in record.entries if entry.suffix == suffix)
-        return Lease(
-            key=key,
-            suffix=suffix,
-            token=token.decode(),
-            attempt=int(attempt),
-            name=effect.name,
-            kind=entry.kind,
-            record=record,
-            interrupts=entry.posted,
-        )
+        return _lease(key, suffix, effect, token.decode(), int(attempt), record)
+
+    def adopt(self, key: str, effect: Effect, token: str, *, nonce: str, holder: str) -> Lease:
+        """Take a lease over from another process, which is fenced from then on: no new attempt.
+
+        A repeat with the same nonce gets the same token. Raises FencedError where `token` is not
+        good any more, or the work was revoked.
+        """
+        record_id, suffix = split_key(key)
+        partition = partition_of(record_id)
+        names = [
+            self.keys.record(record_id),
+            self.keys.log(record_id),
+            self.keys.effects(partition),
+            self.keys.waits(partition),
+            self.keys.timers(partition),
+            self.keys.counters(record_id),
+        ]
+        args = [record_id, suffix, token, nonce, _word(holder), effect.lease_ms]
+        word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
+        if word != b"adopted":
+            raise FencedError(record_id, "token")
+        record = codec.record_of(record_id, pairs, counters)
+        return _lease(key, suffix, effect, new_token.decode(), int(attempt), record)
 
     def reserve(self, lease: Lease, estimate_micro: int) -> bool:
         """Reserve money in every capped record above; False where a cap does not allow it."""
@@ -193,6 +206,22 @@ class Leases:
         args = [record_id, lease.suffix, lease.token, delay_ms, flag, releases_max]
         word: bytes = call(self.client, "release", names, args)[0]
         return word.decode()
+
+
+def _lease(
+    key: str, suffix: str, effect: Effect, token: str, attempt: int, record: Record
+) -> Lease:
+    entry = next(entry for entry in record.entries if entry.suffix == suffix)
+    return Lease(
+        key=key,
+        suffix=suffix,
+        token=token,
+        attempt=attempt,
+        name=effect.name,
+        kind=entry.kind,
+        record=record,
+        interrupts=entry.posted,
+    )
 
 
 def _word(holder: str) -> str:

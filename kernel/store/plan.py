@@ -177,6 +177,7 @@ def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
         "max": owed.effect.attempts_max,
         "grace": owed.effect.grace_ms,
         "fires": int(fires),
+        "exclusive": int(owed.effect.exclusive),
         "countdown": owed.countdown,
     }
 

@@ -1,4 +1,4 @@
---@use clock entry budget
+--@use clock entry exclusive budget
 -- Gives an effect to one holder, with a new token, and hands over the record. A repeat with the same nonce gets its own lease back, renewed.
 -- KEYS  record, log, effects, waits, timers, chain of counters...
 -- ARGV  id, suffix, nonce, holder, lease ms, schema known, the effect's name as the message has it
@@ -19,6 +19,8 @@ if not mine then
   if entry.carried == 1 then return answer('carried') end
   if entry.attempts >= entry.attempts_max then return answer('exhausted') end
   if now < entry.not_before then return answer('early', whole(entry.not_before)) end
+  local taken = entry.exclusive == 1 and taken_until(record, suffix, entry)
+  if taken then return answer('busy', whole(taken)) end
   if tonumber(stands[2]) > tonumber(ARGV[6]) then return answer('newer', stands[2]) end
   unreserve(chain, entry, true)
   local number = math.max(tonumber(stands[3]) + 1, now_us)

@@ -1,4 +1,4 @@
---@use clock entry budget ops warrant owe countdown timer revoke leaving
+--@use clock entry exclusive budget ops warrant owe countdown timer revoke leaving
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
 -- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
 --       chain of counters..., records read..., [parent, parent's members, parent's tally], queues...

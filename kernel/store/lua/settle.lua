@@ -1,4 +1,4 @@
---@use clock entry budget owe countdown
+--@use clock entry exclusive budget owe countdown
 -- Ends a draining entry ("confirmed gone") or a transition's effect. A live state effect ends by an outcome only.
 -- KEYS  record, effects, waits, timers, counted members, counted tally, chain of counters..., queue of the advance
 -- ARGV  plan, message of the advance
@@ -12,6 +12,7 @@ for n = 1, plan.chain do chain[n] = KEYS[6 + n] end
 unreserve(chain, entry, false)
 redis.call('HDEL', KEYS[1], 'e:' .. plan.suffix)
 redis.call('ZREM', KEYS[2], plan.id .. ':' .. plan.suffix)
+wake_siblings(KEYS[1], KEYS[2], plan.id, entry)
 if entry.state == 'quarantined' then unquarantine(KEYS[1], KEYS[3], KEYS[4], plan.id) end
 local advance = ''
 if entry.kind == 'spawn' then

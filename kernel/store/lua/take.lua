@@ -1,4 +1,4 @@
---@use clock entry budget timer
+--@use clock entry exclusive budget timer
 -- Looks at due effects and moves each one's score in the same step, so that concurrent sweeps and poison members neither block nor storm.
 -- KEYS  effects, waits, timers, then for each member its record, its log and its chain of counters
 -- ARGV  plan: {members: [{id, suffix, jitter, chain}], look_ms, gate, server, remind_ms}
@@ -25,7 +25,7 @@ for n, look in ipairs(plan.members) do
       unreserve(chain, entry, true)
       redis.call('HDEL', record, 'e:' .. look.suffix)
       redis.call('XADD', log, redis.call('HGET', record, 'version') .. '-*', 'note', entry.name .. '_finished', 'detail', '{"effect":"' .. look.suffix .. '","success":false,"error":"unconfirmed"}', 'at', now_text)
-      gone()
+      gone(); wake_siblings(record, KEYS[1], look.id, entry)
     end
   elseif entry.state == 'leased' and now < entry.lease_until then again(entry.lease_until)
   elseif entry.state == 'leased' and not plan.gate then again(now + plan.look_ms)
@@ -35,13 +35,15 @@ for n, look in ipairs(plan.members) do
       entry.state = 'lapsed'
       redis.call('XADD', log, stands[2] .. '-*', 'note', 'lapse', 'detail', '{"effect":"' .. look.suffix .. '","token":"' .. entry.token .. '"}', 'at', whole(now))
     end
-    entry.looks = entry.looks + 1
+    local taken = entry.exclusive == 1 and taken_until(record, look.suffix, entry)
+    if not taken then entry.looks = entry.looks + 1 end
     local soon = now + (next_look(entry, plan.look_ms) - now) * look.jitter
     if entry.state == 'lapsed' and entry.carried == 1 then word, detail = 'crash', entry.token; again(soon)
     elseif stands[1] == '1' then
       if entry.state == 'lapsed' and now < entry.kill_by then again(entry.kill_by)
       else entry.state, entry.token = 'owed', ''; redis.call('ZREM', KEYS[1], member) end
     elseif now < entry.not_before then again(entry.not_before)
+    elseif taken then again(math.max(taken, now + plan.look_ms))
     elseif entry.attempts < entry.attempts_max then word, detail = 'publish', table.concat({entry.name, stands[3], stands[4], stands[5]}, ' '); again(soon)
     elseif entry.kind == 'state' and entry.fires == 1 then word, detail = 'exhausted', whole(entry.attempts); again(soon)
     else

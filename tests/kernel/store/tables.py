@@ -18,6 +18,8 @@ REMIND_MS = 20_000
 
 WORK = Effect("work", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 POLISH = Effect("polish", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+BUILD = Effect("build", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2, exclusive=True)
+CLEAR = Effect("clear", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2, exclusive=True)
 NOTIFY = Effect("notify", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 
 
@@ -26,6 +28,7 @@ class S(StrEnum):
     WORKING = auto()
     CARRIED = auto()
     POLISHING = auto()
+    BUILDING = auto()
     ASKING = auto()
     GROUPING = auto()
     DONE = auto()
@@ -40,6 +43,7 @@ class T(StrEnum):
     POKE = auto()
     AGAIN = auto()
     POLISH = auto()
+    BUILD = auto()
     APPROVE = auto()
     REVISE = auto()
     EXPIRE = auto()
@@ -84,6 +88,7 @@ STAGES = (
     ),
     Active(S.CARRIED, (STALL,), outcomes=(T.DONE, T.FAIL), crash=T.FAIL),
     Active(S.POLISHING, (STALL,), effect=POLISH, outcomes=(T.DONE, T.FAIL)),
+    Active(S.BUILDING, (STALL,), effect=BUILD, outcomes=(T.DONE, T.FAIL)),
     Waiting(
         S.ASKING,
         (
@@ -117,6 +122,13 @@ ROWS = (
     Transition(S.POLISHING, T.FAIL, S.FAILED),
     Transition(S.POLISHING, T.GO_ON, S.CARRIED, carry=True),
     Transition(S.POLISHING, T.POKE, S.POLISHING, update=keep, loop=Loop.INTERNAL, interrupts=True),
+    Transition(S.IDLE, T.BUILD, S.BUILDING),
+    Transition(S.BUILDING, T.DONE, S.DONE, update=keep, effect=CLEAR),
+    Transition(S.BUILDING, T.FAIL, S.FAILED, effect=CLEAR),
+    Transition(S.BUILDING, T.AGAIN, S.BUILDING, loop=Loop.EXTERNAL, effect=CLEAR),
+    Transition(S.BUILDING, T.REVISE, S.WORKING),
+    Transition(S.BUILDING, T.GO_ON, S.CARRIED, carry=True),
+    Transition(S.BUILDING, T.CANCEL, S.FAILED, effect=CLEAR),
     Transition(S.ASKING, T.POLISH, S.POLISHING),
     Transition(S.ASKING, T.APPROVE, S.DONE),
     Transition(S.ASKING, T.REVISE, S.WORKING),

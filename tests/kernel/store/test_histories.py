@@ -24,16 +24,17 @@ from hypothesis.stateful import (
 from kernel.effect import Kind
 from kernel.errors import FencedError, IllegalTransitionError, KernelError
 from kernel.record import Record
-from kernel.store.leases import Lease
+from kernel.store.leases import Lease, Order
 from kernel.store.plan import Warrant
 from kernel.table import Active, Terminal
 from tests.kernel.store.promises import holds
-from tests.kernel.store.tables import LEASE_MS, LIFE
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS, LIFE
 from tests.kernel.store.world import START_US, Text, World, token
 
 pick = st.integers(min_value=0, max_value=1_000)
 ENDS = {str(stage.state) for stage in LIFE.stages if isinstance(stage, Terminal)}
 MATTERS_MAX = 8
+MATTERS = ("working", "asking", "polishing", "building")
 
 
 def onward(state: str, *, ends: bool) -> list[str]:
@@ -54,6 +55,7 @@ class History(RuleBasedStateMachine):
         self.ended: dict[str, Record] = {}
         self.tokens: dict[str, int] = {}
         self.current: dict[str, str] = {}
+        self.places: dict[str, dict[str, int]] = {}
         self.focus = "r0"
         self.checked: dict[str, list[bytes | None]] = {}
         self.nonces = self.matters = 0
@@ -116,7 +118,7 @@ class History(RuleBasedStateMachine):
         self.focus = self.records[number % len(self.records)]
 
     @precondition(lambda self: self.matters < MATTERS_MAX)
-    @rule(state=st.sampled_from(("working", "asking", "polishing")))
+    @rule(state=st.sampled_from(MATTERS))
     def a_matter_comes(self, state: str) -> None:
         if self.matters >= MATTERS_MAX:
             return
@@ -157,6 +159,8 @@ class History(RuleBasedStateMachine):
         self.nonces += not again
         entry = record.entries[choice % len(record.entries)]
         lease = self.world.ask(entry.key(of), f"n{self.nonces}")
+        if isinstance(lease, Lease) and entry.exclusive:
+            self.enters(lease)
         if not isinstance(lease, Lease) or lease.token in {one.token for one in self.leases}:
             return
         assert lease.token_number > self.tokens.get(of, 0), "tokens rise"
@@ -173,16 +177,44 @@ class History(RuleBasedStateMachine):
         lease = self.lease(number)
         if lease.kind is Kind.STATE and self.fire(lease.record.id, trigger, token(lease), spent):
             assert self.current[lease.key] == lease.token, "a stale holder was believed"
+            if trigger == "done":
+                self.leaves(lease)
 
     @precondition(lambda self: self.leases)
     @rule(number=pick)
     def a_worker_renews(self, number: int) -> None:
-        self.world.renew(self.lease(number))
+        lease = self.lease(number)
+        if self.world.renew(lease) is Order.GO and lease.token in self.place(lease):
+            self.place(lease)[lease.token] = self.world.now + LEASE_MS + GRACE_MS
+
+    @precondition(lambda self: self.leases)
+    @rule(number=pick, again=st.booleans())
+    def another_process_adopts(self, number: int, again: bool) -> None:  # noqa: FBT001 - drawn
+        given = self.lease(number)
+        self.nonces += not again
+        effect = LIFE.effects[given.name]
+        try:
+            lease = self.world.leases.adopt(
+                given.key, effect, given.token, nonce=f"n{self.nonces}", holder="keeper"
+            )
+        except FencedError:
+            return
+        if lease.token in {one.token for one in self.leases}:
+            return
+        assert self.current[lease.key] == given.token, "a stale holder gave its work away"
+        assert lease.attempt == given.attempt, "handing over is no attempt"
+        self.tokens[lease.record.id], self.current[lease.key] = lease.token_number, lease.token
+        self.leases.append(lease)
+        if given.token in self.place(given):
+            self.leaves(given)
+            self.enters(lease)
 
     @precondition(lambda self: self.leases)
     @rule(number=pick, counted=st.booleans())
     def a_worker_gives_back(self, number: int, counted: bool) -> None:  # noqa: FBT001 - drawn
-        self.world.leases.release(self.lease(number), counted=counted)
+        lease = self.lease(number)
+        if self.world.leases.release(lease, counted=counted) != "lost":
+            self.leaves(lease)
 
     @precondition(lambda self: self.leases)
     @rule(number=pick)
@@ -190,8 +222,20 @@ class History(RuleBasedStateMachine):
         lease = self.lease(number)
         if lease.kind is Kind.ADVANCE:
             self.fire(lease.record.id, "children_done", token(lease))
-        else:
-            self.world.settle(lease)
+        elif self.world.settle(lease).word == "settled":
+            self.leaves(lease)
+
+    def place(self, lease: Lease) -> dict[str, int]:
+        """Return who is in the place that a record's exclusive effects share, and until when."""
+        return self.places.setdefault(lease.record.id, {})
+
+    def enters(self, lease: Lease) -> None:
+        there = {one for one, until in self.place(lease).items() if until > self.world.now}
+        assert there <= {lease.token}, "two are in one place"
+        self.place(lease)[lease.token] = self.world.now + LEASE_MS + GRACE_MS
+
+    def leaves(self, lease: Lease) -> None:
+        self.place(lease).pop(lease.token, None)
 
     @precondition(lambda self: self.leases)
     @rule(number=pick, micro=pick)
@@ -315,7 +359,7 @@ def walk(history: History, rng: Random, steps: int) -> None:
     """Take weighted steps: deep states need many of the right ones, which chance alone misses."""
     number = partial(rng.randrange, 1_001)
     acts: list[tuple[int, Callable[[], object]]] = [
-        (3, lambda: history.a_matter_comes(rng.choice(("working", "asking", "polishing")))),
+        (3, lambda: history.a_matter_comes(rng.choice(MATTERS))),
         (1, lambda: history.attention_turns(number())),
         (6, lambda: history.somebody_fires(number(), number(), ends=rng.random() < 0.15)),
         (1, lambda: history.somebody_fires_what_is_not_legal(number(), rng.choice(LIFE.triggers))),
@@ -323,6 +367,7 @@ def walk(history: History, rng: Random, steps: int) -> None:
         (8, lambda: history.a_worker_claims(number(), number(), again=rng.random() < 0.2)),
         (8, lambda: history.a_worker_fires(number(), rng.choice(("done", "go_on", "poke")), 3)),
         (2, lambda: history.a_worker_renews(number())),
+        (2, lambda: history.another_process_adopts(number(), again=rng.random() < 0.2)),
         (2, lambda: history.a_worker_gives_back(number(), counted=rng.random() < 0.5)),
         (2, lambda: history.a_worker_settles_or_advances(number())),
         (1, lambda: history.a_worker_reserves(number(), number())),

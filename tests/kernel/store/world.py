@@ -126,6 +126,7 @@ class World:
             "asking": ("begin", "done"),
             "polishing": ("begin", "done", "polish"),
             "grouping": ("split",),
+            "building": ("build",),
             "failed": ("begin", "fail"),
         }
         for trigger in ways[state]:

@@ -1,18 +1,18 @@
 -- An effect's entry: words of a fixed order in the record's hash, field 'e:<suffix>'; '-' is empty.
 -- One match and one format: a word at a time, reading and writing entries was a third of a commit.
-local LINE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
-local SHAPE = '%s %s %s %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %s'
+local LINE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local SHAPE = '%s %s %s %s %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %s'
 
 local function entry_read(record, suffix)
   local line = redis.call('HGET', record, 'e:' .. suffix)
   if not line then return nil end
   local name, kind, state, token, holder, attempts, most, releases, lease_until, kill_by, not_before, begun, carried, once, posted, acked,
-    looks, reserved, grace, fires, countdown = string.match(line, LINE)
+    looks, reserved, grace, fires, exclusive, countdown = string.match(line, LINE)
   return {name = name, kind = kind, state = state, token = token ~= '-' and token or '', holder = holder ~= '-' and holder or '',
     attempts = tonumber(attempts), attempts_max = tonumber(most), releases = tonumber(releases), lease_until = tonumber(lease_until),
     kill_by = tonumber(kill_by), not_before = tonumber(not_before), begun = tonumber(begun), carried = tonumber(carried), once = tonumber(once),
     posted = tonumber(posted), acked = tonumber(acked), looks = tonumber(looks), reserved = tonumber(reserved), grace = tonumber(grace),
-    fires = tonumber(fires), countdown = countdown ~= '-' and countdown or ''}
+    fires = tonumber(fires), exclusive = tonumber(exclusive), countdown = countdown ~= '-' and countdown or ''}
 end
 
 local function filled(word) return word and word ~= '' and word or '-' end
@@ -20,7 +20,7 @@ local function filled(word) return word and word ~= '' and word or '-' end
 local function entry_line(entry)
   return string.format(SHAPE, entry.name, entry.kind, entry.state, filled(entry.token), filled(entry.holder), entry.attempts, entry.attempts_max,
     entry.releases, entry.lease_until, entry.kill_by, entry.not_before, entry.begun, entry.carried, entry.once, entry.posted, entry.acked,
-    entry.looks, entry.reserved, entry.grace, entry.fires or 0, filled(entry.countdown))
+    entry.looks, entry.reserved, entry.grace, entry.fires or 0, entry.exclusive or 0, filled(entry.countdown))
 end
 
 local function entry_write(record, suffix, entry)

@@ -4,6 +4,7 @@ local function drop(at, suffix, entry, lost)
   unreserve(at.chain, entry, lost)
   redis.call('HDEL', at.record, 'e:' .. suffix)
   redis.call('ZREM', at.effects, at.id .. ':' .. suffix)
+  wake_siblings(at.record, at.effects, at.id, entry)
 end
 
 local function revoke(at, suffix, entry)

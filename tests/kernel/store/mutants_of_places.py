@@ -1,0 +1,163 @@
+"""Guards of exclusive effects and of handing a lease over, each with the test that misses it."""
+
+from __future__ import annotations
+
+from tests.kernel.store import test_places as places
+from tests.kernel.store.mutant import Mutant
+
+PLACES = (
+    Mutant(
+        "a place is entered by one at a time",
+        "claim",
+        "if taken then return answer('busy', whole(taken)) end",
+        "",
+        places.test_who_is_owed_a_place_waits_for_the_one_that_was_revoked,
+    ),
+    Mutant(
+        "only exclusive effects share a place",
+        "claim",
+        "entry.exclusive == 1 and taken_until",
+        "taken_until",
+        places.test_work_that_shares_no_place_need_not_wait_for_it,
+    ),
+    Mutant(
+        "a live holder is in its place",
+        "claim",
+        "entry.state == 'leased' and other ~= suffix",
+        "false",
+        places.test_a_live_holder_keeps_its_siblings_out_however_old_its_lease,
+    ),
+    Mutant(
+        "a lost holder is in its place",
+        "claim",
+        "if entry.state == 'lapsed' or entry.state == 'draining' then there",
+        "if entry.state == 'draining' then there",
+        places.test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone,
+    ),
+    Mutant(
+        "a revoked holder is in its place",
+        "claim",
+        "if entry.state == 'lapsed' or entry.state == 'draining' then there",
+        "if entry.state == 'lapsed' then there",
+        places.test_a_new_round_waits_until_the_old_one_has_left_the_place,
+    ),
+    Mutant(
+        "a place is free at the fixed end",
+        "claim",
+        "then there = now < entry.kill_by end",
+        "then there = true end",
+        places.test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone,
+    ),
+    Mutant(
+        "what waits for a place is looked at when it is free",
+        "take",
+        "elseif taken then again(math.max(taken, now + plan.look_ms))",
+        "elseif false then",
+        places.test_who_is_owed_a_place_waits_for_the_one_that_was_revoked,
+    ),
+    Mutant(
+        "a lost holder is published after its kill_by",
+        "take",
+        "local entry = other == suffix and own or entry_read(record, other)",
+        "local entry = entry_read(record, other)",
+        places.test_a_lost_holder_of_a_place_keeps_it_until_it_is_surely_gone,
+    ),
+    Mutant(
+        "a wait for a place without an end is looked at again",
+        "take",
+        "again(math.max(taken, now + plan.look_ms))",
+        "again(taken)",
+        places.test_a_live_holder_keeps_its_siblings_out_however_old_its_lease,
+    ),
+    Mutant(
+        "waiting for a place is no fruitless look",
+        "take",
+        "if not taken then entry.looks = entry.looks + 1 end",
+        "entry.looks = entry.looks + 1",
+        places.test_waiting_for_a_place_does_not_wear_out_the_looks,
+    ),
+    Mutant(
+        "settling wakes who waits for the place",
+        "settle",
+        "wake_siblings(KEYS[1], KEYS[2], plan.id, entry)",
+        "",
+        places.test_who_is_owed_a_place_waits_for_the_one_that_was_revoked,
+    ),
+    Mutant(
+        "giving back revoked work wakes who waits for the place",
+        "release",
+        "wake_siblings(record, KEYS[2], ARGV[1], entry)\n  return {'gone'}",
+        "return {'gone'}",
+        places.test_who_confirms_by_giving_back_frees_the_place_as_well,
+    ),
+    Mutant(
+        "the fixed end wakes who waits for the place",
+        "take",
+        "gone(); wake_siblings(record, KEYS[1], look.id, entry)",
+        "gone()",
+        places.test_a_place_whose_holder_never_confirms_is_free_at_its_fixed_end,
+    ),
+    Mutant(
+        "a released place is free at once",
+        "release",
+        "entry.kill_by = 'owed', '', '', at, 0, now",
+        "entry.kill_by = 'owed', '', '', at, 0, entry.kill_by",
+        places.test_a_released_place_is_free_at_once,
+    ),
+    Mutant(
+        "a pause keeps a freed place off the index",
+        "settle",
+        "or redis.call('HGET', record, 'paused') == '1' then return end",
+        "then return end",
+        places.test_a_place_that_is_freed_under_pause_wakes_nobody,
+    ),
+    Mutant(
+        "only the holder's token is given away",
+        "adopt",
+        "if entry.token ~= ARGV[3] then return lost end",
+        "",
+        places.test_only_the_holders_token_can_be_given_away,
+    ),
+    Mutant(
+        "revoked work is not adopted",
+        "adopt",
+        "if not entry or entry.state == 'owed' or entry.state == 'draining' then",
+        "if not entry or entry.state == 'owed' then",
+        places.test_what_was_revoked_or_given_back_is_not_adopted,
+    ),
+    Mutant(
+        "a repeated adoption is known by its nonce",
+        "adopt",
+        "== ARGV[4]\n",
+        "== ARGV[4] and false\n",
+        places.test_a_repeated_adoption_gets_its_own_lease_back_and_renews_it,
+    ),
+    Mutant(
+        "adopted tokens rise",
+        "adopt",
+        "math.max(tonumber(stands[1]) + 1, now_us)",
+        "now_us",
+        places.test_an_adopted_token_is_higher_even_when_the_clock_goes_back,
+    ),
+    Mutant(
+        "the giver is fenced",
+        "adopt",
+        "entry.token = whole(number) .. '-' .. ARGV[4]",
+        "",
+        places.test_the_giver_is_fenced,
+    ),
+    Mutant(
+        "an adopted lease is live",
+        "adopt",
+        "entry.state, entry.holder, entry.looks = 'leased', ARGV[5], 0",
+        "entry.holder, entry.looks = ARGV[5], 0",
+        places.test_a_lapsed_lease_that_is_adopted_lives_again,
+    ),
+    Mutant(
+        "adopting ends a quarantine",
+        "adopt",
+        "if was == 'quarantined' then unquarantine",
+        "if false then unquarantine",
+        places.test_adopting_ends_a_quarantine,
+    ),
+)
