@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tests.fakes.proxy import FaultProxy
 from tests.processes import PROC, end_marked
-from tests.servers import RABBITMQ, cluster_server, rabbitmq_node, redis_binary
+from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from workers.gateways.server import EmbeddedServer
 
 MARK = "TEST_THAT_OWNS_THIS"
@@ -91,6 +91,15 @@ def cluster(
     del no_process_left
     with cluster_server(tmp_path_factory.mktemp("cluster")) as shared:
         yield shared
+
+
+@pytest.fixture
+def watched(new_server: NewServer, tmp_path: Path) -> Iterator[Watched]:
+    """Return a master and a replica in step with it, watched by a Sentinel."""
+    master = new_server()
+    replica = new_server(settings={"replicaof": f"127.0.0.1 {master.port}"})
+    with sentinel(tmp_path, master, replica) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="session")

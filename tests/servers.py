@@ -1,4 +1,4 @@
-"""Real servers for tests: the embedded store, a cluster of one, Debian's Redis, a RabbitMQ node."""
+"""Real servers for tests: a cluster of one, a watched pair, Debian's Redis, a RabbitMQ node."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import redis
 
 from tests.waiting import until
-from workers.gateways.server import LOOPBACK, EmbeddedServer, free_port
+from workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
 from workers.tether import end_tethered, start_tethered
 
 SLOT_LAST = 16_383
@@ -39,6 +41,63 @@ def cluster_server(folder: Path) -> Iterator[EmbeddedServer]:
                 what="the cluster is up",
             )
         yield server
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A master, its replica, and a Sentinel that watches them."""
+
+    master: EmbeddedServer
+    replica: EmbeddedServer
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Return the address of whoever is the master."""
+        return f"redis+sentinel://{LOOPBACK}:{self.port}/interlock/0"
+
+    def ask(self, *words: str) -> Any:
+        """Ask the Sentinel."""
+        with redis.Redis(port=self.port, decode_responses=True) as sentinel:
+            execute: Any = sentinel.execute_command
+            return execute("SENTINEL", *words)
+
+    def kill_master(self) -> None:
+        """Kill the master as soon as its replica has all that was written before."""
+        with redis.Redis.from_url(self.master.url) as master:
+            assert master.wait(1, 5_000) == 1
+        self.master.stop()
+
+    def is_in_step(self) -> bool:
+        """Whether the Sentinel sees the replica in step with its master."""
+        try:
+            replicas = self.ask("REPLICAS", "interlock")
+        except redis.RedisError:
+            return False
+        return bool(replicas) and "master-link-status" in str(replicas) and "'ok'" in str(replicas)
+
+
+@contextmanager
+def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> Iterator[Watched]:
+    """Run a Sentinel over a pair whose replica is in step."""
+    watched = Watched(master, replica, free_port())
+    config = folder / "sentinel.conf"
+    config.write_text(
+        f"port {watched.port}\nbind {LOOPBACK}\nprotected-mode yes\n"
+        f"sentinel monitor interlock {LOOPBACK} {master.port} 1\n"
+        "sentinel down-after-milliseconds interlock 1000\n"
+        "sentinel failover-timeout interlock 5000\n"
+    )
+    with ExitStack() as stack:
+        keeper = start_tethered(
+            [str(find_binary()), str(config), "--sentinel"],
+            folder=folder,
+            output=stack.enter_context((folder / "sentinel.log").open("wb")),
+            grace_s=5,
+        )
+        stack.callback(end_tethered, keeper, patience_s=10)
+        until(watched.is_in_step, what="the Sentinel knows both", within_s=30)
+        yield watched
 
 
 def redis_binary() -> Path | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +11,11 @@ import redis
 
 from kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
 from kernel.store.connect import open_store, refuse_unsafe
+from tests.servers import Watched
 from tests.waiting import until
 from tests.workers.routes import CONSENT, client_of, matter, step
 from workers.client import Client
-from workers.gateways.server import EmbeddedServer, find_binary, free_port
-from workers.tether import end_tethered, start_tethered
+from workers.gateways.server import EmbeddedServer, free_port
 
 NewServer = Callable[..., EmbeddedServer]
 
@@ -120,60 +117,6 @@ def test_an_old_store_is_refused(server: EmbeddedServer, monkeypatch: pytest.Mon
 # --- Sentinel -----------------------------------------------------------------------------------
 
 
-@dataclass
-class Watched:
-    """A master, its replica, and a Sentinel that watches them."""
-
-    master: EmbeddedServer
-    replica: EmbeddedServer
-    port: int
-
-    @property
-    def url(self) -> str:
-        """Return the address of whoever is the master."""
-        return f"redis+sentinel://127.0.0.1:{self.port}/interlock/0"
-
-    def ask(self, *words: str) -> Any:
-        """Ask the Sentinel."""
-        with redis.Redis(port=self.port, decode_responses=True) as sentinel:
-            execute: Any = sentinel.execute_command
-            return execute("SENTINEL", *words)
-
-
-@pytest.fixture
-def watched(new_server: NewServer, tmp_path: Path) -> Iterator[Watched]:
-    """Return a watched pair whose replica is in step."""
-    master = new_server()
-    replica = new_server(settings={"replicaof": f"127.0.0.1 {master.port}"})
-    found = Watched(master, replica, free_port())
-    config = tmp_path / "sentinel.conf"
-    config.write_text(
-        f"port {found.port}\nbind 127.0.0.1\nprotected-mode yes\n"
-        f"sentinel monitor interlock 127.0.0.1 {master.port} 1\n"
-        "sentinel down-after-milliseconds interlock 1000\n"
-        "sentinel failover-timeout interlock 5000\n"
-    )
-    with ExitStack() as stack:
-        keeper = start_tethered(
-            [str(find_binary()), str(config), "--sentinel"],
-            folder=tmp_path,
-            output=stack.enter_context((tmp_path / "sentinel.log").open("wb")),
-            grace_s=5,
-        )
-        stack.callback(end_tethered, keeper, patience_s=10)
-        until(lambda: knows(found), what="the Sentinel knows both", within_s=30)
-        yield found
-
-
-def knows(watched: Watched) -> bool:
-    """Whether the Sentinel sees the replica in step with its master."""
-    try:
-        replicas = watched.ask("REPLICAS", "interlock")
-    except redis.RedisError:
-        return False
-    return bool(replicas) and "master-link-status" in str(replicas) and "'ok'" in str(replicas)
-
-
 @pytest.mark.slow
 def test_a_client_follows_the_master_through_a_failover(
     watched: Watched, server: EmbeddedServer, prefix: str
@@ -183,9 +126,7 @@ def test_a_client_follows_the_master_through_a_failover(
     for trigger, payload in CONSENT[:4]:
         step(here, "one", trigger, payload)
     before = here.show("one")
-    with redis.Redis.from_url(watched.master.url) as master:
-        assert master.wait(1, 5_000) == 1
-    watched.master.stop()
+    watched.kill_master()
 
     for number, (trigger, payload) in enumerate(CONSENT[4:]):
         fire = partial(fires, here, trigger, payload, f"op{number}")
