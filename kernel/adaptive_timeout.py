@@ -1,0 +1,113 @@
+"""How long a task may take, from its size and the history of its role; it measures no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from math import isfinite
+
+
+class Scope(StrEnum):
+    """How large a task is."""
+
+    SMALL = auto()
+    MEDIUM = auto()
+    LARGE = auto()
+    XL = auto()
+
+
+class Complexity(StrEnum):
+    """How hard a task is."""
+
+    LOW = auto()
+    MEDIUM = auto()
+    HIGH = auto()
+
+
+SCOPE_S: Mapping[Scope, int] = {
+    Scope.SMALL: 900,
+    Scope.MEDIUM: 1800,
+    Scope.LARGE: 3600,
+    Scope.XL: 7200,
+}
+FACTOR_OF_COMPLEXITY: Mapping[Complexity, float] = {
+    Complexity.LOW: 0.7,
+    Complexity.MEDIUM: 1.0,
+    Complexity.HIGH: 1.5,
+}
+FACTOR_OF_FAMILY: Mapping[str, float] = {"haiku": 0.5, "sonnet": 1.0, "opus": 1.5}
+OWNED_FILE_S = 30
+HISTORY_FACTOR = 1.5
+DEADLINE_S_MIN = 300
+DEADLINE_S_MAX = 7200
+CONFIDENCE_ALONE = 0.5
+CONFIDENCE_WITH_HISTORY = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Seconds from the start of the work, how sure they are (0 to 1), and one line a step."""
+
+    seconds: int
+    confidence: float
+    reasons: tuple[str, ...]
+
+
+def deadline(
+    *,
+    scope: Scope,
+    complexity: Complexity,
+    model: str | None,
+    owned_files: int,
+    durations_s: Iterable[float],
+) -> Deadline:
+    """Return the longer of what the task's size and its role's history call for, within limits.
+
+    `model` is a model's id, long or short; `owned_files` a count; `durations_s` what finished tasks
+    of the same role took, in seconds. Durations that are not positive numbers are ignored.
+    """
+    assert owned_files >= 0
+    sized_s, reasons = _sized(scope, complexity, model, owned_files)
+    recorded = [taken for taken in durations_s if taken > 0 and isfinite(taken)]
+    wanted_s = sized_s
+    if recorded:
+        mean_s = sum(recorded) / len(recorded)
+        wanted_s = max(sized_s, HISTORY_FACTOR * mean_s)
+        relation = "more than" if wanted_s > sized_s else "within"
+        reasons.append(
+            f"recorded durations: {len(recorded)}, mean {mean_s:.1f} s, times {HISTORY_FACTOR} is "
+            f"{relation} the {sized_s:.0f} s of its size"
+        )
+    seconds = round(min(max(wanted_s, DEADLINE_S_MIN), DEADLINE_S_MAX))
+    if wanted_s < DEADLINE_S_MIN:
+        reasons.append(f"never less than {DEADLINE_S_MIN} s")
+    if wanted_s > DEADLINE_S_MAX:
+        reasons.append(f"never more than {DEADLINE_S_MAX} s")
+    confidence = CONFIDENCE_WITH_HISTORY if recorded else CONFIDENCE_ALONE
+    return Deadline(seconds, confidence, tuple(reasons))
+
+
+def _sized(
+    scope: Scope, complexity: Complexity, model: str | None, owned_files: int
+) -> tuple[float, list[str]]:
+    size_s = float(SCOPE_S[scope])
+    reasons = [f"scope {scope}: {SCOPE_S[scope]} s"]
+    hard, (family, dear) = FACTOR_OF_COMPLEXITY[complexity], _family(model or "")
+    if hard != 1:
+        size_s *= hard
+        reasons.append(f"complexity {complexity}: times {hard}")
+    if dear != 1:
+        size_s *= dear
+        reasons.append(f"model family {family}: times {dear}")
+    if owned_files:
+        size_s += OWNED_FILE_S * owned_files
+        reasons.append(f"owned files: {owned_files}, {OWNED_FILE_S} s each")
+    return size_s, reasons
+
+
+def _family(model: str) -> tuple[str, float]:
+    # By substring, so that a full id counts as its family.
+    # Of two families in one id the slower counts: waiting costs less than cutting work off.
+    found = [pair for pair in FACTOR_OF_FAMILY.items() if pair[0] in model.lower()]
+    return max(found, key=lambda pair: pair[1], default=("", 1.0))

@@ -1,0 +1,113 @@
+"""How an agent looks to an operator, from what is known of its session; it decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+from kernel.errors import InvalidPayloadError
+
+
+class VisualState(StrEnum):
+    """The 7 published classifications."""
+
+    SPAWNING = auto()
+    RUNNING = auto()
+    STALLED = auto()
+    MERGING = auto()
+    DEAD = auto()
+    IDLE = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One character, and the published name of its colour."""
+
+    symbol: str
+    colour: str
+
+
+# fmt: off
+LOOKS: Mapping[VisualState, Look] = {
+    VisualState.SPAWNING: Look("◔", "yellow"),
+    VisualState.RUNNING:  Look("●", "green"),
+    VisualState.STALLED:  Look("◐", "dark_orange"),
+    VisualState.MERGING:  Look("⇄", "blue"),
+    VisualState.DEAD:     Look("○", "red"),
+    VisualState.IDLE:     Look("□", "gray"),
+    VisualState.UNKNOWN:  Look("◌", "dim"),
+}
+# fmt: on
+
+# The four states of the agent machine, and the status words that the page gives beside them.
+_STARTING = frozenset({"starting"})
+_WORKING = frozenset({"working", "in_progress", "running"})
+_IDLE = frozenset({"idle", "waiting", "paused"})
+_DEAD = frozenset({"dead", "done", "failed", "cancelled", "killed"})
+_MERGING = frozenset({"committing", "merging", "pushing"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From how many seconds on silence is a stall, and a start is lost. Both are positive."""
+
+    stall_s: float = 300
+    spawn_s: float = 60
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} is {value}, it must be above 0"
+            for name, value in (("stall_s", self.stall_s), ("spawn_s", self.spawn_s))
+            if not value > 0  # a NaN is no threshold either
+        ]
+        if problems:
+            raise InvalidPayloadError("the pair of thresholds", problems)
+
+
+PUBLISHED = Thresholds()
+
+
+def classify(
+    state: str,
+    *,
+    activity: str | None,
+    spawn_age_s: float,
+    heartbeat_age_s: float | None,
+    has_pid: bool,
+    thresholds: Thresholds = PUBLISHED,
+) -> VisualState:
+    """Return how an agent in `state` looks.
+
+    `activity` is what is being done with its work (committing, merging, pushing, or anything else),
+    `spawn_age_s` the seconds since its spawn, `heartbeat_age_s` those since its last heartbeat,
+    None before the first; `has_pid` tells whether a process of it is known.
+    """
+    if state in _DEAD:
+        return VisualState.DEAD
+    if state in _IDLE:
+        # Published without a condition: the merge of its last task does not make it busy.
+        return VisualState.IDLE
+    if state in _STARTING:
+        # With or without a pid: a spawn that never got a process is lost after the same time.
+        lost = spawn_age_s >= thresholds.spawn_s
+        return VisualState.DEAD if lost else VisualState.SPAWNING
+    if state in _WORKING:
+        if activity in _MERGING:
+            # Before the stall: a merge is a worker's and has its own limits, the agent is silent.
+            return VisualState.MERGING
+        silent_s = _silent_s(spawn_age_s, heartbeat_age_s, has_pid=has_pid)
+        if silent_s is not None:
+            stalled = silent_s >= thresholds.stall_s
+            return VisualState.STALLED if stalled else VisualState.RUNNING
+    return VisualState.UNKNOWN
+
+
+def _silent_s(spawn_age_s: float, heartbeat_age_s: float | None, *, has_pid: bool) -> float | None:
+    if heartbeat_age_s is not None:
+        # Whatever its pid: agents that others run beat without one.
+        return heartbeat_age_s
+    # An agent that hangs before its first heartbeat has been silent since its spawn. Without a
+    # process either, nothing shows that there is an agent at all.
+    return spawn_age_s if has_pid else None

@@ -1,0 +1,47 @@
+"""The reasons as published, and what an exit code says about an end."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.reason import AbortReason, TransitionReason, abort_reason
+
+GOLDEN: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "golden/reasons.json").read_text("utf-8")
+)
+NAMED = {code: AbortReason(reason) for code, reason in GOLDEN["exit_codes"]} | {
+    -signal.Signals[name]: AbortReason(reason) for name, reason in GOLDEN["signals"]
+}
+reasons_of_ours = st.sampled_from([why for why in AbortReason if why is not AbortReason.OOM])
+
+
+def test_the_reasons_are_the_13_and_the_11_published_ones() -> None:
+    assert [str(reason) for reason in TransitionReason] == GOLDEN["transition_reasons"]
+    assert [str(reason) for reason in AbortReason] == GOLDEN["abort_reasons"]
+    assert (len(TransitionReason), len(AbortReason)) == (13, 11)
+
+
+def test_every_exit_code_gives_its_published_reason_and_any_other_is_unknown() -> None:
+    found = {code: abort_reason(code) for code in range(-64, 256)}
+
+    assert found == dict.fromkeys(found, AbortReason.UNKNOWN) | NAMED | {0: None}
+
+
+@given(code=st.integers(-64, 255), ours=reasons_of_ours)
+def test_what_we_killed_keeps_our_reason_whatever_its_exit_code(
+    code: int, ours: AbortReason
+) -> None:
+    assert abort_reason(code, killed_by_us=ours) is ours
+
+
+@pytest.mark.parametrize("code", [-signal.SIGKILL, 137, 0])
+def test_what_we_killed_can_never_be_called_out_of_memory(code: int) -> None:
+    with pytest.raises(AssertionError):
+        abort_reason(code, killed_by_us=AbortReason.OOM)
