@@ -54,6 +54,16 @@ class Decision:
     sees: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What firing a trigger would do: lead to `target`, or be refused ('' then), and why."""
+
+    trigger: str
+    state: str
+    target: str
+    sentence: str
+
+
 @dataclass(frozen=True)
 class Machine:
     """The table of one kind of lifecycle, checked when it is made.
@@ -162,13 +172,16 @@ class Machine:
         stage = self.stage(state)
         return isinstance(stage, Active) and stage.exhausted is not None
 
-    def explain(self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS) -> str:
-        """Say in one sentence what firing this trigger now would do, or why it would not."""
+    def explain(
+        self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS
+    ) -> Explanation:
+        """Say what firing this trigger now would do, or why it would not."""
         try:
-            decision = self.decide(record, trigger, payload, facts)
+            target = self.decide(record, trigger, payload, facts).after.state
         except (IllegalTransitionError, GuardRefusedError) as refusal:
-            return str(refusal)
-        return f"{trigger} would take {record.id} from {record.state} to {decision.after.state}"
+            return Explanation(trigger, record.state, "", str(refusal))
+        sentence = f"{trigger} would take {record.id} from {record.state} to {target}"
+        return Explanation(trigger, record.state, target, sentence)
 
     def born(self, record: Record) -> Decision:
         """Decide the birth of a record: version 1, in the initial state."""

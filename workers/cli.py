@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
-from kernel.errors import KernelError
+from kernel.errors import KernelError, StoreDownError
 from kernel.event import Event
 from kernel.machines import MACHINES
 from workers import demo as demonstration
@@ -38,6 +39,7 @@ Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Actor = Annotated[str, typer.Option("--as", help="Who is acting; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
+STARTS = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
 FAULTS = (KernelError, SettingsError, HouseError, ConfigurationError, WaitTimeoutError)
 
 
@@ -49,7 +51,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **options)
         except FAULTS as fault:
-            fail(str(fault), as_json=bool(options.get("as_json")), kind=type(fault).__name__)
+            hint = STARTS if isinstance(fault, StoreDownError) else ""
+            kind = type(fault).__name__
+            fail(f"{fault}{hint}", as_json=bool(options.get("as_json")), kind=kind)
 
     return run
 
@@ -158,8 +162,9 @@ def explain(
         payload = json.loads(words)
     except ValueError as refusal:
         fail(f"--payload is not JSON: {refusal}", as_json=as_json, kind="UsageError")
-    sentence = client().explain(record_id, trigger, payload)
-    answer({"id": record_id, "answer": sentence}, as_json=as_json, show=screen.flagged)
+    found = client().explain(record_id, trigger, payload)
+    value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
+    answer(value | asdict(found), as_json=as_json, show=screen.flagged)
 
 
 @app.command()
@@ -281,14 +286,20 @@ def cancel(
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
 
 
+def flagged(record_id: str, word: str, *, as_json: bool) -> None:
+    """Print what became of a flag. Ends with 1 where there was nothing to do it to."""
+    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+    if word in ("ended", "nothing"):
+        raise typer.Exit(1)
+
+
 @app.command()
 @guarded
 def pause(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Start nothing new on a record; what runs ends, timers keep what they have left."""
-    word = client(actor).pause(record_id, reason=reason)
-    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+    flagged(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -297,8 +308,7 @@ def resume(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Lift a pause."""
-    word = client(actor).resume(record_id, reason=reason)
-    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+    flagged(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -307,8 +317,7 @@ def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Let the quarantined effects of a record try again, with fresh attempts."""
-    word = client(actor).retry(record_id, reason=reason)
-    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+    flagged(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -349,5 +358,12 @@ def version(as_json: AsJson = False) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line. What was typed wrongly ends with 2, in JSON where that is asked."""
+    if "--json" not in sys.argv:
+        app()
+    try:
+        sys.exit(app(standalone_mode=False))
+    except TyperException as refusal:
+        message = {"error": "UsageError", "message": refusal.format_message()}
+        typer.echo(json.dumps(message))
+        sys.exit(refusal.exit_code)

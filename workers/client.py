@@ -20,7 +20,7 @@ from kernel.errors import (
     UnknownRecordError,
 )
 from kernel.event import Cause, Event, Note
-from kernel.machine import Machine
+from kernel.machine import Explanation, Machine
 from kernel.machines import MACHINES
 from kernel.record import Record, ancestors
 from kernel.store.plan import Call, Warrant
@@ -207,7 +207,7 @@ class Client:
 
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
-    ) -> str:
+    ) -> Explanation:
         """Say what firing a trigger now would do, or why it would be refused. It fires nothing."""
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)

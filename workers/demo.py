@@ -194,7 +194,7 @@ def tell(
     for line in (one for one in SCRIPT if one not in answered):
         screen.error(f"{line.record_id} never asked for {' or '.join(line.answers)}")
     screen.out.rule("what was written")
-    for path in sorted(p for p in desk.rglob("*") if p.is_file() and not p.name.startswith(".")):
+    for path in sorted(written(desk)):
         lines = path.read_text("utf-8", "replace").splitlines()
         last = next((one for one in reversed(lines) if one.strip()), "")
         screen.out.print(
@@ -220,6 +220,13 @@ def tell(
         ".venv/bin/interlock verify        # recompute every record from its log",
     ):
         screen.out.print(f"  {command}", style="cyan", highlight=False, soft_wrap=True)
+
+
+def written(desk: Path) -> list[Path]:
+    """Return the files that were not there at first: the tray's papers were."""
+    laid_out = {desk / "tray" / paper.name for paper in (EXAMPLES / "papers").iterdir()}
+    files = (path for path in desk.rglob("*") if path.is_file() and path.name[0] != ".")
+    return [path for path in files if path not in laid_out]
 
 
 def outcome(record: Record) -> str:

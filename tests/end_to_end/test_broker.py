@@ -95,6 +95,29 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(new_house: NewHouse, rabbi
     bring_to_an_end(house, load(house, 8))
 
 
+def overtakes(house: House) -> None:
+    """Let work pile up before the only worker starts; the last that came is the most urgent."""
+    for n in range(12):
+        house.client.submit(thread("jot"), id=f"t{n}", priority=9)
+    house.client.submit(thread("jot"), id="urgent", priority=0)
+
+    house.full(concurrency=1)
+    house.ends("urgent", *(f"t{n}" for n in range(12)))
+
+    assert house.witness[0]["record"] == "urgent"
+
+
+def test_what_is_urgent_overtakes_what_waits(new_house: NewHouse) -> None:
+    overtakes(new_house())
+
+
+@pytest.mark.slow
+def test_what_is_urgent_overtakes_what_waits_on_rabbitmq(
+    new_house: NewHouse, rabbitmq: str
+) -> None:
+    overtakes(new_house(INTERLOCK_BROKER_URL=rabbitmq))
+
+
 def test_connections_that_died_silently_are_noticed_and_made_anew(
     new_house: NewHouse, new_server: NewServer, new_proxy: NewProxy
 ) -> None:

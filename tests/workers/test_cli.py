@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from kernel.machines import MACHINES
 from kernel.table import Terminal
 from tests.workers.routes import bring, client_of, matter
-from workers.cli import app
+from workers.cli import app, main
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer, free_port
 
@@ -164,7 +164,8 @@ def test_a_person_acts_on_a_record(here: Client, ask: Ask, run: Run) -> None:
 
     assert ask("pause", "one", "--reason", "lunch") == {"id": "one", "answer": "paused"}
     assert ask("resume", "one") == {"id": "one", "answer": "resumed"}
-    assert ask("retry", "one") == {"id": "one", "answer": "nothing"}
+    nothing = run("retry", "one", "--json")
+    assert (json.loads(nothing.stdout)["answer"], nothing.exit_code) == ("nothing", 1)
     words = ("--to", "the office", "--reference", "ticket 12", "--kind", "system")
     assert ask("handoff", "one", *words) == {"id": "one", "state": "handed_off"}
     bring(here, "three", "awaiting_confirmation")
@@ -314,3 +315,38 @@ def test_a_store_that_is_down_is_a_sentence(
     assert result.exit_code == 1
     assert "the store does not answer" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_a_trigger_is_explained_for_programs(here: Client, ask: Ask) -> None:
+    here.submit(matter(), id="one")
+
+    told = ask("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
+    refused = ask("explain", "one", "execute")
+
+    assert (told["accepted"], told["target"]) == (True, "dismissed")
+    assert (refused["accepted"], refused["target"], refused["trigger"]) == (False, "", "execute")
+    assert "legal here" in refused["answer"]
+
+
+@pytest.mark.parametrize("words", [["frobnicate"], ["list", "--limit", "many"], ["show"]])
+def test_what_is_typed_wrongly_is_said_in_json_too(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["interlock", *words, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    told = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 2
+    assert told["error"] == "UsageError"
+    assert told["message"]
+
+
+def test_a_store_that_is_down_is_said_with_what_starts_one(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", f"redis://127.0.0.1:{free_port()}")
+    result = run("list")
+
+    assert result.exit_code == 1
+    assert "`interlock up` starts a store here" in result.output

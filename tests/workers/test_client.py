@@ -341,8 +341,11 @@ def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None
     here.submit(matter(), id="one")
     before = here.show("one").version
 
-    assert "to dismissed" in here.explain("one", "dismissed_by_user", {"reason": "enough"})
-    assert "legal here" in here.explain("one", "execute")
+    found = here.explain("one", "dismissed_by_user", {"reason": "enough"})
+    assert (found.target, found.state) == ("dismissed", here.show("one").state)
+    assert "to dismissed" in found.sentence
+    refused = here.explain("one", "execute")
+    assert (refused.target, "legal here" in refused.sentence) == ("", True)
     assert here.show("one").version == before
 
 
