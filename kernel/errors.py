@@ -131,6 +131,14 @@ class ConflictError(KernelError):
     """Others moved the record first, more often than a bounded number of retries. Try again."""
 
 
+class HeldError(KernelError):
+    """Something is in the way now: a name another record holds, a place, a pause. Try later."""
+
+    def __init__(self, record_id: str, why: str) -> None:
+        super().__init__(f"{record_id!r} cannot be taken now: {why}")
+        self.record_id, self.why = record_id, why
+
+
 class FencedError(KernelError):
     """The warrant of this commit is void: someone else is in charge. Stop the work."""
 

@@ -12,6 +12,7 @@ from kernel.errors import (
     ConflictError,
     FencedError,
     GuardRefusedError,
+    HeldError,
     IdTakenError,
     IllegalTransitionError,
     InvalidIdError,
@@ -33,6 +34,7 @@ from kernel.store.plan import (
     Doorbell,
     Jot,
     Render,
+    Tenure,
     Warrant,
     entitled,
     facts_read,
@@ -43,6 +45,11 @@ from kernel.table import Data
 CONFLICTS_MAX = 50
 # Who fires what in a table's `by`, where it is no effect.
 ORPHANS, STALLS = "orphans", "stalls"
+IN_THE_WAY = {
+    "held": "{} holds what it needs",
+    "paused": "it is paused",
+    "busy": "its place may not be free before {} ms of the store's clock",
+}
 UNWARRANTED = {"producer", "person"}
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # what a script can count exactly
@@ -85,15 +92,16 @@ class Lifecycle:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
+        tenure: Tenure | None = None,
     ) -> Fired:
         """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
 
         `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
-        bounds what the record's whole family may spend.
+        bounds what the record's whole family may spend, `tenure` leases its first effect at once.
         """
         machine = self.machine(machine_name)
-        if "/" in new_id and not countdown:
-            raise InvalidIdError(new_id, "a child is born by its parent; leave out the /")
+        if not countdown and new_id.count("/") != len(machine.under):
+            raise InvalidIdError(new_id, machine.shape)
         written = codec.encode(payload, "the payload")
         data = machine.birth(payload)
         newborn = Record(
@@ -115,10 +123,13 @@ class Lifecycle:
             render=self.render,
             countdown=countdown,
             cap=cap,
+            tenure=tenure,
         )
         match answer.word:
             case "taken":
                 raise IdTakenError(new_id)
+            case "held":
+                raise HeldError(new_id, f"{answer.detail} holds what it needs")
             case "closed":
                 raise ClosedParentError(new_id.rpartition("/")[0])
         replayed = answer.word != "created"
@@ -131,11 +142,14 @@ class Lifecycle:
         payload: Data,
         call: Call,
         facts: Data = NO_FACTS,
+        *,
+        tenure: Tenure | None = None,
     ) -> Fired:
         """Fire a trigger. With a record in hand (after a claim) the first try needs no load.
 
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
-        void, ConflictError after many lost races, a StoreError where the store cannot serve.
+        void, ConflictError after many lost races, HeldError where another of the family is in the
+        way, a StoreError where the store cannot serve. `tenure` leases the entered state's effect.
         """
         record = target if isinstance(target, Record) else None
         of = record.id if record else record_id(str(target))
@@ -157,6 +171,7 @@ class Lifecycle:
                 cause=call.cause,
                 deltas=call.deltas,
                 render=self.render,
+                tenure=tenure,
             )
             match answer.word:
                 case "committed":
@@ -169,6 +184,8 @@ class Lifecycle:
                     raise UnknownRecordError(of)
                 case "fenced":
                     self._fenced(of, call.warrant)
+                case "held" | "paused" | "busy":
+                    raise HeldError(of, IN_THE_WAY[answer.word].format(answer.detail))
             record = None
         raise ConflictError(f"{of}: {trigger} lost {CONFLICTS_MAX} races in a row; try again")
 

@@ -26,12 +26,16 @@ from kernel.table import (
     Data,
     Mode,
     Owed,
+    Shares,
     Stage,
     Terminal,
     TimerDue,
     Transition,
     Waiting,
 )
+
+Shared = tuple[str, frozenset[str]]
+NOTHING: Shared = ("", frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Decision:
     explanation: Data | None
     by: tuple[str, ...] = ()
     sees: bool = False
+    shares: Shares | None = None
+    departs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +88,20 @@ class Machine:
     advances: str = ""
     hands_off: str = ""
     begins: str = ""
+    under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 
     def __post_init__(self) -> None:
         if found := tuple(defects_of(self.stages, self.transitions)):
             raise MachineDefectError(self.name, found)
+
+    @property
+    def shape(self) -> str:
+        """How an id of a record looks that no parent bears."""
+        if not self.under:
+            return "a child is born by its parent; leave out the /"
+        names = "/".join(f"<{name}>" for name in (*self.under, self.name))
+        return f"write it as {names}; what is below that is born by its parent"
 
     @property
     def initial(self) -> Stage:
@@ -199,6 +214,7 @@ class Machine:
             ends=False,
             interrupts=False,
             explanation=None,
+            shares=_shares(NOTHING, stage.shares(record.data)),
         )
 
     def _follow(self, row: Transition, record: Record, ask: Ask) -> Decision:
@@ -232,13 +248,19 @@ class Machine:
             explanation=row.explain(ask) if row.explain else None,
             by=row.by,
             sees=row.sees,
+            shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
+            departs=not stays and bool(entered.departs and entered.departs(data)),
         )
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
-        if isinstance(stage, Active) and stage.effect and not carried:
-            return (Owed(stage.effect, Kind.STATE, stage.once(data) if stage.once else False),)
-        if isinstance(stage, Waiting) and stage.notifies and stage.asks(data):
-            return (Owed(stage.notifies, Kind.TRANSITION),)
+        if isinstance(stage, Active) and not carried:
+            effect = stage.effect_for(data)
+            once = stage.once(data) if stage.once else False
+            return (Owed(effect, Kind.STATE, once),) if effect else ()
+        if isinstance(stage, Waiting):
+            asks = (stage.notifies,) if stage.asks(data) else ()
+            owed = (*asks, stage.offers)
+            return tuple(Owed(effect, Kind.TRANSITION) for effect in owed if effect)
         return ()
 
     def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
@@ -247,6 +269,13 @@ class Machine:
             return ()
         tells = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
         return () if tells else (Owed(left.notifies, Kind.TRANSITION),)
+
+
+def _shares(before: Shared, after: Shared) -> Shares | None:
+    (left, held), (line, wanted) = before, after
+    if before == after:
+        return None
+    return Shares(left, line, tuple(sorted(held - wanted)), tuple(sorted(wanted - held)))
 
 
 def validated(model: type[BaseModel], what: str, payload: Data) -> Data:

@@ -45,10 +45,15 @@ def parent_of(of: str) -> RecordId | None:
     return RecordId(head) if slash else None
 
 
+def root_of(of: str) -> str:
+    """Return the first segment of an id, which names its family."""
+    return of.partition("/")[0]
+
+
 @lru_cache(maxsize=4_096)
 def partition_of(of: str) -> int:
     """Return the partition of a record's whole family, 0 to 63."""
-    return crc32(of.partition("/")[0].encode()) % PARTITIONS
+    return crc32(root_of(of).encode()) % PARTITIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,16 @@ class TimerDue:
 
 
 @dataclass(frozen=True, slots=True)
+class Shares:
+    """What a decision changes of what a family shares: lines ('' is none) and names."""
+
+    left: str
+    line: str
+    frees: tuple[str, ...]
+    takes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Owed:
     """An effect as a decision owes it. `once`: not restarted from its beginning when begun."""
 
@@ -70,6 +80,9 @@ class Stage:
     state: StrEnum
     timers: tuple[Timer, ...] = ()
     external: str = ""  # who enters a state that no row enters
+    line: Callable[[Data], str] | None = None  # where it waits to be taken, by priority, then age
+    holds: Callable[[Data], tuple[str, ...]] | None = None  # what no other of its family may hold
+    departs: Callable[[Data], bool] | None = None  # whether its parent counts it as ended already
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -80,6 +93,11 @@ class Stage:
         """Return the timers that an entry starts."""
         delays = ((timer.name, timer.delay(data)) for timer in self.timers)
         return tuple(TimerDue(name, ms) for name, ms in delays if ms is not None)
+
+    def shares(self, data: Data) -> tuple[str, frozenset[str]]:
+        """Return the line that a record stands in here, or '', and the names that it holds."""
+        line = self.line(data) if self.line else ""
+        return line, frozenset(self.holds(data) if self.holds else ())
 
     def timer(self, name: str) -> Timer | None:
         """Return the timer of this name."""
@@ -102,6 +120,7 @@ class Waiting(Stage):
 
     asks: Callable[[Data], bool] = always  # whether it is a person who must
     notifies: Effect | None = None  # owed on entry and on leaving while a person is asked
+    offers: Effect | None = None  # owed on entry: it tells who may take the record
     card: str = ""
     affordances: tuple[tuple[str, str], ...] = ()  # what a person may choose -> trigger
     countdown: str = ""
@@ -114,6 +133,7 @@ class Waiting(Stage):
         """Name every effect that this stage may owe."""
         yield from (timer.effect for timer in self.timers)
         yield self.notifies
+        yield self.offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +142,21 @@ class Active(Stage):
 
     effect: Effect | None = None
     outcomes: tuple[StrEnum, ...] = ()
+    later: Effect | None = None  # instead of `effect` once `is_later` agrees
+    is_later: Callable[[Data], bool] = always
     crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
     exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
     once: Callable[[Data], bool] | None = None
+
+    def effect_for(self, data: Data) -> Effect | None:
+        """Return the effect that an entry with this data starts."""
+        return self.later if self.later and self.is_later(data) else self.effect
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
         yield from (timer.effect for timer in self.timers)
         yield self.effect
+        yield self.later
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from kernel.record import ancestors, partition_of
+from kernel.record import ancestors, partition_of, root_of
 
 
 @cache
@@ -65,6 +65,18 @@ class Keys:
     def tally(self, record_id: str, countdown: str) -> str:
         """Hash: how many left a countdown, by outcome."""
         return f"{self._of(record_id)}tally:{record_id}:{countdown}"
+
+    def holds(self, record_id: str) -> str:
+        """Hash: names that a record of this one's family holds, and which."""
+        return f"{self._of(record_id)}holds:{root_of(record_id)}"
+
+    def line(self, record_id: str, name: str) -> str:
+        """Sorted set: records of this one's family that wait to be taken, first come first."""
+        return f"{self._of(record_id)}line:{root_of(record_id)}:{name}"
+
+    def lines(self, record_id: str) -> str:
+        """Set: the lines of this one's family in which somebody stands."""
+        return f"{self._of(record_id)}lines:{root_of(record_id)}"
 
     def standing(self, record_id: str, machine: str, state: str) -> str:
         """Sorted set: records in a state by since when, in the partition of this one."""

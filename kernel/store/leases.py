@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -14,7 +13,7 @@ from kernel.errors import FencedError
 from kernel.record import Record, partition_of, split_key
 from kernel.store import codec
 from kernel.store.keys import Keys
-from kernel.store.plan import Answer, Doorbell, Limits, Render, parent_plan
+from kernel.store.plan import Answer, Doorbell, Limits, Render, parent_plan, word_of
 from kernel.store.scripts import Client, call
 
 
@@ -75,7 +74,7 @@ class Leases:
             self.keys.timers(partition),
             *self.keys.chain(record_id),
         ]
-        args = [record_id, suffix, nonce, _word(holder), effect.lease_ms, schema, effect.name]
+        args = [record_id, suffix, nonce, word_of(holder), effect.lease_ms, schema, effect.name]
         word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())
@@ -98,7 +97,7 @@ class Leases:
             self.keys.timers(partition),
             self.keys.counters(record_id),
         ]
-        args = [record_id, suffix, token, nonce, _word(holder), effect.lease_ms]
+        args = [record_id, suffix, token, nonce, word_of(holder), effect.lease_ms]
         word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
         if word != b"adopted":
             raise FencedError(record_id, "token")
@@ -222,8 +221,3 @@ def _lease(
         record=record,
         interrupts=entry.posted,
     )
-
-
-def _word(holder: str) -> str:
-    # The entry is a line of words, and the note of a claim is JSON that the script writes.
-    return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from kernel.errors import KernelError
 from kernel.event import Cause
 from kernel.machine import Machine
 from kernel.record import Entry, Record, RecordId, ancestors
-from kernel.table import Owed, TimerDue
+from kernel.table import Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
@@ -100,6 +101,15 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Tenure:
+    """Who is to hold the entered state's effect from its birth on, before anybody hears of it."""
+
+    nonce: str
+    holder: str
+    lease_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a script said. `owed` should be published unless it was pushed in the script."""
 
@@ -107,6 +117,7 @@ class Answer:
     version: int = 0
     at_ms: int = 0
     owed: tuple[Doorbell, ...] = ()
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +166,36 @@ def _holds(entry: Entry, warrant: Warrant) -> bool:
 def packed(plan: Mapping[str, Any]) -> str:
     """Return a plan as a script takes it."""
     return _PACKED(plan)
+
+
+def shares_plan(shares: Shares | None) -> dict[str, Any]:
+    """Return what the scripts need to change what a family shares; nothing where none does."""
+    if shares is None:
+        return {}
+    found = {"left": shares.left, "line": shares.line}
+    return {"shares": found | {"frees": list(shares.frees), "takes": list(shares.takes)}}
+
+
+def lease_plan(tenure: Tenure | None, owes: Sequence[Owed]) -> dict[str, Any]:
+    """Return what the scripts need to lease the state's effect to who fires."""
+    if tenure is None:
+        return {}
+    exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
+    words = {"nonce": tenure.nonce, "holder": word_of(tenure.holder), "ms": tenure.lease_ms}
+    return {"lease": words | {"exclusive": exclusive}}
+
+
+def rings(
+    bells: Sequence[Doorbell], owes: Sequence[Owed], tenure: Tenure | None
+) -> tuple[Doorbell, ...]:
+    """Leave out the message of an effect that is leased from its birth."""
+    pairs = zip(bells, owes, strict=True)
+    return tuple(bell for bell, owed in pairs if tenure is None or owed.kind is not Kind.STATE)
+
+
+def word_of(holder: str) -> str:
+    """Return a holder's name as one word: an entry is a line of words, its note JSON in Lua."""
+    return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"
 
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:

@@ -20,14 +20,18 @@ from kernel.store.plan import (
     Limits,
     Loaded,
     Render,
+    Tenure,
     Warrant,
     advance_bell,
     doorbells,
+    lease_plan,
     owed_plan,
     owes_plan,
     packed,
     parent_plan,
     pushes,
+    rings,
+    shares_plan,
     timers_plan,
 )
 from kernel.store.scripts import Client, call
@@ -69,6 +73,7 @@ class Store:
         render: Render,
         countdown: str = "",
         cap: int | None = None,
+        tenure: Tenure | None = None,
     ) -> Answer:
         """Bear a record. `countdown` names the one of its parent that it joins."""
         record, keys = decision.after, self.keys
@@ -90,6 +95,7 @@ class Store:
         }
         plan |= {"parent": countdown} if parent else {}
         plan |= {"cap": cap} if cap is not None else {}
+        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
         queues, messages = pushes(owed, render)
@@ -105,9 +111,12 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
+        names += self._shared(decision)
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names + queues, args)
-        publish = () if messages or word != b"created" else owed
+        if word == b"held":
+            return Answer("held", detail=version.decode())
+        publish = () if messages or word != b"created" else rings(owed, decision.owes, tenure)
         return Answer(word.decode(), int(version), int(at_ms), publish)
 
     def commit(
@@ -121,13 +130,14 @@ class Store:
         cause: Cause,
         deltas: Mapping[str, int],
         render: Render,
+        tenure: Tenure | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing."""
+        """Commit a decision, or nothing. `tenure` leases the entered state's effect at once."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         changed = after.data is not before.data
-        counted = self._counted(before, nonce) if decision.ends else None
+        counted = self._counted(before, nonce) if decision.ends or decision.departs else None
         owed = doorbells(after, nonce, decision.owes)
         chain = keys.chain(after.id)
         names = self._named(machine, decision, chain)
@@ -136,6 +146,7 @@ class Store:
             parent, begun, bell = counted
             names += [keys.record(parent), keys.members(parent, begun), keys.tally(parent, begun)]
             doors = (*owed, bell)
+        names += self._shared(decision)
         queues, messages = pushes(doors, render)
         plan = {
             "id": after.id,
@@ -146,7 +157,7 @@ class Store:
             "mode": str(decision.mode),
             "state": after.state,
             "ends": decision.ends,
-            "root": after.parent is None,
+            "root": not after.counted,
             "waits": decision.waits,
             "interrupts": decision.interrupts,
             "nonce": nonce,
@@ -160,15 +171,17 @@ class Store:
             "window_ms": self.limits.op_window_ms,
         }
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
+        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
         reply = call(self.client, "commit", names + queues, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()
         if word == "committed" and not messages:
-            publish = () if paused else owed
+            publish = () if paused else rings(owed, decision.owes, tenure)
             publish += (counted[2],) if counted and advance else ()
-        return Answer(word, int(version), int(at_ms), publish)
+        detail = "" if word == "committed" else advance
+        return Answer(word, int(version), int(at_ms), publish, detail)
 
     def note(
         self, record: Record, jot: Jot, *, op_id: str, warrant: Warrant, render: Render
@@ -265,6 +278,13 @@ class Store:
             return None
         bell = advance_bell(parent, record.machine, record.counted, nonce, record.priority)
         return parent, record.counted, bell
+
+    def _shared(self, decision: Decision) -> list[str]:
+        shares, of, keys = decision.shares, decision.after.id, self.keys
+        if shares is None:
+            return []
+        lines = [keys.line(of, shares.left), keys.line(of, shares.line), keys.lines(of)]
+        return [keys.holds(of), *lines]
 
     def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:
         before, after, keys = decision.before, decision.after, self.keys

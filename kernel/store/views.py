@@ -102,6 +102,21 @@ class Views:
             found += [(RecordId(member), at) for member, at in self._pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
+    def line(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
+        """Return a page of a family's line: who is to be taken next comes first."""
+        found = read(self.client, "ZRANGE", self.keys.line(root, name), start, start + limit - 1)
+        return [RecordId(member.decode()) for member in found]
+
+    def lines(self, root: str) -> list[str]:
+        """Return the lines of a family in which somebody stands."""
+        found = read(self.client, "SMEMBERS", self.keys.lines(root))
+        return sorted(member.decode() for member in found)
+
+    def holds(self, root: str) -> dict[str, str]:
+        """Return every name that is held in a family, and by which record."""
+        pairs = _flat(read(self.client, "HGETALL", self.keys.holds(root)))
+        return {name: value.decode() for name, value in codec.fields(pairs).items()}
+
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
         key = self.keys.ended(partition)

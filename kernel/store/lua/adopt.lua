@@ -1,4 +1,4 @@
---@use clock entry
+--@use clock entry grant
 -- Hands a lease over to another process, such as a keeper: a new token, no new attempt. The giver is fenced from then on; a repeat gets the same token.
 -- KEYS  record, log, effects, waits, timers, counters
 -- ARGV  id, suffix, the giver's token, nonce, holder, lease ms
@@ -17,10 +17,6 @@ if not mine then
     '{"effect":"' .. suffix .. '","token":"' .. entry.token .. '","holder":"' .. ARGV[5] .. '"}', 'at', now_text)
 end
 local was = entry.state
-entry.state, entry.holder, entry.looks = 'leased', ARGV[5], 0
-entry.lease_until = now + tonumber(ARGV[6])
-entry.kill_by = entry.lease_until + entry.grace
-entry_write(record, suffix, entry)
+lease(record, KEYS[3], ARGV[1], suffix, entry, ARGV[5], tonumber(ARGV[6]))
 if was == 'quarantined' then unquarantine(record, KEYS[4], KEYS[5], ARGV[1]) end
-redis.call('ZADD', KEYS[3], whole(entry.lease_until), ARGV[1] .. ':' .. suffix)
 return {'adopted', entry.token, whole(entry.attempts), redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}

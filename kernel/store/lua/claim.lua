@@ -1,4 +1,4 @@
---@use clock entry exclusive budget
+--@use clock entry exclusive budget grant
 -- Gives an effect to one holder, with a new token, and hands over the record. A repeat with the same nonce gets its own lease back, renewed.
 -- KEYS  record, log, effects, waits, timers, chain of counters...
 -- ARGV  id, suffix, nonce, holder, lease ms, schema known, the effect's name as the message has it
@@ -12,7 +12,7 @@ local lease_ms, chain = tonumber(ARGV[5]), {}
 for n = 6, #KEYS do chain[n - 5] = KEYS[n] end
 local mine = entry.token ~= '' and string.match(entry.token, '^%d+%-(.*)$') == nonce and entry.state ~= 'owed'
 if not mine then
-  local stands = redis.call('HMGET', record, 'paused', 'schema', 'last', 'version')
+  local stands = redis.call('HMGET', record, 'paused', 'schema')
   if entry.state == 'quarantined' then return answer('quarantined') end
   if stands[1] == '1' then return answer('paused') end
   if entry.state == 'leased' then return answer('held', entry.holder) end
@@ -23,18 +23,9 @@ if not mine then
   if taken then return answer('busy', whole(taken)) end
   if tonumber(stands[2]) > tonumber(ARGV[6]) then return answer('newer', stands[2]) end
   unreserve(chain, entry, true)
-  local number = math.max(tonumber(stands[3]) + 1, now_us)
-  entry.token, entry.attempts, entry.begun, entry.acked = whole(number) .. '-' .. nonce, entry.attempts + 1, 1, 0
-  if entry.once == 1 then entry.carried = 1 end
-  redis.call('HSET', record, 'last', whole(number))
-  redis.call('XADD', KEYS[2], stands[4] .. '-*', 'note', 'claim', 'detail',
-    '{"effect":"' .. suffix .. '","token":"' .. entry.token .. '","attempt":' .. entry.attempts .. ',"holder":"' .. ARGV[4] .. '"}', 'at', now_text)
+  grant(record, KEYS[2], suffix, entry, nonce, ARGV[4])
 end
 local was = entry.state
-entry.state, entry.holder, entry.looks = 'leased', ARGV[4], 0
-entry.lease_until = now + lease_ms
-entry.kill_by = entry.lease_until + entry.grace
-entry_write(record, suffix, entry)
+lease(record, KEYS[3], ARGV[1], suffix, entry, ARGV[4], lease_ms)
 if was == 'quarantined' then unquarantine(record, KEYS[4], KEYS[5], ARGV[1]) end
-redis.call('ZADD', KEYS[3], whole(entry.lease_until), ARGV[1] .. ':' .. suffix)
 return {'granted', entry.token, whole(entry.lease_until), whole(entry.attempts), redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}

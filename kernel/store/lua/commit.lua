@@ -1,9 +1,9 @@
---@use clock entry exclusive budget ops warrant owe countdown timer revoke leaving
+--@use clock entry exclusive budget ops warrant owe countdown timer revoke leaving family grant forbid
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
 -- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
---       chain of counters..., records read..., [parent, parent's members, parent's tally], queues...
+--       chain of counters..., records read..., [parent, parent's members, parent's tally], [holds, line left, line entered, lines], queues...
 -- ARGV  plan, data ('' = as it is), event, messages of owed effects..., message of the parent's advance
--- Returns {word, version, ms, paused, advance}
+-- Returns {word, version, ms, paused, advance}; a refusal's detail stands in the place of advance
 local plan = cjson.decode(ARGV[1])
 local record, id = KEYS[1], plan.id
 local known = op_known(KEYS[3], plan.op, plan.digest)
@@ -13,9 +13,10 @@ if not stands[1] then return {'missing', '0', '0', '', ''} end
 if not warranted(record, plan.warrant) then return {'fenced', stands[1], '0', '', ''} end
 if stands[1] ~= plan.version then return {'conflict', stands[1], '0', '', ''} end
 local place = 11 + plan.chain
-for n, version in ipairs(plan.facts) do
-  if redis.call('HGET', KEYS[place + n], 'version') ~= version then return {'conflict', stands[1], '0', '', ''} end
-end
+local after = place + #plan.facts + (plan.parent and 3 or 0)
+local family, queues = {unpack(KEYS, after + 1, after + 4)}, after + (plan.shares and 4 or 0)
+local refusal = forbidden(plan, record, place, family[1])
+if refusal then return {refusal[1], stands[1], '0', '', refusal[2]} end
 place = place + #plan.facts
 local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id, fields = redis.call('HKEYS', record), again = {}}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
 for n = 1, plan.chain do at.chain[n] = KEYS[11 + n] end
@@ -36,10 +37,13 @@ end
 for _, timer in ipairs(plan.timers) do set_timer(record, KEYS[6], id, timer.name, timer.ms, version, '0', paused) end
 if plan.ends then redis.call('HSET', record, 'ended', '1', 'paused', '') end
 if plan.ends and plan.root then redis.call('ZADD', KEYS[10], now_text, id) end
-local queues = place + (plan.parent and 3 or 0)
+if plan.shares then share(plan.shares, family, record, id) end
+local leased = nil
 for n, owed in ipairs(plan.owes) do
   if owed.kind == 'spawn' then redis.call('SADD', KEYS[11], '*') end
-  owe(record, KEYS[5], id, version .. '.' .. (n - 1) .. ':' .. plan.nonce, owed, paused, plan.look_ms, KEYS[queues + n], ARGV[3 + n])
+  local suffix, held = version .. '.' .. (n - 1) .. ':' .. plan.nonce, plan.lease and owed.kind == 'state'
+  leased = held and suffix or leased
+  owe(record, KEYS[5], id, suffix, owed, paused, plan.look_ms, not held and KEYS[queues + n], ARGV[3 + n])
 end
 local advance = ''
 if plan.parent then
@@ -51,5 +55,6 @@ if plan.parent then
 end
 count(at.chain, plan.deltas)
 redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
+if leased then grant_owed(record, KEYS[2], KEYS[5], id, leased, plan.lease) end
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)
 return {'committed', version, now_text, paused and '1' or '', advance}

@@ -90,7 +90,7 @@ LEASES = (
     Mutant(
         "tokens rise although the clock goes back",
         "claim",
-        "math.max(tonumber(stands[3]) + 1, now_us)",
+        "math.max(tonumber(stands[1]) + 1, now_us)",
         "now_us",
         claims.test_a_token_is_higher_than_the_last_one_even_when_the_clock_goes_back,
     ),

@@ -149,8 +149,8 @@ PLACES = (
     Mutant(
         "an adopted lease is live",
         "adopt",
-        "entry.state, entry.holder, entry.looks = 'leased', ARGV[5], 0",
-        "entry.holder, entry.looks = ARGV[5], 0",
+        "entry.state, entry.holder, entry.looks = 'leased', holder, 0",
+        "entry.holder, entry.looks = holder, 0",
         places.test_a_lapsed_lease_that_is_adopted_lives_again,
     ),
     Mutant(

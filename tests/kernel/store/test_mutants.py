@@ -19,9 +19,10 @@ from tests.kernel.store.mutants_of_commits import COMMITS
 from tests.kernel.store.mutants_of_families import FAMILIES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
+from tests.kernel.store.mutants_of_shares import SHARES
 from tests.kernel.store.world import Text, World
 
-MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES)
+MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard.replace(" ", "-"))

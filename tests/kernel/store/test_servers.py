@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from kernel.errors import HeldError
 from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.fold import fold
-from kernel.store.plan import Warrant
+from kernel.store.plan import Tenure, Warrant
 from tests.kernel.store.tables import LEASE_MS, LIFE
 from tests.kernel.store.world import LIMITS, Text, World, token
 from workers.gateways.server import EmbeddedServer
@@ -66,6 +67,23 @@ def whole_life(world: World) -> None:
     )
     all_there(world)
     all_gone(world)
+    shared_life(world)
+
+
+def shared_life(world: World) -> None:
+    """Stand in a family's line, hold names, and hand a lease over."""
+    world.create("b/one", {"files": ["x"]}, machine="ticket")
+    world.create("b/two", {"files": ["x/y"]}, machine="ticket")
+    assert world.views.line("b", "any", 0, 10) == ["b/one", "b/two"]
+    world.fire("b/one", "take", tenure=Tenure("mine", "fleet", LEASE_MS))
+    with pytest.raises(HeldError):
+        world.fire("b/two", "take")
+    given = world.claim("handle", "mine", "b/one")
+    effect = world.lifecycle.machines["ticket"].effects["handle"]
+    kept = world.leases.adopt(given.key, effect, given.token, nonce="k", holder="keeper")
+    world.fire("b/one", "finish", warrant=token(kept))
+    world.fire("b/two", "take")
+    assert world.views.holds("b") == {"x/y": "b/two"}
 
 
 def all_there(world: World) -> None:

@@ -20,11 +20,12 @@ from kernel.store import scripts
 from kernel.store.indexes import Indexes, Look, TimerLook
 from kernel.store.keys import Keys
 from kernel.store.leases import Lease, Leases, Order, Refused
-from kernel.store.plan import NO_WARRANT, Answer, Call, Jot, Limits, Render, Warrant
+from kernel.store.plan import NO_WARRANT, Answer, Call, Jot, Limits, Render, Tenure, Warrant
 from kernel.store.redis import Store
 from kernel.store.scripts import Client
 from kernel.store.views import Views
 from tests.kernel.store.tables import LIFE
+from tests.kernel.store.tickets import SESSION, TICKET
 
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
@@ -72,7 +73,9 @@ class World:
     ) -> None:
         self.client, self.text, self.keys = client, text, Keys(prefix)
         self.lifecycle = Lifecycle(
-            Store(client, self.keys, LIMITS), {"life": LIFE}, render or (lambda _: None)
+            Store(client, self.keys, LIMITS),
+            {machine.name: machine for machine in (LIFE, TICKET, SESSION)},
+            render or (lambda _: None),
         )
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
@@ -99,9 +102,19 @@ class World:
         *,
         countdown: str = "",
         cap: int | None = None,
+        machine: str = "life",
+        priority: int = 5,
+        tenure: Tenure | None = None,
     ) -> Fired:
         return self.lifecycle.create(
-            "life", new_id, payload or {}, ACTOR, countdown=countdown, cap=cap
+            machine,
+            new_id,
+            payload or {},
+            ACTOR,
+            priority=priority,
+            countdown=countdown,
+            cap=cap,
+            tenure=tenure,
         )
 
     def fire(
@@ -113,9 +126,10 @@ class World:
         warrant: Warrant = NO_WARRANT,
         op: str = "",
         deltas: Mapping[str, int] | None = None,
+        tenure: Tenure | None = None,
     ) -> Fired:
         call = Call(ACTOR, op or self.op(), warrant, deltas or {})
-        return self.lifecycle.fire(of, trigger, payload or {}, call)
+        return self.lifecycle.fire(of, trigger, payload or {}, call, tenure=tenure)
 
     def at(self, state: str, of: str = "r", payload: Mapping[str, Any] | None = None) -> Record:
         """Bear a record and lead it to a state by the shortest way."""
@@ -157,7 +171,7 @@ class World:
         """Claim by key; the effect's name is looked up, as a message would carry it."""
         of, _, suffix = key.partition(":")
         named = {entry.suffix: entry.name for entry in self.record(of).entries}
-        effect = LIFE.effects[named.get(suffix, "work")]
+        effect = {**LIFE.effects, **TICKET.effects}[named.get(suffix, "work")]
         if lease_ms is not None:
             effect = Effect(effect.name, lease_ms=lease_ms)
         return self.leases.claim(key, effect, nonce=nonce, holder="here", schema=schema)

@@ -1,0 +1,274 @@
+"""What a family shares: lines and names; leases from birth; departures before the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernel.errors import HeldError, InvalidIdError, UnknownRecordError
+from kernel.store.leases import Lease
+from kernel.store.plan import Tenure
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS
+from tests.kernel.store.world import World, token
+
+MINE = Tenure("mine", "fleet:1", LEASE_MS)
+
+
+def ticket(world: World, name: str = "a", **given: Any) -> str:
+    payload = {key: value for key, value in given.items() if key != "priority"}
+    of = f"b/{name}"
+    world.create(of, payload, machine="ticket", priority=given.get("priority", 5))
+    return of
+
+
+def take(world: World, of: str, tenure: Tenure | None = MINE) -> Lease:
+    """Take a ticket, and get hold of what was leased with it."""
+    world.fire(of, "take", tenure=tenure)
+    return world.claim("handle", "mine", of)
+
+
+def settled(world: World, of: str) -> None:
+    """Settle the offers of a ticket, which would be due."""
+    for entry in world.record(of).entries:
+        if entry.name == "offer":
+            world.settle(world.claim("offer", of=of))
+
+
+# --- ids -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["a", "b/a/c"])
+def test_an_id_has_the_shape_that_its_machine_declares(world: World, bad: str) -> None:
+    with pytest.raises(InvalidIdError, match="<backlog>/<ticket>"):
+        world.create(bad, machine="ticket")
+    with pytest.raises(InvalidIdError, match="leave out the /"):
+        world.create("b/a")
+    assert ticket(world) == "b/a"
+
+
+def test_a_family_without_a_record_at_its_root_is_pruned_record_by_record(world: World) -> None:
+    of = ticket(world)
+    for trigger in ("take", "finish", "merged"):
+        world.fire(of, trigger)
+
+    assert world.views.ended(world.partition(of), world.now, 10) == [of]
+
+
+# --- lines ---------------------------------------------------------------------------------
+
+
+def test_records_stand_in_line_by_priority_then_age(world: World) -> None:
+    for name, priority in (("late", 5), ("urgent", 0), ("least", 9)):
+        ticket(world, name, priority=priority)
+        world.later(1)
+    ticket(world, "later", priority=5)
+
+    assert world.views.line("b", "any", 0, 10) == ["b/urgent", "b/late", "b/later", "b/least"]
+    assert world.views.line("b", "any", 1, 2) == ["b/late", "b/later"]
+    assert world.views.line("other", "any", 0, 10) == []
+
+
+def test_a_line_has_a_name_and_is_forgotten_when_it_is_empty(world: World) -> None:
+    painter, writer = ticket(world, "p", role="painter"), ticket(world, "w", role="writer")
+
+    assert world.views.lines("b") == ["painter", "writer"]
+    assert world.views.line("b", "painter", 0, 10) == [painter]
+    world.fire(painter, "take")
+    assert world.views.lines("b") == ["writer"]
+    assert world.views.line("b", "painter", 0, 10) == []
+    assert world.views.line("b", "writer", 0, 10) == [writer]
+
+
+def test_who_comes_back_keeps_its_age(world: World) -> None:
+    first = ticket(world, "first")
+    world.later(10)
+    second = ticket(world, "second")
+    world.later(10)
+    world.fire(first, "take")
+    world.fire(first, "drop")
+
+    assert world.views.line("b", "any", 0, 10) == [first, second]
+
+
+def test_an_offer_is_owed_whenever_a_line_is_entered(world: World) -> None:
+    of = ticket(world)
+    settled(world, of)
+    assert world.state_of("offer", of) == "gone"
+    world.fire(of, "take")
+    world.fire(of, "drop")
+
+    assert world.state_of("offer", of) == "owed"
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "refused"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("src", "src/a.py", True),
+        ("src/a.py", "src", True),
+        ("src/a.py", "src/a.pyc", False),
+        ("src/a", "src/ab", False),
+        ("src", "srcs/a.py", False),
+    ],
+)
+def test_a_name_is_held_by_one_with_all_that_is_below_it(
+    world: World, held: str, wanted: str, *, refused: bool
+) -> None:
+    one, two = ticket(world, "one", files=[held]), ticket(world, "two", files=["doc", wanted])
+    world.fire(one, "take")
+    assert world.views.holds("b") == {held: one}
+    if not refused:
+        world.fire(two, "take")
+        return
+    before = world.dump()
+    with pytest.raises(HeldError, match="'b/two' cannot be taken now: b/one holds"):
+        world.fire(two, "take")
+
+    assert world.dump() == before
+    world.fire(one, "fail")
+    world.fire(two, "take")
+    assert world.views.holds("b") == {wanted: two, "doc": two}
+
+
+def test_names_are_kept_from_state_to_state_and_freed_with_the_last(world: World) -> None:
+    of = ticket(world, files=["x", "y"])
+    lease = take(world, of)
+    world.fire(of, "start", warrant=token(lease))
+    assert world.views.holds("b") == {"x": of, "y": of}
+    world.fire(of, "finish", warrant=token(lease))
+
+    assert world.views.holds("b") == {}
+
+
+def test_names_of_other_families_are_strangers(world: World) -> None:
+    world.create("c/a", {"files": ["x"]}, machine="ticket")
+    of = ticket(world, files=["x"])
+    world.fire("c/a", "take")
+    world.fire(of, "take")
+
+    assert (world.views.holds("b"), world.views.holds("c")) == ({"x": of}, {"x": "c/a"})
+
+
+# --- leases from birth ---------------------------------------------------------------------
+
+
+def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> None:
+    rung: list[str] = []
+    world.lifecycle.render = lambda bell: (world.keys.prefix + "q", bell.key.encode())
+    of = ticket(world)
+    world.fire(of, "take", tenure=MINE, op="take")
+    entry = world.entry("handle", of)
+    rung = [message.decode() for message in world.list_of(world.keys.prefix + "q")]
+
+    assert not [key for key in rung if key == entry.key(of)]
+    assert (entry.state, entry.holder, entry.attempts) == ("leased", "fleet:1", 1)
+    assert entry.lease_until == world.now + LEASE_MS
+    assert world.score(entry.key(of)) == world.now + LEASE_MS
+    assert world.refused(entry.key(of), "other") == "held"
+    lease = world.claim("handle", "mine", of)
+    assert lease.token == entry.token
+    assert lease.attempt == 1
+    assert [note.kind for note in world.notes(of)] == ["claim"]
+    assert world.fire(of, "finish", warrant=token(lease)).version == 3
+
+
+def test_a_plain_publisher_is_not_told_of_what_is_held_from_birth(world: World) -> None:
+    of = ticket(world)
+    taken = world.fire(of, "take", tenure=MINE)
+    world.fire(of, "drop")
+    offered = world.fire(of, "take")
+
+    assert taken.owed == ()
+    assert [bell.name for bell in offered.owed] == ["handle"]
+
+
+def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:
+    of = ticket(world)
+    lease = take(world, of)
+    settled(world, of)
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key) == "crash"
+
+
+def test_nobody_takes_what_is_paused(world: World) -> None:
+    of = ticket(world)
+    world.flag("pause", of)
+
+    with pytest.raises(HeldError, match="it is paused"):
+        world.fire(of, "take", tenure=MINE)
+    world.flag("resume", of)
+    take(world, of)
+
+
+def test_nobody_takes_a_place_that_somebody_may_still_be_in(world: World) -> None:
+    of = ticket(world)
+    lease = take(world, of)
+    world.fire(of, "drop")
+    with pytest.raises(HeldError, match="may not be free before"):
+        world.fire(of, "take", tenure=Tenure("next", "fleet:2", LEASE_MS))
+    world.later(LEASE_MS + GRACE_MS)
+    world.take(of)
+    world.fire(of, "take", tenure=Tenure("next", "fleet:2", LEASE_MS))
+
+    assert world.claim("handle", "next", of).token_number > lease.token_number
+
+
+def test_a_record_can_be_born_in_the_hands_of_its_maker(world: World) -> None:
+    world.create("b/s", machine="session", tenure=MINE)
+    again = world.create("b/s", machine="session", tenure=MINE)
+
+    assert again.replayed
+    assert world.refused(world.key("handle", "b/s"), "other") == "held"
+    assert world.claim("handle", "mine", "b/s").attempt == 1
+    assert [note.kind for note in world.notes("b/s")] == ["claim"]
+
+
+def test_a_record_that_needs_a_held_name_is_not_born(world: World) -> None:
+    world.create("b/s", {"files": ["x"]}, machine="session")
+    with pytest.raises(HeldError, match="b/s holds what it needs"):
+        world.create("b/t", {"files": ["x"]}, machine="session")
+    with pytest.raises(UnknownRecordError):
+        world.record("b/t")
+    world.fire("b/s", "finish")
+
+    assert not world.create("b/t", {"files": ["x"]}, machine="session").replayed
+
+
+# --- which effect, and when a parent stops counting ------------------------------------------
+
+
+def test_what_a_state_owes_may_depend_on_the_data(world: World) -> None:
+    of = ticket(world)
+    for trigger in ("take", "finish"):
+        world.fire(of, trigger)
+    assert world.state_of("check", of) == "owed"
+    for trigger in ("checked", "take", "finish"):
+        world.fire(of, trigger)
+
+    assert (world.state_of("check", of), world.state_of("merge", of)) == ("gone", "owed")
+
+
+def test_a_parent_stops_counting_what_will_not_come_to_an_end(world: World) -> None:
+    spawn = world.split("p")
+    for name, given_up in (("p/a", True), ("p/b", False)):
+        payload = {"given_up": given_up}
+        world.create(name, payload, machine="ticket", countdown="children:2")
+    world.settle(spawn)
+    for name in ("p/a", "p/b"):
+        world.fire(name, "take")
+        world.fire(name, "fail")
+
+    assert world.counted("p") == {"p/b"}
+    assert world.views.tally("p", "children:2") == {"lost": 1}
+    for trigger in ("again", "take", "finish", "merged"):
+        world.fire("p/a", trigger)
+    assert world.views.tally("p", "children:2") == {"lost": 1}, "it is counted once"
+    for trigger in ("again", "take", "finish", "merged"):
+        world.fire("p/b", trigger)
+    assert world.views.tally("p", "children:2") == {"lost": 1, "done": 1}
+    assert world.state_of("cascade", "p") == "owed"

@@ -1,0 +1,127 @@
+"""A small machine of what a family shares: lines, names, leases from birth, early departures."""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+from typing import Any
+
+from pydantic import BaseModel
+
+from kernel.effect import Effect
+from kernel.machine import Machine
+from kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS
+
+HANDLE = Effect("handle", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2, exclusive=True)
+CHECK = Effect("check", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+MERGE = Effect("merge", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+OFFER = Effect("offer", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+
+
+class S(StrEnum):
+    OPEN = auto()
+    TAKEN = auto()
+    AT_WORK = auto()
+    CHECKING = auto()
+    LOST = auto()
+    DONE = auto()
+
+
+class T(StrEnum):
+    TAKE = auto()
+    START = auto()
+    FINISH = auto()
+    CHECKED = auto()
+    MERGED = auto()
+    DROP = auto()
+    FAIL = auto()
+    AGAIN = auto()
+
+
+class Given(BaseModel):
+    value: Any = None
+
+
+def checked(ask: Ask) -> Data:
+    return {**ask.data, "checked": True}
+
+
+def names(data: Data) -> tuple[str, ...]:
+    return tuple(data.get("files", ()))
+
+
+def role(data: Data) -> str:
+    return str(data.get("role", "any"))
+
+
+STALL = Timer("stall", lambda _: 600_000, T.FAIL)
+STAGES = (
+    Waiting(
+        S.OPEN,
+        (Timer("look", lambda _: 60_000, effect=OFFER),),
+        line=role,
+        asks=lambda _: False,
+        offers=OFFER,
+    ),
+    Active(
+        S.TAKEN,
+        (STALL,),
+        holds=names,
+        effect=HANDLE,
+        outcomes=(T.FINISH, T.FAIL),
+        crash=T.DROP,
+        once=lambda _: True,
+    ),
+    Active(S.AT_WORK, (STALL,), holds=names, outcomes=(T.FINISH, T.FAIL), crash=T.FAIL),
+    Active(
+        S.CHECKING,
+        (STALL,),
+        effect=CHECK,
+        later=MERGE,
+        is_later=lambda data: bool(data.get("checked")),
+        outcomes=(T.CHECKED, T.MERGED, T.FAIL),
+    ),
+    Waiting(
+        S.LOST,
+        (Timer("backoff", lambda data: None if data.get("given_up") else 5_000, T.AGAIN),),
+        asks=lambda data: bool(data.get("given_up")),
+        departs=lambda data: bool(data.get("given_up")),
+    ),
+    Terminal(S.DONE),
+)
+# fmt: off
+ROWS = (
+    Transition(S.OPEN,     T.TAKE,    S.TAKEN),
+    Transition(S.TAKEN,    T.START,   S.AT_WORK, carry=True),
+    Transition(S.TAKEN,    T.FINISH,  S.CHECKING),
+    Transition(S.TAKEN,    T.DROP,    S.OPEN),
+    Transition(S.TAKEN,    T.FAIL,    S.LOST),
+    Transition(S.AT_WORK,  T.FINISH,  S.CHECKING),
+    Transition(S.AT_WORK,  T.FAIL,    S.LOST),
+    Transition(S.CHECKING, T.CHECKED, S.OPEN, update=checked),
+    Transition(S.CHECKING, T.MERGED,  S.DONE),
+    Transition(S.CHECKING, T.FAIL,    S.LOST),
+    Transition(S.LOST,     T.AGAIN,   S.OPEN),
+)
+# fmt: on
+SESSION = Machine(
+    name="session",
+    stages=(
+        Active(
+            S.AT_WORK,
+            (STALL,),
+            holds=names,
+            effect=HANDLE,
+            outcomes=(T.FINISH, T.FAIL),
+            crash=T.FAIL,
+            once=lambda _: True,
+        ),
+        Terminal(S.DONE),
+    ),
+    transitions=(
+        Transition(S.AT_WORK, T.FINISH, S.DONE),
+        Transition(S.AT_WORK, T.FAIL, S.DONE),
+    ),
+    under=("backlog",),
+)
+TICKET = Machine(name="ticket", stages=STAGES, transitions=ROWS, under=("backlog",))
