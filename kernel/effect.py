@@ -41,3 +41,13 @@ CLEANUP = Effect("cleanup", attempts_max=5)
 RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20)
 CASCADE = Effect("cascade", attempts_max=20)
+ASSIGNMENT = Effect("assignment", attempts_max=20)
+AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True)
+SUPERVISION = Effect(
+    "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True
+)
+VERIFICATION = Effect("verification", exclusive=True)
+MERGE = Effect("merge", attempts_max=5, exclusive=True)
+RECOVERY = Effect("recovery", exclusive=True)
+REAPING = Effect("reaping", attempts_max=20)
+UNBLOCKING = Effect("unblocking", attempts_max=20)

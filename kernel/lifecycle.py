@@ -107,7 +107,7 @@ class Lifecycle:
         newborn = Record(
             id=record_id(new_id),
             machine=machine.name,
-            state=str(machine.initial.state),
+            state=str(machine.birthplace(data).state),
             version=Version(1),
             data=data,
             schema=machine.schema,
@@ -312,6 +312,8 @@ def _unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str
             names = {ORPHANS}
         case "due":
             names = {STALLS}
+        case "party":
+            names = {warrant.words[0]}
         case _:
             # A parent's end closes its children: the cascade holds a lease of the parent's.
             closes = decision.trigger == machine.closes

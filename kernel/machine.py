@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 
 from pydantic import BaseModel, ValidationError
@@ -19,7 +20,7 @@ from kernel.errors import (
     UnknownTriggerError,
 )
 from kernel.event import NO_FACTS
-from kernel.record import Record, Version
+from kernel.record import Record, RecordId, Version
 from kernel.table import (
     Active,
     Ask,
@@ -88,6 +89,8 @@ class Machine:
     advances: str = ""
     hands_off: str = ""
     begins: str = ""
+    begins_in: Callable[[Data], StrEnum] | None = None  # where it is born, if not always the same
+    relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 
@@ -105,8 +108,12 @@ class Machine:
 
     @property
     def initial(self) -> Stage:
-        """The stage a record is born in."""
+        """The stage a record is born in, unless its data say otherwise."""
         return self.stages[0]
+
+    def birthplace(self, data: Data) -> Stage:
+        """Return the stage that a record with this data is born in."""
+        return self.stage(str(self.begins_in(data))) if self.begins_in else self.initial
 
     @cached_property
     def triggers(self) -> tuple[str, ...]:
@@ -199,8 +206,8 @@ class Machine:
         return Explanation(trigger, record.state, target, sentence)
 
     def born(self, record: Record) -> Decision:
-        """Decide the birth of a record: version 1, in the initial state."""
-        stage = self.initial
+        """Decide the birth of a record: version 1, where it stands."""
+        stage = self.stage(record.state)
         return Decision(
             before=record,
             after=record,

@@ -73,6 +73,11 @@ class Warrant:
         return cls("due", (timer, str(due_at), str(born)))
 
     @classmethod
+    def party(cls, name: str) -> Warrant:
+        """A part of this house acts on a record whose work it does not hold; it says which part."""
+        return cls("party", (name,))
+
+    @classmethod
     def person(cls, entered: int) -> Warrant:
         """A decision about the present stay in a state."""
         return cls("person", (str(entered),))
@@ -132,8 +137,11 @@ class Jot:
 
 
 def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId, ...]:
-    """Return the records that deciding this trigger reads: its ancestors, or none."""
-    return ancestors(record.id) if machine.reads(record.state, trigger) else ()
+    """Return the records that deciding this trigger reads: ancestors and declared ones, or none."""
+    if not machine.reads(record.state, trigger):
+        return ()
+    relied = machine.relies(record) if machine.relies else ()
+    return (*ancestors(record.id), *relied)
 
 
 def entitled(record: Record, warrant: Warrant) -> bool:

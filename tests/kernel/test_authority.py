@@ -9,9 +9,10 @@ import redis
 
 from kernel.errors import GuardRefusedError
 from kernel.event import Cause
-from kernel.lifecycle import Lifecycle
+from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.machines import MACHINES
+from kernel.machines.turn.table import TURN
 from kernel.record import Record, RecordId, Version
 from kernel.store.keys import Keys
 from kernel.store.plan import Call, Limits, Warrant
@@ -77,3 +78,24 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
 
     with pytest.raises(GuardRefusedError, match="naming the proposal"):
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
+
+
+def test_a_part_of_the_house_leads_on_what_it_does_not_hold_and_no_other_part_does(
+    client: redis.Redis, prefix: str
+) -> None:
+    lifecycle = Lifecycle(Store(client, Keys(prefix), Limits()), {"turn": TURN}, lambda _: None)
+    lifecycle.create("turn", "b/t~1", {"task": "b/t", "number": 1}, Cause("assignment"))
+
+    def as_party(name: str, trigger: str) -> Fired:
+        call = Call(Cause(name), warrant=Warrant.party(name))
+        return lifecycle.fire("b/t~1", trigger, {}, call)
+
+    for stranger in (Warrant(), Warrant.party("supervision")):
+        with pytest.raises(GuardRefusedError, match="assignment or reaping fires it"):
+            lifecycle.fire("b/t~1", "task_claimed", {}, Call(Cause("x"), warrant=stranger))
+    as_party("assignment", "task_claimed")
+    as_party("assignment", "agent_spawned")
+    with pytest.raises(GuardRefusedError, match="supervision fires it"):
+        as_party("assignment", "agent_spawned")
+
+    assert as_party("supervision", "agent_spawned").version == 4

@@ -1,0 +1,1 @@
+"""The agent: one supervised process that works on tasks."""

@@ -1,0 +1,167 @@
+"""The agent's table: the six published edges, then ours, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum, auto
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kernel.effect import SUPERVISION
+from kernel.machine import Machine, validated
+from kernel.reason import AbortReason, TransitionReason
+from kernel.table import Active, Ask, Data, Terminal, Timer, Transition
+
+SPAWN_S = 60
+PROGRESS_S = 900
+IDLE_S = 300
+Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+
+
+class S(StrEnum):
+    """Where an agent can stand."""
+
+    STARTING = auto()
+    WORKING = auto()
+    IDLE = auto()
+    DEAD = auto()
+
+
+class T(StrEnum):
+    """What can be fired at an agent."""
+
+    CONFIRMED_ALIVE = auto()
+    SPAWN_FAILED = auto()
+    TASK_FINISHED = auto()
+    TASK_ASSIGNED = auto()
+    ENDED = auto()
+    RECYCLED = auto()
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Birth(Shape):
+    """Who it is, for trust: name, role and command together; what it works on; its limits.
+
+    Silence of its process is the lease's matter; `progress_limit_s` is for a process that lives and
+    does nothing. A `session` takes its next task when it is idle, until `idle_limit_s`.
+    """
+
+    name: Line
+    role: Line
+    command: Line
+    task: Line
+    parent: Line | None = None
+    session: bool = False
+    spawn_limit_s: Seconds = SPAWN_S
+    progress_limit_s: Seconds = PROGRESS_S
+    idle_limit_s: Seconds = IDLE_S
+
+
+class Task(Shape):
+    """The task that it turns to."""
+
+    task: Line
+
+
+class Ended(Shape):
+    """How it ended: an exit code (negative: a signal's number), and why."""
+
+    exit_code: int | None = None
+    why: TransitionReason | None = None
+    abort: AbortReason | None = None
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Annotated[str, Field(max_length=8_000)] = ""
+    left_behind: Annotated[int, Field(ge=0)] = 0
+
+
+def birth(payload: Data) -> Data:
+    """Check what an agent is started with."""
+    return validated(Birth, "the agent", payload)
+
+
+def limit(name: str) -> Callable[[Data], int | None]:
+    """Return the delay of a limit that the agent's data hold, in ms."""
+    return lambda data: int(data[name]) * 1_000
+
+
+def ended(ask: Ask) -> Data:
+    """Keep how it ended."""
+    return {**ask.data, "end": {name: value for name, value in ask.payload.items() if value}}
+
+
+def turned_to(ask: Ask) -> Data:
+    """Note the task that it works on now."""
+    return {**ask.data, "task": ask.payload["task"]}
+
+
+SILENT = {"reason": "it gave no sign of life", "abort": "timeout"}
+IDLING = {"reason": "it made no progress", "abort": "timeout"}
+STAGES = (
+    Active(
+        S.STARTING,
+        (Timer("spawn", limit("spawn_limit_s"), T.SPAWN_FAILED, payload=SILENT),),
+        effect=SUPERVISION,
+        outcomes=(T.SPAWN_FAILED,),
+        crash=T.SPAWN_FAILED,
+        once=lambda _: True,
+    ),
+    Active(
+        S.WORKING,
+        (Timer("progress", limit("progress_limit_s"), T.ENDED, payload=IDLING),),
+        outcomes=(T.ENDED, T.TASK_FINISHED),
+        crash=T.ENDED,
+    ),
+    Active(
+        S.IDLE,
+        (Timer("idle", limit("idle_limit_s"), T.RECYCLED),),
+        outcomes=(T.ENDED, T.TASK_ASSIGNED),
+        crash=T.ENDED,
+    ),
+    Terminal(S.DEAD),
+)
+KILLED = "a person may end an agent before it works"
+IDLE_DEATH = "a process may also die while it is idle"
+
+
+def by(*names: str) -> tuple[str, ...]:
+    """Name who fires a row in the running system."""
+    return names
+
+
+# fmt: off
+PUBLISHED = (
+    Transition(S.STARTING, T.CONFIRMED_ALIVE, S.WORKING, carry=True,                   by=by("supervision")),
+    Transition(S.STARTING, T.SPAWN_FAILED,    S.DEAD,    update=ended,                 by=by("supervision", "orphans", "stalls")),
+    Transition(S.WORKING,  T.TASK_FINISHED,   S.IDLE,    carry=True,                   by=by("supervision")),
+    Transition(S.WORKING,  T.ENDED,           S.DEAD,    update=ended,                 by=by("supervision", "orphans", "stalls", "person")),
+    Transition(S.IDLE,     T.TASK_ASSIGNED,   S.WORKING, update=turned_to, carry=True, by=by("supervision")),
+    Transition(S.IDLE,     T.RECYCLED,        S.DEAD,    update=ended,                 by=by("stalls")),
+)
+OURS = (
+    Transition(S.STARTING, T.ENDED,           S.DEAD,    update=ended,                 by=by("person"), ours=KILLED),
+    Transition(S.IDLE,     T.ENDED,           S.DEAD,    update=ended,                 by=by("supervision", "orphans", "person"), ours=IDLE_DEATH),
+)
+# fmt: on
+
+AGENT = Machine(
+    name="agent",
+    stages=STAGES,
+    transitions=(*PUBLISHED, *OURS),
+    birth=birth,
+    payloads={
+        T.SPAWN_FAILED: Ended,
+        T.ENDED: Ended,
+        T.RECYCLED: Ended,
+        T.TASK_ASSIGNED: Task,
+    },
+    cancels=(T.ENDED,),
+    under=("backlog",),
+)

@@ -1,0 +1,1 @@
+"""The coding task: claimed, worked on in a worktree of its own, verified, merged, closed."""

@@ -1,0 +1,228 @@
+"""What a task's rows ask and change: guards and updates. Pure functions of an Ask."""
+
+from __future__ import annotations
+
+from kernel.errors import InvalidPayloadError
+from kernel.machine import validated
+from kernel.machines.task.names import State
+from kernel.machines.task.payloads import Birth
+from kernel.record import Record, RecordId, root_of
+from kernel.table import Ask, Data
+
+BACKOFF_S_MAX = 300
+CRASHES_MAX = 2
+CLAIMS_MAX = 20
+SATISFIED = (State.DONE, State.CLOSED)
+GOOD = (State.DONE, State.CLOSED)
+
+
+def birth(payload: Data) -> Data:
+    """Check what a producer hands in and make the first data of it."""
+    data = dict(validated(Birth, "the task", payload))
+    if len(set(data["depends_on"])) != len(data["depends_on"]):
+        raise InvalidPayloadError("the task", ["depends_on: it names a task twice"])
+    return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}
+
+
+def begins_in(data: Data) -> State:
+    """Return where a task is born: planned where a plan must be approved first."""
+    return State.PLANNED if data.get("plan") else State.OPEN
+
+
+# --- claims ----------------------------------------------------------------------------------
+
+
+def claimable(ask: Ask) -> bool:
+    """Whether it may be claimed now by this owner."""
+    return not unmet(ask.data, ask.facts) and not _mismatch(ask)
+
+
+def unmet(data: Data, facts: Data) -> tuple[str, ...]:
+    """Return the dependencies that are not done, from facts of them; an unknown one is unmet."""
+    states = {of.partition("/")[2]: fact["state"] for of, fact in facts.items()}
+    return tuple(one for one in data["depends_on"] if states.get(one) not in SATISFIED)
+
+
+def relies(record: Record) -> tuple[RecordId, ...]:
+    """Return the tasks whose states a claim asks for: dependencies, of the same backlog."""
+    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in record.data["depends_on"])
+
+
+def _mismatch(ask: Ask) -> bool:
+    data, claim = ask.data, ask.payload
+    early = claim["at_ms"] < data["not_before"]
+    role = claim.get("role") not in (None, data["role"])
+    tenant = claim.get("tenant") not in (None, data["tenant"])
+    return early or role or tenant
+
+
+def claimed(ask: Ask) -> Data:
+    """Note who owns it. Each claim has a number of its own, and so a branch and a worktree."""
+    number = ask.data["claimed"] + 1
+    owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
+    count = {"claims": ask.data["claims"] + 1, "claimed": number}
+    return {**given_back(ask), **count, "claim": owner}
+
+
+# What a claim leaves behind is not the next one's.
+LEFT_BEHIND = (
+    "claim",
+    "summary",
+    "failure",
+    "blocked_on",
+    "verified",
+    "approved",
+    "checked",
+    "commit",
+    "recovered",
+)
+
+
+def claims_left(ask: Ask) -> bool:
+    """Whether a claim that came to nothing may be followed by another."""
+    return bool(ask.data["claims"] < CLAIMS_MAX)
+
+
+def given_back(ask: Ask) -> Data:
+    """Forget the owner."""
+    return {name: value for name, value in ask.data.items() if name not in LEFT_BEHIND}
+
+
+# --- work ------------------------------------------------------------------------------------
+
+
+def completed(ask: Ask) -> Data:
+    """Keep what was done."""
+    return {**ask.data, "summary": ask.payload["summary"]}
+
+
+def failed(ask: Ask) -> Data:
+    """Keep why, and whether another try may help."""
+    told = {name: value for name, value in ask.payload.items() if value and name != "results"}
+    final = bool(told.pop("final", False)) or ask.data["retries"] >= ask.data["max_retries"]
+    return {**ask.data, "failure": told, "given_up": final}
+
+
+def rejected(ask: Ask) -> Data:
+    """Keep why the work is not accepted, and what its judges found."""
+    return {**failed(ask), "checked": ask.payload.get("results", [])}
+
+
+def retried(ask: Ask) -> Data:
+    """Count the retry; the backoff was waited for, or a person decided."""
+    count = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
+    return {**given_back(ask), **count}
+
+
+def retries_left(data: Data) -> bool:
+    """Whether a failed task will be tried again by itself."""
+    return not data.get("given_up", False)
+
+
+def given_up(data: Data) -> bool:
+    """Whether only a person lets it try again."""
+    return not retries_left(data)
+
+
+def backoff_ms(data: Data) -> int | None:
+    """Return the wait before the next try: doubling from the first, at most five minutes."""
+    if not retries_left(data):
+        return None
+    wait_s = min(data["retry_delay_s"] * 2 ** data["retries"], BACKOFF_S_MAX)
+    return int(wait_s * 1_000)
+
+
+def orphaned(ask: Ask) -> Data:
+    """Count the crash."""
+    return {**ask.data, "crashes": ask.data["crashes"] + 1}
+
+
+def may_crash_again(ask: Ask) -> bool:
+    """Whether a lost agent is followed by another."""
+    return bool(ask.data["crashes"] <= CRASHES_MAX)
+
+
+def recovered(ask: Ask) -> Data:
+    """Keep what the lost agent left behind as if it had completed it; it is verified as any."""
+    summary = f"partial work of a lost agent, saved as {ask.payload['commit']}"
+    return {**ask.data, "summary": summary, "recovered": ask.payload["commit"]}
+
+
+# --- verification ----------------------------------------------------------------------------
+
+
+def verified(ask: Ask) -> Data:
+    """Keep what the judges found."""
+    found = {"verified": True, "checked": ask.payload["results"]}
+    return {**ask.data, **found, "commit": ask.payload.get("commit")}
+
+
+def is_verified(data: Data) -> bool:
+    """Whether what is left to do is to merge."""
+    return bool(data.get("verified"))
+
+
+def needs_approval(ask: Ask) -> bool:
+    """Whether a person must agree before it is merged."""
+    return bool(ask.data["needs_approval"] and not ask.data.get("approved"))
+
+
+def approved(ask: Ask) -> Data:
+    """A person agreed to the verified work."""
+    return {**ask.data, "approved": True}
+
+
+def merged(ask: Ask) -> Data:
+    """Keep which commit the target branch now has."""
+    return {**ask.data, "merged": ask.payload.get("commit")}
+
+
+# --- blocks and subtasks -----------------------------------------------------------------------
+
+
+def blocked(ask: Ask) -> Data:
+    """Keep what it waits for."""
+    return {**given_back(ask), "blocked_on": dict(ask.payload)}
+
+
+def waits_for_person(data: Data) -> bool:
+    """Whether a person must settle what blocks it."""
+    return bool(data.get("blocked_on", {}).get("kind") != "task")
+
+
+def all_good(ask: Ask) -> bool:
+    """Whether every subtask came to a good end."""
+    return all(state in GOOD for state, number in ask.payload["tally"].items() if number)
+
+
+def split(ask: Ask) -> Data:
+    """List the parts before they are born, so that no two attempts can disagree."""
+    return {**given_back(ask), "children": ask.payload["subtasks"]}
+
+
+def joined(ask: Ask) -> Data:
+    """Keep how the subtasks ended; the whole is verified where their work was merged."""
+    return {**ask.data, "tally": ask.payload["tally"], "summary": "all subtasks came to their end"}
+
+
+def mixed(ask: Ask) -> Data:
+    """Ask a person what to do about subtasks that failed or were cancelled."""
+    tally = ask.payload["tally"]
+    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state not in GOOD)
+    on = {"kind": "text", "on": f"not every subtask came to a good end: {bad}"}
+    return {**ask.data, "tally": tally, "blocked_on": on}
+
+
+def overdue(ask: Ask) -> Data:
+    """Ask a person about subtasks that did not end in time."""
+    return {**ask.data, "blocked_on": {"kind": "text", "on": "its subtasks did not end in time"}}
+
+
+def cancelled(ask: Ask) -> Data:
+    """Keep why."""
+    return {**ask.data, "reason": ask.payload["reason"]}
+
+
+def stage_failures(ask: Ask) -> bool:
+    """Whether whoever set this up wanted a whole stage to be failed at once."""
+    return bool(ask.data.get("stage_failures"))

@@ -1,0 +1,146 @@
+"""What a task is born from and what each of its triggers carries; shapes only, no decisions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from kernel.adaptive_timeout import Complexity, Scope
+from kernel.reason import AbortReason, TransitionReason
+
+SUBTASKS_MAX = 1_000
+FILES_MAX = 1_000
+Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+Text = Annotated[str, Field(max_length=64_000)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
+
+
+def inside(path: str) -> str:
+    """Check a path below the repository, as git writes it."""
+    segments = path.split("/")
+    if any(segment in ("", ".", "..", ".git") for segment in segments) or "\\" in path:
+        raise ValueError(f"{path!r} is no path inside the repository: give it as git shows it")
+    return path
+
+
+Inside = Annotated[Line, AfterValidator(inside)]
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Signal(Shape):
+    """One completion signal; an unknown type is refused when it is judged, and fails."""
+
+    type: Word
+    value: Line
+
+
+class Work(Shape):
+    """What is to be done, and how one will know that it is."""
+
+    title: Line
+    text: Text = ""
+    role: Word = "any"
+    scope: Scope = Scope.MEDIUM
+    complexity: Complexity = Complexity.MEDIUM
+    model: Line | None = None
+    owned_files: Annotated[list[Inside], Field(max_length=FILES_MAX)] = []
+    signals: Annotated[list[Signal], Field(max_length=100)] = []
+    needs_approval: bool = False
+    max_retries: Annotated[int, Field(ge=0, le=100)] = 3
+    retry_delay_s: Annotated[int, Field(ge=1, le=300)] = 30
+
+
+class Birth(Work):
+    """What a producer hands in. `agent` is a command template; without one others must claim it.
+
+    `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
+    """
+
+    repo: Line | None = None
+    target: Line = "main"
+    agent: Line | None = None
+    tenant: Word = "default"
+    depends_on: Annotated[list[Line], Field(max_length=100)] = []
+    not_before: Annotated[int, Field(ge=0)] = 0
+    plan: Word | None = None
+    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
+    stage_failures: bool = False
+
+    @model_validator(mode="after")
+    def _runs_somewhere(self) -> Birth:
+        if self.agent and not self.repo:
+            raise ValueError("an agent needs a repo to work in")
+        return self
+
+
+class Claimed(Shape):
+    """Who takes it: an agent's name for people, its identity for trust, the store's time in ms."""
+
+    owner: Line
+    identity: Line = "unknown"
+    at_ms: Annotated[int, Field(ge=0)] = 0
+    role: Word | None = None
+    tenant: Word | None = None
+
+
+class Completed(Shape):
+    """What was done, in words. A blank summary is no completion."""
+
+    summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
+
+
+class Told(Shape):
+    """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows."""
+
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Annotated[str, Field(max_length=8_000)] = ""
+    why: TransitionReason | None = None
+    abort: AbortReason | None = None
+    final: bool = False
+    paths: Annotated[list[str], Field(max_length=200)] = []
+    results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
+
+
+class Blocked(Shape):
+    """What it waits for: another task of the backlog, or something that a person settles."""
+
+    on: Line
+    kind: Literal["task", "text"] = "text"
+
+
+class Split(Shape):
+    """The parts, in order; each becomes a task below this one."""
+
+    subtasks: Annotated[list[Work], Field(min_length=1, max_length=SUBTASKS_MAX)]
+
+
+class Ended(Shape):
+    """How many subtasks left, by the state that they left in."""
+
+    tally: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class Verified(Shape):
+    """What the judges of the completion signals found, and which commit they looked at."""
+
+    commit: Line | None = None
+    results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
+
+
+class Merged(Shape):
+    """The commit that the target branch now has, or none where nothing was to be merged."""
+
+    commit: Line | None = None
+
+
+class Recovered(Shape):
+    """What a lost agent left behind, now a commit of its branch."""
+
+    commit: Line
