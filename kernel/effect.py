@@ -22,6 +22,7 @@ class Effect:
     `lease_ms` is how long a holder may be silent, `grace_ms` how long a revoked holder may take to
     stop, `attempts_max` how many claims it gets before its stage's exhaustion or quarantine.
     `exclusive` effects of a record share a place, such as a worktree, and are there one at a time.
+    A `kept` one is leased from its birth by who brought the record there, and never published.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Effect:
     grace_ms: int = 10_000
     attempts_max: int = 3
     exclusive: bool = False
+    kept: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -42,12 +44,12 @@ RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20)
 CASCADE = Effect("cascade", attempts_max=20)
 ASSIGNMENT = Effect("assignment", attempts_max=20)
-AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True)
+AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True)
 SUPERVISION = Effect(
-    "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True
+    "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
 )
 VERIFICATION = Effect("verification", exclusive=True)
-MERGE = Effect("merge", attempts_max=5, exclusive=True)
+MERGE = Effect("merge", attempts_max=20, exclusive=True)
 RECOVERY = Effect("recovery", exclusive=True)
 REAPING = Effect("reaping", attempts_max=20)
-UNBLOCKING = Effect("unblocking", attempts_max=20)
+AFTERMATH = Effect("aftermath", attempts_max=20)

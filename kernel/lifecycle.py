@@ -114,9 +114,11 @@ class Lifecycle:
             priority=priority,
             counted=countdown,
         )
+        decision = machine.born(newborn)
+        _kept(decision, tenure)
         answer = self.store.create(
             machine,
-            machine.born(newborn),
+            decision,
             digest=codec.digest(machine.name, written),
             nonce=codec.nonce_of(new_id),
             cause=cause,
@@ -162,6 +164,7 @@ class Lifecycle:
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
+            _kept(decision, tenure)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -293,6 +296,14 @@ class Lifecycle:
         if warrant.kind == "person":
             self._asked(self.store.load(of).record, warrant)
         raise FencedError(of, warrant.kind)
+
+
+def _kept(decision: Decision, tenure: Tenure | None) -> None:
+    """Refuse what would leave work that is never published in nobody's hands."""
+    kept = [owed.effect.name for owed in decision.owes if owed.effect.kept]
+    if kept and tenure is None:
+        why = f"whoever takes it holds its {kept[0]} from then on; claim it, do not fire it"
+        raise HeldError(decision.after.id, why)
 
 
 def _digest(trigger: str, payload: Data) -> str:

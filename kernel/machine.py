@@ -89,6 +89,7 @@ class Machine:
     advances: str = ""
     hands_off: str = ""
     begins: str = ""
+    part: Callable[[Data, Data], tuple[Data, int | None]] | None = None  # a child's birth, its cap
     begins_in: Callable[[Data], StrEnum] | None = None  # where it is born, if not always the same
     relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for

@@ -66,6 +66,8 @@ class Settings(BaseModel):
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
     alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
+    agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # at once, on this machine
+    agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     host: str = Field(default_factory=socket.gethostname)
 
     @field_validator("tier_models", mode="before")

@@ -24,7 +24,7 @@ from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.indexes import Indexes, Meeting
 from kernel.store.keys import Keys
 from kernel.store.leases import Leases
-from kernel.store.plan import Answer, Call, Doorbell, Jot, Limits, Warrant
+from kernel.store.plan import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
 from kernel.store.redis import Store
 from kernel.store.scripts import Client
 from kernel.store.views import Views
@@ -107,17 +107,33 @@ class Dispatch:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
+        tenure: Tenure | None = None,
     ) -> Fired:
         """Bear a record and publish what it owes."""
         fired = self.lifecycle.create(
-            machine, new_id, payload, call.cause, priority=priority, countdown=countdown, cap=cap
+            machine,
+            new_id,
+            payload,
+            call.cause,
+            priority=priority,
+            countdown=countdown,
+            cap=cap,
+            tenure=tenure,
         )
         self.publish(fired.owed)
         return fired
 
-    def fire(self, target: Record | str, trigger: str, payload: Data, call: Call) -> Fired:
+    def fire(
+        self,
+        target: Record | str,
+        trigger: str,
+        payload: Data,
+        call: Call,
+        *,
+        tenure: Tenure | None = None,
+    ) -> Fired:
         """Fire a trigger and publish what the transition owes."""
-        fired = self.lifecycle.fire(target, trigger, payload, call)
+        fired = self.lifecycle.fire(target, trigger, payload, call, tenure=tenure)
         self.publish(fired.owed)
         return fired
 

@@ -225,7 +225,9 @@ def register_effects(
 ) -> None:
     """Register a Celery task for every effect of every machine. Raises MissingHandlerError."""
     for machine in machines.values():
-        for name in machine.effects:
+        for name, effect in machine.effects.items():
+            if effect.kept:
+                continue
             if name not in handlers:
                 raise MissingHandlerError(
                     f"{machine.name} owes {name}, which has no handler in workers/effects; "

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernel.machine import Machine
+from kernel.machines.agent.table import AGENT
+from kernel.machines.task.table import TASK
 from kernel.machines.thread.table import THREAD
+from kernel.machines.turn.table import TURN
 
-MACHINES: Mapping[str, Machine] = {machine.name: machine for machine in (THREAD,)}
+MACHINES: Mapping[str, Machine] = {machine.name: machine for machine in (THREAD, TASK, AGENT, TURN)}

@@ -102,6 +102,14 @@ class Views:
             found += [(RecordId(member), at) for member, at in self._pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
+    def standing_in(
+        self, machine: Machine, state: str, partition: int, limit: int, *, newest: bool = False
+    ) -> list[RecordId]:
+        """Return records of one partition in a state, the longest there first, or last."""
+        key = self.keys.standing_in(partition, machine.name, state)
+        word = "ZREVRANGE" if newest else "ZRANGE"
+        return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
+
     def line(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
         """Return a page of a family's line: who is to be taken next comes first."""
         found = read(self.client, "ZRANGE", self.keys.line(root, name), start, start + limit - 1)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernel.machines.agent.table import AGENT
+from kernel.machines.task.changes import birth as born
 from kernel.machines.thread.changes import birth
+from kernel.machines.turn.table import TURN
 
 Data = Mapping[str, Any]
 
@@ -45,6 +48,22 @@ def threads() -> tuple[Data, ...]:
     )
 
 
+def tasks() -> tuple[Data, ...]:
+    """Return tasks that differ in all that their rows ask about."""
+    claim = {"owner": "here", "identity": "any/make", "number": 1}
+    fresh = born({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
+    worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
+    asks = {**fresh, "needs_approval": True}
+    return tuple({**one, "claim": claim, "claimed": 1} for one in (fresh, worn, asks))
+
+
+def agents() -> tuple[Data, ...]:
+    """Return an agent that was just started."""
+    words = {"name": "a", "role": "any", "command": "make", "task": "b/t"}
+    return (AGENT.birth(words),)
+
+
+TOLD: Sequence[Data] = ({"reason": "so it is"},)
 SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
     "thread": (
         threads(),
@@ -77,6 +96,39 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "handed_off": ({"to": "Ann", "kind": "person", "reference": "mail 7"},),
             "dismissed_by_user": ({"reason": "no"},),
             "parent_force_close": ({"reason": "closing"},),
+        },
+    ),
+    "task": (
+        tasks(),
+        {
+            "failed": TOLD,
+            "released": TOLD,
+            "requeued": TOLD,
+            "cancelled": TOLD,
+            "claimed": ({"owner": "here", "identity": "any/make"},),
+            "completed": ({"summary": "mended"},),
+            "blocked": ({"on": "b/other", "kind": "task"}, {"on": "a key"}),
+            "split": ({"subtasks": [{"title": "one"}]},),
+            "subtasks_ended": ({"tally": {"closed": 2}}, {"tally": {"failed": 1}}),
+            "verified": ({"commit": "abc"},),
+            "merged": ({"commit": "def"},),
+            "recovered": ({"commit": "abc"},),
+        },
+    ),
+    "agent": (
+        agents(),
+        {
+            "ended": ({"exit_code": -9, "abort": "oom"},),
+            "spawn_failed": ({"reason": "no such command"},),
+            "task_assigned": ({"task": "b/u"},),
+        },
+    ),
+    "turn": (
+        (TURN.birth({"task": "b/t", "number": 1}),),
+        {
+            "task_failed": ({"reason": "no"},),
+            "tool_started": ({"tool": "bash"},),
+            "tool_completed": ({"tool": "bash", "success": True},),
         },
     ),
 }

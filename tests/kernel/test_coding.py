@@ -102,7 +102,7 @@ def test_the_published_task_has_thirty_edges_and_no_other_state() -> None:
 
     assert len(kept["edges"]) == 30
     assert {str(stage.state) for stage in TASK.stages} == named
-    assert [str(TASK.birthplace({"plan": plan}).state) for plan in (None, "p")] == kept["initial"]
+    assert [str(TASK.birthplace({"plan": plan}).state) for plan in (None, "p")] == kept["births"]
 
 
 def test_the_turn_is_the_published_one_row_by_row() -> None:
@@ -137,7 +137,7 @@ def test_a_task_is_claimed_worked_on_verified_merged_and_closed() -> None:
     assert (told.state, told.last.mode) == ("in_progress", Mode.CARRY)
     assert (told.to("completed").state, told.owed) == ("done", ["verification"])
     assert (told.to("verified").state, told.owed) == ("done", ["merge"])
-    assert (told.to("merged").state, told.owed) == ("closed", ["unblocking"])
+    assert (told.to("merged").state, told.owed) == ("closed", ["aftermath"])
     assert told.record.data["merged"] == "abc"
 
 

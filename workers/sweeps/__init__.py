@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from workers.sweep import Sweep
-from workers.sweeps import orphans, prune, stalls
+from workers.sweeps import assignments, orphans, prune, stalls
 
-SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, prune.SWEEP)
+SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, assignments.SWEEP, prune.SWEEP)

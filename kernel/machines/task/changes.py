@@ -11,6 +11,7 @@ from kernel.table import Ask, Data
 
 BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
+INHERITED = ("repo", "target", "agent", "stream", "tenant", "remind_s")
 CLAIMS_MAX = 20
 SATISFIED = (State.DONE, State.CLOSED)
 GOOD = (State.DONE, State.CLOSED)
@@ -61,9 +62,11 @@ def claimed(ask: Ask) -> Data:
     number = ask.data["claimed"] + 1
     owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
     count = {"claims": ask.data["claims"] + 1, "claimed": number}
+    owner |= {name: ask.payload[name] for name in DEADLINE if ask.payload.get(name)}
     return {**given_back(ask), **count, "claim": owner}
 
 
+DEADLINE = ("deadline_s", "deadline_reasons")
 # What a claim leaves behind is not the next one's.
 LEFT_BEHIND = (
     "claim",
@@ -74,6 +77,9 @@ LEFT_BEHIND = (
     "approved",
     "checked",
     "commit",
+    "branch",
+    "worktree",
+    "took_s",
     "recovered",
 )
 
@@ -92,8 +98,8 @@ def given_back(ask: Ask) -> Data:
 
 
 def completed(ask: Ask) -> Data:
-    """Keep what was done."""
-    return {**ask.data, "summary": ask.payload["summary"]}
+    """Keep what was done, and where it is."""
+    return {**ask.data, **ask.payload}
 
 
 def failed(ask: Ask) -> Data:
@@ -145,7 +151,8 @@ def may_crash_again(ask: Ask) -> bool:
 def recovered(ask: Ask) -> Data:
     """Keep what the lost agent left behind as if it had completed it; it is verified as any."""
     summary = f"partial work of a lost agent, saved as {ask.payload['commit']}"
-    return {**ask.data, "summary": summary, "recovered": ask.payload["commit"]}
+    saved = {"recovered": ask.payload["commit"], "branch": ask.payload.get("branch")}
+    return {**ask.data, "summary": summary, **saved}
 
 
 # --- verification ----------------------------------------------------------------------------
@@ -198,6 +205,12 @@ def all_good(ask: Ask) -> bool:
 def split(ask: Ask) -> Data:
     """List the parts before they are born, so that no two attempts can disagree."""
     return {**given_back(ask), "children": ask.payload["subtasks"]}
+
+
+def part(parent: Data, child: Data) -> tuple[Data, int | None]:
+    """Return what a subtask is born from: its own work, where and by whom its parent's is done."""
+    inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
+    return {**inherited, **child}, None
 
 
 def joined(ask: Ask) -> Data:

@@ -65,10 +65,12 @@ class Birth(Work):
     repo: Line | None = None
     target: Line = "main"
     agent: Line | None = None
+    stream: Word = "plain"
     tenant: Word = "default"
     depends_on: Annotated[list[Line], Field(max_length=100)] = []
     not_before: Annotated[int, Field(ge=0)] = 0
     plan: Word | None = None
+    deadline_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
     stage_failures: bool = False
 
@@ -87,12 +89,18 @@ class Claimed(Shape):
     at_ms: Annotated[int, Field(ge=0)] = 0
     role: Word | None = None
     tenant: Word | None = None
+    deadline_s: Annotated[int, Field(ge=1, le=86_400)] | None = None
+    deadline_reasons: Annotated[list[str], Field(max_length=20)] = []
 
 
 class Completed(Shape):
-    """What was done, in words. A blank summary is no completion."""
+    """What was done, in words, and the branch and commit that hold it; a blank is no completion."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
+    branch: Line | None = None
+    commit: Line | None = None
+    worktree: Line | None = None
+    took_s: Annotated[float, Field(ge=0)] | None = None
 
 
 class Told(Shape):
@@ -144,3 +152,4 @@ class Recovered(Shape):
     """What a lost agent left behind, now a commit of its branch."""
 
     commit: Line
+    branch: Line | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernel.effect import (
+    AFTERMATH,
     AGENT,
     ASSIGNMENT,
     CASCADE,
     MERGE,
     RECOVERY,
     RESOLUTION,
-    UNBLOCKING,
     VERIFICATION,
 )
 from kernel.machines.task import changes as do
@@ -42,7 +42,8 @@ def reminder(data: Data) -> int | None:
 
 def deadline(data: Data) -> int | None:
     """Return how long the work may take: set by what is known of its size and of its role."""
-    return int(data.get("deadline_s", DEADLINE_S)) * 1_000
+    claim = data.get("claim") or {}
+    return int(data.get("deadline_s") or claim.get("deadline_s") or DEADLINE_S) * 1_000
 
 
 def line(data: Data) -> str:
@@ -132,7 +133,7 @@ STAGES = (
             Timer(
                 "look",
                 lambda data: None if do.waits_for_person(data) else LOOK_MS,
-                effect=UNBLOCKING,
+                effect=AFTERMATH,
             ),
         ),
         asks=do.waits_for_person,

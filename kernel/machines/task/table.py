@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.effect import SPAWN, UNBLOCKING
+from kernel.effect import AFTERMATH, CASCADE, SPAWN
 from kernel.machine import Machine
 from kernel.machines.task import changes as do
 from kernel.machines.task import payloads as carry
@@ -36,39 +36,39 @@ PUBLISHED = (
     Transition(S.OPEN,                 T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("producer", "person")),
     Transition(S.OPEN,                 T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
     Transition(S.CLAIMED,              T.STARTED,               S.IN_PROGRESS,          carry=True,                     by=by("agent")),
-    Transition(S.CLAIMED,              T.RELEASED,              S.OPEN,                 guard=do.claims_left, update=do.given_back, by=by("agent", "orphans", "stalls", "person")),
+    Transition(S.CLAIMED,              T.RELEASED,              S.OPEN,                 guard=do.claims_left, update=do.given_back, effect=AFTERMATH, by=by("agent", "orphans", "stalls", "person")),
     Transition(S.CLAIMED,              T.COMPLETED,             S.DONE,                 update=do.completed,            by=by("agent")),
-    Transition(S.CLAIMED,              T.FAILED,                S.FAILED,               update=do.failed,               by=by("agent")),
-    Transition(S.CLAIMED,              T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
+    Transition(S.CLAIMED,              T.FAILED,                S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent")),
+    Transition(S.CLAIMED,              T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=AFTERMATH, by=by("producer", "person")),
     Transition(S.CLAIMED,              T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("agent")),
-    Transition(S.CLAIMED,              T.BLOCKED,               S.BLOCKED,              update=do.blocked,              by=by("agent")),
+    Transition(S.CLAIMED,              T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, by=by("agent")),
     Transition(S.IN_PROGRESS,          T.COMPLETED,             S.DONE,                 update=do.completed,            by=by("agent")),
-    Transition(S.IN_PROGRESS,          T.FAILED,                S.FAILED,               update=do.failed,               by=by("agent", "stalls")),
-    Transition(S.IN_PROGRESS,          T.BLOCKED,               S.BLOCKED,              update=do.blocked,              by=by("agent")),
+    Transition(S.IN_PROGRESS,          T.FAILED,                S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent", "stalls")),
+    Transition(S.IN_PROGRESS,          T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, by=by("agent")),
     Transition(S.IN_PROGRESS,          T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("agent")),
-    Transition(S.IN_PROGRESS,          T.REQUEUED,              S.OPEN,                 update=do.given_back,           by=by("person")),
-    Transition(S.IN_PROGRESS,          T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
+    Transition(S.IN_PROGRESS,          T.REQUEUED,              S.OPEN,                 update=do.given_back,           effect=AFTERMATH, by=by("person")),
+    Transition(S.IN_PROGRESS,          T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=AFTERMATH, by=by("producer", "person")),
     Transition(S.IN_PROGRESS,          T.ORPHANED,              S.ORPHANED,             update=do.orphaned,             by=by("orphans")),
     Transition(S.ORPHANED,             T.RECOVERED,             S.DONE,                 update=do.recovered,            by=by("recovery")),
-    Transition(S.ORPHANED,             T.UNRECOVERABLE,         S.FAILED,               update=do.failed,               by=by("recovery", "orphans", "stalls")),
-    Transition(S.ORPHANED,             T.REQUEUED,              S.OPEN,                 guard=do.may_crash_again, update=do.given_back, by=by("recovery")),
-    Transition(S.BLOCKED,              T.UNBLOCKED,             S.OPEN,                 update=do.given_back,           by=by("unblocking", "person")),
-    Transition(S.BLOCKED,              T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
+    Transition(S.ORPHANED,             T.UNRECOVERABLE,         S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery", "orphans", "stalls")),
+    Transition(S.ORPHANED,             T.REQUEUED,              S.OPEN,                 guard=do.may_crash_again, update=do.given_back, effect=AFTERMATH, by=by("recovery")),
+    Transition(S.BLOCKED,              T.UNBLOCKED,             S.OPEN,                 update=do.given_back,           by=by("aftermath", "person")),
+    Transition(S.BLOCKED,              T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=CASCADE, by=by("producer", "person")),
     Transition(S.WAITING_FOR_SUBTASKS, T.SUBTASKS_ENDED,        S.DONE,                 guard=do.all_good, update=do.joined, by=by("cascade")),
     Transition(S.WAITING_FOR_SUBTASKS, T.TIMEOUT,               S.BLOCKED,              update=do.overdue,              by=by("stalls")),
-    Transition(S.WAITING_FOR_SUBTASKS, T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
+    Transition(S.WAITING_FOR_SUBTASKS, T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=CASCADE, by=by("producer", "person")),
     Transition(S.FAILED,               T.RETRIED,               S.OPEN,                 update=do.retried,              by=by("stalls", "person")),
-    Transition(S.DONE,                 T.MERGED,                S.CLOSED,               update=do.merged, effect=UNBLOCKING, by=by("merge")),
-    Transition(S.DONE,                 T.VERIFICATION_REJECTED, S.FAILED,               update=do.rejected,             by=by("verification", "merge", "orphans", "stalls")),
+    Transition(S.DONE,                 T.MERGED,                S.CLOSED,               update=do.merged, effect=AFTERMATH, by=by("merge")),
+    Transition(S.DONE,                 T.VERIFICATION_REJECTED, S.FAILED,               update=do.rejected,             effect=AFTERMATH, by=by("verification", "merge", "orphans", "stalls")),
 )
 OURS = (
     Transition(S.DONE,                 T.VERIFIED,              S.PENDING_APPROVAL,     guard=do.needs_approval, update=do.verified, by=by("verification"), ours=APPROVAL),
     Transition(S.DONE,                 T.VERIFIED,              S.DONE,                 update=do.verified, loop=Loop.EXTERNAL, by=by("verification"), ours=TWO_STEPS),
     Transition(S.PENDING_APPROVAL,     T.APPROVED,              S.DONE,                 update=do.approved, sees=True,  by=by("person"), ours=APPROVAL),
-    Transition(S.PENDING_APPROVAL,     T.REJECTED,              S.FAILED,               update=do.failed,   sees=True,  by=by("person"), ours=APPROVAL),
-    Transition(S.PENDING_APPROVAL,     T.CANCELLED,             S.CANCELLED,            update=do.cancelled, by=by("person"), ours=APPROVAL),
-    Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
-    Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.failed,               by=by("recovery"), ours=NO_MORE_CRASHES),
+    Transition(S.PENDING_APPROVAL,     T.REJECTED,              S.FAILED,               update=do.failed,   sees=True,  effect=AFTERMATH, by=by("person"), ours=APPROVAL),
+    Transition(S.PENDING_APPROVAL,     T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("person"), ours=APPROVAL),
+    Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
+    Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery"), ours=NO_MORE_CRASHES),
     Transition(S.WAITING_FOR_SUBTASKS, T.SUBTASKS_ENDED,        S.BLOCKED,              update=do.mixed,                by=by("cascade"), ours=MIXED),
     *(
         Transition(state,              T.STAGE_FAILED,          S.FAILED,               guard=do.stage_failures, update=do.failed, refusal=STAGE, by=by("person"), ours=STAGE)
@@ -82,6 +82,7 @@ TASK = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
+    part=do.part,
     begins_in=do.begins_in,
     relies=do.relies,
     payloads={

@@ -52,6 +52,29 @@ def birth(payload: Data) -> Data:
     }
 
 
+def part(parent: Data, child: Data) -> tuple[Data, int | None]:
+    """Return what a child is born from, and its own cap if it asks for one."""
+    source = parent["inciting"]
+    inciting = {
+        "source": source.get("source", "producer"),
+        "title": child.get("title", ""),
+        "text": child.get("text", ""),
+        "at": source.get("at"),
+        "fields": child.get("fields", {}),
+    }
+    policy = child.get("policy")
+    payload = {
+        "inciting": {name: value for name, value in inciting.items() if value is not None},
+        "items": child.get("items", []),
+        "policy": policy if policy is not None else parent["policy"],
+        "remind_s": parent["remind_s"],
+    }
+    if child.get("given"):
+        payload["given"] = child["given"]
+    # A part that says nothing of money spends from its parent's cap alone.
+    return payload, parse(policy).budget_micro if policy is not None else None
+
+
 def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, Any]:
     action = {
         "kind": "standard",

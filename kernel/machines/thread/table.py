@@ -173,6 +173,7 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
+    part=do.part,
     payloads={
         T.INFERENCE_STARTED: carry.InferenceStarted,
         T.INFERENCE_DONE: carry.InferenceDone,

@@ -60,6 +60,7 @@ class Birth(Shape):
     task: Line
     number: Annotated[int, Field(ge=1)]
     agent: Line | None = None
+    repo: Line | None = None
     worktree: Line | None = None
 
 
@@ -130,7 +131,7 @@ def by(*names: str) -> tuple[str, ...]:
     return names
 
 
-LAYERS = by("assignment", "supervision", "stalls", "recovery", "reaping")
+LAYERS = by("assignment", "supervision", "stalls", "aftermath", "reaping")
 
 # fmt: off
 PUBLISHED = (
@@ -147,9 +148,9 @@ PUBLISHED = (
     Transition(S.TOOL_USE,   T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
     Transition(S.COMPACTING, T.VERIFY_REQUESTED, S.RUNNING,    by=by("supervision")),
     Transition(S.COMPACTING, T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.VERIFYING,  T.TASK_COMPLETED,   S.COMPLETING, by=by("verification", "merge")),
+    Transition(S.VERIFYING,  T.TASK_COMPLETED,   S.COMPLETING, by=by("aftermath")),
     Transition(S.VERIFYING,  T.COMPACT_NEEDED,   S.RUNNING,    by=by("supervision")),
-    Transition(S.VERIFYING,  T.TASK_FAILED,      S.FAILED,     update=failed, by=by("verification", "merge", *LAYERS)),
+    Transition(S.VERIFYING,  T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
     Transition(S.COMPLETING, T.AGENT_REAPED,     S.REAPED,     by=by("reaping")),
     Transition(S.FAILED,     T.AGENT_REAPED,     S.REAPED,     by=by("reaping")),
 )

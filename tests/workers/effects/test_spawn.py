@@ -8,7 +8,7 @@ import pytest
 
 from kernel.errors import InvalidPayloadError
 from kernel.machines import MACHINES
-from workers.effects.spawn import birth_of
+from kernel.machines.thread.changes import part
 
 PARENT = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
@@ -18,7 +18,7 @@ PARENT = {
 
 
 def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> None:
-    payload, cap = birth_of(PARENT, {"title": "one", "text": "do it"})
+    payload, cap = part(PARENT, {"title": "one", "text": "do it"})
 
     assert payload["inciting"]["source"] == "mail"
     assert (payload["policy"], payload["remind_s"], cap) == (PARENT["policy"], 60, None)
@@ -33,7 +33,7 @@ def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> N
     ],
 )
 def test_a_policy_of_its_own_caps_a_part(policy: Any, cap: int) -> None:
-    assert birth_of(PARENT, {"title": "one", "policy": policy})[1] == cap
+    assert part(PARENT, {"title": "one", "policy": policy})[1] == cap
 
 
 @pytest.mark.parametrize("policy", ["nonsense", {"composition": "nonsense"}, {"budget_usd": "abc"}])

@@ -1,0 +1,243 @@
+"""Coding tasks on real workers, with real agents' processes and real git."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.record import Record
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.house import House
+from tests.processes import PROC, is_alive
+
+AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["/usr/bin/env", "git", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Return a repository whose one test fails."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "answer.txt").write_text("41\n")
+    git(folder, "add", "--all")
+    git(folder, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "begin")
+    return folder
+
+
+def task(repo: Path, agent: str, **more: Any) -> dict[str, Any]:
+    signals = [{"type": "test_passes", "value": 'test "$(cat answer.txt)" = 42'}]
+    return {"title": "mend it", "repo": str(repo), "agent": agent, "signals": signals, **more}
+
+
+def submit(house: House, name: str, payload: dict[str, Any]) -> str:
+    return str(house.client.submit(payload, id=f"b/{name}", machine="task").id)
+
+
+def reaches(house: House, of: str, *states: str, within_s: float = 60) -> Record:
+    def there() -> Record | None:
+        record = house.client.show(of)
+        return record if record.state in states else None
+
+    found: Record = house.sees(there, what=f"{of} is {' or '.join(states)}", within_s=within_s)
+    return found
+
+
+def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, repo: Path) -> None:
+    house = new_house(**AGENTS).full()
+    of = submit(house, "mend", task(repo, "sleep 1.5; echo 42 > answer.txt; echo mended"))
+
+    record = reaches(house, of, "closed")
+
+    assert record.data["summary"] == "mended"
+    assert (repo / "answer.txt").read_text() == "42\n"
+    assert git(repo, "rev-parse", "main") == record.data["merged"]
+    assert [event.target for event in house.events(of)] == [
+        "open",
+        "claimed",
+        "in_progress",
+        "done",
+        "done",
+        "closed",
+    ]
+    reaches(house, "b/agent~mend~1", "dead")
+    reaches(house, "b/turn~mend~1", "reaped")
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+def events(house: House, of: str) -> list[str]:
+    return [event.target for event in house.events(of)]
+
+
+def nothing_left(house: House, repo: Path, name: str, number: int = 1) -> None:
+    """Wait until agent and turn have ended, and see that no worktree is left."""
+    reaches(house, f"b/agent~{name}~{number}", "dead")
+    reaches(house, f"b/turn~{name}~{number}", "reaped")
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
+    new_house: NewHouse, repo: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    before = git(repo, "rev-parse", "main")
+    of = submit(house, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
+
+    record = reaches(house, of, "failed")
+
+    assert record.data["failure"]["abort"] == "unknown"
+    assert "no luck" in record.data["failure"]["reason"]
+    assert house.client.cards()[0].record_id == of
+    nothing_left(house, repo, "fail")
+    assert git(repo, "rev-parse", "main") == before
+
+
+def test_a_failed_task_is_tried_again_after_its_backoff(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    agent = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; exit 1; }}; echo 42 > answer.txt"
+    of = submit(house, "again", task(repo, agent, retry_delay_s=1))
+
+    record = reaches(house, of, "closed")
+
+    assert (record.data["retries"], record.data["claimed"]) == (1, 2)
+    nothing_left(house, repo, "again", 2)
+
+
+def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; sleep 1000"
+    of = submit(house, "hang", task(repo, agent, max_retries=0, deadline_s=3))
+
+    record = reaches(house, of, "failed")
+
+    assert record.data["failure"]["abort"] == "timeout"
+    assert house.events(of)[-1].cause.actor == "stalls"
+    nothing_left(house, repo, "hang")
+    assert house.client.show("b/agent~hang~1").data["end"]["abort"] == "timeout"
+    pid = int((tmp_path / "pid").read_text())
+    house.sees(lambda: not is_alive(pid), what="its grandchild is gone")
+
+
+def test_work_that_its_signals_do_not_accept_is_not_merged(new_house: NewHouse, repo: Path) -> None:
+    house = new_house(**AGENTS).full()
+    of = submit(house, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
+
+    record = reaches(house, of, "failed")
+
+    assert "test_passes" in record.data["failure"]["reason"]
+    assert record.data["checked"][0]["passed"] is False
+    nothing_left(house, repo, "wrong")
+    assert (repo / "answer.txt").read_text() == "41\n"
+
+
+def test_a_change_outside_the_owned_files_is_a_violation(new_house: NewHouse, repo: Path) -> None:
+    house = new_house(**AGENTS).full()
+    agent = "echo 42 > answer.txt; echo x > other.txt"
+    of = submit(house, "scope", task(repo, agent, owned_files=["answer.txt"]))
+
+    record = reaches(house, of, "failed")
+
+    assert record.data["failure"]["why"] == "permission_denied"
+    assert record.data["failure"]["paths"] == ["other.txt"]
+    assert record.data["given_up"]
+
+
+def test_a_conflict_is_a_failure_with_the_paths_named(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    gate = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    first = submit(house, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
+    other = task(repo, f"{gate}; printf '42\\nmore\\n' > answer.txt", max_retries=0, signals=[])
+    second = submit(house, "two", other)
+    for of in (first, second):
+        reaches(house, of, "in_progress")
+    (tmp_path / "go").touch()
+
+    ended = {reaches(house, of, "closed", "failed").state: of for of in (first, second)}
+
+    assert set(ended) == {"closed", "failed"}
+    failure = house.client.show(ended["failed"]).data["failure"]
+    assert failure["paths"] == ["answer.txt"]
+    assert "conflicts" in failure["reason"]
+
+
+def test_a_cancelled_task_leaves_no_process_and_no_worktree(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    of = submit(house, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
+    reaches(house, of, "in_progress")
+
+    house.client.cancel(of, reason="no longer wanted")
+
+    reaches(house, of, "cancelled")
+    nothing_left(house, repo, "stop")
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_task_whose_keeper_is_killed_is_orphaned_and_done_by_the_next(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    agent = (
+        f"echo $$ >> {tmp_path}/pids; "
+        f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 1000; }}; echo 42 > answer.txt"
+    )
+    of = submit(house, "orphan", task(repo, agent))
+    reaches(house, of, "in_progress")
+    first = int((tmp_path / "pids").read_text().split()[0])
+
+    kill_keeper("orphan~1")
+
+    record = reaches(house, of, "closed", within_s=120)
+    assert "orphaned" in events(house, of)
+    assert record.data["crashes"] == 1
+    assert not is_alive(first), "nothing of the first is left beside the second"
+    nothing_left(house, repo, "orphan", 2)
+
+
+def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS)
+    house.beat()
+    worker = house.worker()
+    agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
+    of = submit(house, "deploy", task(repo, agent))
+    reaches(house, of, "in_progress")
+
+    worker.stop()
+    house.worker()
+    (tmp_path / "go").touch()
+
+    record = reaches(house, of, "closed")
+    assert (record.data["claimed"], record.data["crashes"]) == (1, 0)
+
+
+def kill_keeper(name: str) -> None:
+    """Kill the keeper that was told this brief."""
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes()
+                if b"workers.keeper" in words and name.encode() in words:
+                    os.kill(int(entry.name), signal.SIGKILL)
+                    return
+    raise AssertionError(f"there is no keeper of {name}")

@@ -1,0 +1,52 @@
+"""A machine where git knows nobody's name, a repository on it, and a way to stand before git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workers.gateways.git.scene import REAL_GIT, make_repository
+from workers.gateways.git.repository import Repository
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in tuple(os.environ):
+        if name.startswith("GIT_") or name == "EMAIL":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # Without it git would make up a name from the machine's.
+    (home / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def repository(root: Path) -> Repository:
+    return Repository.open(root)
+
+
+@pytest.fixture
+def instead_of_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Run lines of shell before every git that we run; `$real` is the true one."""
+
+    def install(lines: str) -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        program = folder / "git"
+        program.write_text(f'#!/bin/sh\nreal="{REAL_GIT}"\n{lines}\nexec "$real" "$@"\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        return folder
+
+    return install

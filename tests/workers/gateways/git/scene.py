@@ -1,0 +1,116 @@
+"""Small real repositories, always the same, and a look at all that their user could lose."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from workers.gateways.git.branch import head
+from workers.gateways.git.changes import commit_all
+from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.repository import Identity, Repository
+from workers.gateways.git.worktree import Worktree, add_worktree
+
+AGENT = Identity("Ann Agent", "ann@example.org")
+USER = {
+    "GIT_AUTHOR_NAME": "Ursula User",
+    "GIT_AUTHOR_EMAIL": "ursula@example.org",
+    "GIT_AUTHOR_DATE": "2026-03-10T09:00:00Z",
+    "GIT_COMMITTER_NAME": "Ursula User",
+    "GIT_COMMITTER_EMAIL": "ursula@example.org",
+    "GIT_COMMITTER_DATE": "2026-03-10T09:00:00Z",
+}
+REAL_GIT = shutil.which("git") or "git"
+
+
+def git(folder: Path, *arguments: str, fails: bool = False) -> str:
+    """Do what the user does on a command line."""
+    command = [REAL_GIT, *arguments]
+    finished = subprocess.run(
+        command, cwd=folder, env={**os.environ, **USER}, capture_output=True, check=False
+    )
+    assert (finished.returncode != 0) == fails, finished.stderr.decode()
+    return finished.stdout.decode(errors="surrogateescape").removesuffix("\n")
+
+
+def write(folder: Path, **files: str) -> None:
+    """Write files; two underscores stand for a dot."""
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+
+
+def commit(folder: Path, subject: str, **files: str) -> str:
+    """Write files and commit them as the user."""
+    write(folder, **files)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", subject)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def make_repository(folder: Path) -> Path:
+    """Make a repository with a branch main of three files and some ignored ones."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "first", a__txt="a\n", b__txt="b\n", c__txt="c\n", __gitignore="*.env\n")
+    return folder
+
+
+def a_task(repository: Repository, name: str, **files: str) -> Worktree:
+    """Add a worktree for a task, and commit files in it."""
+    folder = repository.root.parent / "trees" / name
+    tree = add_worktree(repository, branch=f"interlock/{name}", folder=folder, base="main")
+    write(folder, **files)
+    if files:
+        assert commit_all(repository, tree, message=f"do {name}", identity=AGENT)
+    return tree
+
+
+def at(repository: Repository, branch: str = "main") -> str:
+    """Return where a branch stands."""
+    found = head(repository, branch)
+    assert found is not None
+    return found
+
+
+def shown(repository: Repository, path: str, branch: str = "main") -> str:
+    """Return the content of a file on a branch."""
+    return git(repository.root, "show", f"{branch}:{path}")
+
+
+def work_of_the_user(root: Path) -> dict[str, bytes]:
+    """Leave each kind of uncommitted work in a repository and return the look at it."""
+    write(root, a__txt="stashed\n")
+    git(root, "stash", "-q")
+    write(root, a__txt="changed\n", b__txt="staged\n", untracked__txt="u\n", secret__env="s\n")
+    git(root, "add", "b.txt")
+    (root / "c.txt").unlink()
+    return everything(root)
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    """Return all that a user could lose: each file, the index, HEAD and the stash."""
+    found = {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.relative_to(root).parts[0] != ".git"
+    }
+    for name in ("index", "HEAD", "refs/stash", "logs/refs/stash"):
+        file = root / ".git" / name
+        found[f".git/{name}"] = file.read_bytes() if file.exists() else b""
+    return found
+
+
+def locks(root: Path) -> list[Path]:
+    """Return the lock files that a git left in a repository."""
+    return sorted((root / ".git").rglob("*.lock"))
+
+
+def assert_refused(refusal: Refusal, error: RefusedError, *words: object) -> None:
+    """Check that a refusal is one sentence of its kind with these words in it."""
+    assert error.refusal is refusal
+    for word in words:
+        assert str(word) in str(error)
+    assert "\n" not in str(error)
+    assert "; " in str(error), "what is wrong, then what to do"

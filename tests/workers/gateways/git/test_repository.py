@@ -1,0 +1,218 @@
+"""What is refused before anything is written, each with one sentence that says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.workers.gateways.git.scene import assert_refused, at, commit, everything, git, write
+from workers.gateways.git.admission import Admitted, admit
+from workers.gateways.git.branch import head
+from workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from workers.gateways.git.repository import Identity, Repository
+
+BRANCH = "interlock/backlog/task-1"
+
+
+def refused(path: Path) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        Repository.open(path)
+    return caught.value
+
+
+def not_admitted(repository: Repository, **changes: object) -> RefusedError:
+    given = {"target": None, "branch": BRANCH, "paths": ()} | changes
+    before = everything(repository.root)
+    with pytest.raises(RefusedError) as caught:
+        admit(repository, **given)  # type: ignore[arg-type]
+    assert everything(repository.root) == before
+    return caught.value
+
+
+def test_a_fit_repository_gives_target_and_base(repository: Repository) -> None:
+    main = at(repository)
+    git(repository.root, "branch", "release")
+
+    assert admit(repository, target=None, branch=BRANCH, paths=["a.txt"]) == Admitted("main", main)
+    assert admit(repository, target="release", branch=BRANCH, paths=()).target == "release"
+
+
+def test_untracked_files_are_no_reason_to_refuse(repository: Repository) -> None:
+    write(repository.root, scratch__txt="x\n", local__env="x\n")
+
+    assert admit(repository, target=None, branch=BRANCH, paths=()).target == "main"
+
+
+def test_a_file_that_was_only_touched_is_not_a_change(repository: Repository) -> None:
+    os.utime(repository.root / "a.txt", (1, 1))
+    index = repository.root / ".git/index"
+    before = index.read_bytes()
+
+    assert admit(repository, target=None, branch=BRANCH, paths=())
+    assert index.read_bytes() == before
+
+
+def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+
+    assert_refused(Refusal.NOT_A_REPOSITORY, refused(folder), folder, "git init")
+
+
+@pytest.mark.parametrize("path", ["missing", "repository/a.txt"])
+def test_what_is_no_folder_is_refused(root: Path, path: str) -> None:
+    assert_refused(Refusal.NOT_A_REPOSITORY, refused(root.parent / path), path, "not an absolute")
+
+
+def test_a_relative_path_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root.parent)
+
+    assert_refused(Refusal.NOT_A_REPOSITORY, refused(Path(root.name)), "'repository'")
+
+
+def test_a_folder_inside_a_repository_is_refused_and_the_top_named(root: Path) -> None:
+    (root / "sub").mkdir()
+
+    assert_refused(Refusal.NOT_A_REPOSITORY, refused(root / "sub"), f"its top folder, {root}")
+
+
+def test_a_bare_repository_and_the_folder_of_git_are_refused(root: Path, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "bare")
+
+    assert_refused(Refusal.BARE, refused(tmp_path / "bare"), "no working tree")
+    assert_refused(Refusal.BARE, refused(root / ".git"), "no working tree")
+
+
+def test_a_repository_that_git_does_not_trust_is_a_failure_in_its_words(root: Path) -> None:
+    (root / ".git/config").write_text("[core\n")
+
+    with pytest.raises(FailedError, match=r"bad config"):
+        Repository.open(root)
+
+
+def test_a_repository_is_found_through_a_link_and_from_a_worktree(root: Path) -> None:
+    link = root.parent / "link"
+    link.symlink_to(root)
+    git(root, "worktree", "add", "-q", "../users own", "-b", "own")
+
+    assert Repository.open(link).root == root
+    assert Repository.open(root.parent / "users own").common == root / ".git"
+
+
+def test_a_detached_head_is_refused(repository: Repository) -> None:
+    git(repository.root, "checkout", "-q", "--detach")
+
+    assert_refused(Refusal.DETACHED, not_admitted(repository), repository.root, "switch to a")
+    assert not_admitted(repository, target="main").refusal is Refusal.DETACHED
+
+
+def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main", "empty")
+
+    empty = Repository.open(tmp_path / "empty")
+
+    assert_refused(Refusal.NO_COMMIT, not_admitted(empty), "'main'", "commit something")
+
+
+@pytest.mark.parametrize("kind", ["changed", "staged", "deleted", "added", "renamed"])
+def test_a_tree_with_tracked_changes_is_refused_and_one_is_named(
+    repository: Repository, kind: str
+) -> None:
+    root = repository.root
+    match kind:
+        case "deleted":
+            (root / "a.txt").unlink()
+        case "renamed":
+            git(root, "mv", "a.txt", "a b.txt")
+        case "added":
+            write(root, new__txt="n\n")
+            git(root, "add", "-N", "new.txt")
+        case _:
+            write(root, a__txt="x\n")
+    if kind == "staged":
+        git(root, "add", "-A")
+
+    error = not_admitted(repository)
+
+    assert_refused(Refusal.DIRTY, error, "new.txt" if kind == "added" else "a.txt", "stash")
+
+
+def test_a_target_that_does_not_exist_is_refused(repository: Repository) -> None:
+    git(repository.root, "tag", "v1")
+
+    for target in ("nowhere", "v1", "main~0", "-x", "../tags/v1", "a b", "HEAD"):
+        error = not_admitted(repository, target=target)
+        assert_refused(Refusal.TARGET_MISSING, error, repr(target))
+
+
+def test_a_branch_that_exists_is_refused(repository: Repository) -> None:
+    git(repository.root, "branch", BRANCH)
+
+    assert_refused(Refusal.BRANCH_EXISTS, not_admitted(repository), BRANCH, "choose another")
+
+
+@pytest.mark.parametrize(
+    "branch", ["main", "interlock/", "interlock/a b", "interlock/a..b", "-x", "interlock/x.lock"]
+)
+def test_a_name_that_no_branch_of_ours_can_have_is_refused(
+    repository: Repository, branch: str
+) -> None:
+    error = not_admitted(repository, branch=branch)
+
+    assert_refused(Refusal.BRANCH_NAME, error, repr(branch), "begins with interlock/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../x", "a/../../x", "/etc/passwd", "", "out/x", ".git/config", "sub/.GIT/x", "x\0y", ".."],
+)
+def test_a_path_that_leaves_the_repository_is_refused(repository: Repository, path: str) -> None:
+    (repository.root / "out").symlink_to("/etc")
+
+    error = not_admitted(repository, paths=["a.txt", path])
+
+    assert_refused(Refusal.PATH_OUTSIDE, error, repr(path), repository.root)
+
+
+@pytest.mark.parametrize(
+    ("path", "same"),
+    [
+        ("a.txt", "a.txt"),
+        ("./new/../a.txt", "a.txt"),
+        ("-x", "-x"),
+        ("src/**/*.py", "src/**/*.py"),
+        (".", "."),
+        (".github/x", ".github/x"),
+        ("..a", "..a"),
+    ],
+)
+def test_a_path_inside_is_given_as_git_writes_it(
+    repository: Repository, path: str, same: str
+) -> None:
+    assert repository.inside(path) == same
+    assert repository.inside(str(repository.root / path)) == same
+
+
+def test_a_branch_is_told_from_a_tag_of_its_name(repository: Repository) -> None:
+    first = at(repository)
+    git(repository.root, "tag", "main")
+    second = commit(repository.root, "second", a__txt="2\n")
+
+    assert (head(repository, "main"), first == second) == (second, False)
+    assert head(repository, "main^") is None
+
+
+@pytest.mark.parametrize("name", ["", "  ", "<>", "a\nb", "..."])
+def test_an_identity_that_no_commit_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(RefusedError) as caught:
+        Identity(name, "a@b")
+
+    assert_refused(Refusal.IDENTITY, caught.value, repr(name))
+
+
+def test_values_cannot_be_changed(repository: Repository) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        repository.root = Path("/")  # type: ignore[misc]

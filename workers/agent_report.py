@@ -1,0 +1,254 @@
+"""What an agent says of its own work: JSON lines, read into reports; it never acts on one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from kernel.errors import InvalidIdError
+from kernel.reason import TransitionReason
+from kernel.record import record_id
+from workers.json_line import (
+    LineError,
+    check_plain,
+    read_flag,
+    read_name,
+    read_number,
+    read_object,
+    read_remark,
+    read_text,
+    shown,
+)
+
+LINE_BYTES_MAX = 64 * 1024
+SUBTASKS_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The agent is up and takes its task."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool call began. Several may run at once; the id tells them apart."""
+
+    tool: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCompleted:
+    """A tool call ended, well or not."""
+
+    tool: str
+    id: str
+    success: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompactNeeded:
+    """The context window is near its limit and is being summarized."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The context window was summarized."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRequested:
+    """The agent says that its work is done."""
+
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The agent says that it cannot go on. No reason means that it named none."""
+
+    error: str
+    reason: TransitionReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The agent got somewhere."""
+
+    message: str
+    percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was used since the last such report, and how full the context window is now.
+
+    Tokens and cost (micro-dollars) add up over the reports; the window's figures are levels. None
+    is what the agent did not say.
+    """
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    context_used: int | None = None
+    context_size: int | None = None
+    cost_micro: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The work waits for another task or for what the text says; one of the two is there."""
+
+    task: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """One part of a task that falls apart."""
+
+    title: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The task falls apart into these."""
+
+    subtasks: tuple[Subtask, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line that is no report; the reason is one sentence."""
+
+    reason: str
+
+
+Report: TypeAlias = (
+    Ready
+    | ToolStarted
+    | ToolCompleted
+    | CompactNeeded
+    | Compacted
+    | VerifyRequested
+    | Failed
+    | Progress
+    | Usage
+    | Blocked
+    | Split
+)
+Told: TypeAlias = Sequence[Report | Rejected]
+
+
+class AgentStream(Protocol):
+    """One agent's output, read line by line from its start. Lines may be `line_bytes_max` long."""
+
+    line_bytes_max: int
+
+    def feed(self, line: bytes) -> Told:
+        """Return what the next line tells. Never raises."""
+
+
+def parse_line(line: bytes) -> Report | Rejected:
+    """Read one line. Never raises: whatever is wrong with it is told in one sentence."""
+    try:
+        message = read_object(line, bytes_max=LINE_BYTES_MAX)
+        check_plain(message)
+        return _report(message)
+    except LineError as error:
+        return Rejected(str(error))
+
+
+def _report(message: dict[str, Any]) -> Report:
+    if "type" not in message:
+        raise LineError("the line has no type")
+    name = message["type"]
+    if not isinstance(name, str) or name not in _SHAPES:
+        raise LineError(f"{shown(name)} is no type of report; known: {', '.join(_SHAPES)}")
+    make, fields = _SHAPES[name]
+    said = {field: value for field, value in message.items() if field != "type"}
+    return make(**_values(said, fields, of=name))
+
+
+def _values(said: Mapping[str, Any], fields: _Fields, *, of: str) -> dict[str, Any]:
+    readers = {field.removesuffix("?"): read for field, read in fields.items()}
+    for field in said:
+        if field not in readers:
+            raise LineError(f"{of} has no field {shown(field)}")
+    for field in fields:
+        if not field.endswith("?") and field not in said:
+            raise LineError(f"{of} needs the field {field!r}")
+    return {field: readers[field](value, f"{of}: {field}") for field, value in said.items()}
+
+
+def _percent(value: object, where: str) -> int:
+    return read_number(value, where, most=100)
+
+
+def _size(value: object, where: str) -> int:
+    return read_number(value, where, least=1)
+
+
+def _reason(value: object, where: str) -> TransitionReason | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or value not in set(TransitionReason):
+        known = ", ".join(TransitionReason)
+        raise LineError(f"{where} {shown(value)} is unknown; known: {known}")
+    return TransitionReason(value)
+
+
+def _task(value: object, where: str) -> str:
+    try:
+        return record_id(read_text(value, where))
+    except InvalidIdError as error:
+        raise LineError(f"{where}: {error}") from error
+
+
+def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= SUBTASKS_MAX:
+        raise LineError(f"{where} must be a list of 1 to {SUBTASKS_MAX}, it is {shown(value)}")
+    found = []
+    for index, one in enumerate(value):
+        if not isinstance(one, dict):
+            raise LineError(f"{where}[{index}] must be an object, it is {shown(one)}")
+        found.append(Subtask(**_values(one, _SUBTASK, of=f"{where}[{index}]")))
+    return tuple(found)
+
+
+def _usage(**said: int) -> Usage:
+    if not said:
+        raise LineError("usage says nothing; give tokens, context or cost")
+    return Usage(**said)
+
+
+def _blocked(**on: str) -> Blocked:
+    if len(on) != 1:
+        raise LineError("blocked needs either 'task' or 'text'")
+    return Blocked(**on)
+
+
+_Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
+
+_SUBTASK: _Fields = {"title": read_name, "text?": read_remark}
+
+# A field with a question mark may be left out.
+# fmt: off
+_SHAPES: Mapping[str, tuple[Callable[..., Report], _Fields]] = {
+    "ready":            (Ready,           {}),
+    "tool_started":     (ToolStarted,     {"tool": read_name, "id": read_name}),
+    "tool_completed":   (ToolCompleted,   {"tool": read_name, "id": read_name,
+                                           "success": read_flag}),
+    "compact_needed":   (CompactNeeded,   {}),
+    "compacted":        (Compacted,       {}),
+    "verify_requested": (VerifyRequested, {"summary": read_remark}),
+    "failed":           (Failed,          {"error": read_text, "reason?": _reason}),
+    "progress":         (Progress,        {"message": read_text, "percent?": _percent}),
+    "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,
+                                           "context_used?": read_number, "context_size?": _size,
+                                           "cost_micro?": read_number}),
+    "blocked":          (_blocked,        {"task?": _task, "text?": read_text}),
+    "split":            (Split,           {"subtasks": _subtasks}),
+}
+# fmt: on

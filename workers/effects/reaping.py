@@ -1,0 +1,76 @@
+"""Clears away what a turn leaves on this machine: its worktree, and a branch that is merged."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from kernel.errors import CallError, UnknownRecordError
+from kernel.record import Record
+from kernel.table import Data
+from workers.claimed_work import IDENTITY
+from workers.fleet import party
+from workers.gateways.git.branch import delete_branch
+from workers.gateways.git.changes import commit_all
+from workers.gateways.git.errors import RefusedError
+from workers.gateways.git.repository import Repository
+from workers.gateways.git.worktree import remove_worktree, worktrees
+from workers.work import Outcome, Work
+
+PARTY = "reaping"
+
+
+def reaping(work: Work) -> Outcome | None:
+    """Remove the worktree; partial work is in a commit of its branch first, which then stays."""
+    record = work.dispatch.views.record(work.record.id)
+    if record.state == "idle":
+        _left_alone(work, record)
+        return None
+    if record.state not in ("completing", "failed"):
+        return None
+    data = record.data
+    _wait_for_the_end(work, data)
+    if data.get("repo") and data.get("worktree"):
+        _cleared(Path(str(data["repo"])), Path(str(data["worktree"])), str(data["task"]))
+    return Outcome("agent_reaped")
+
+
+class NotYetError(RuntimeError):
+    """Something may still be at work there. Try again a little later."""
+
+
+def _wait_for_the_end(work: Work, data: Data) -> None:
+    """Refuse while the turn's agent may live: its process is sure to be gone with its lease."""
+    if not data.get("agent"):
+        return
+    with suppress(UnknownRecordError):
+        agent = work.dispatch.views.record(str(data["agent"]))
+        if agent.state != "dead" or agent.entries:
+            raise NotYetError(f"{agent.id} is {agent.state}, and its process may be there")
+
+
+def _left_alone(work: Work, record: Record) -> None:
+    """Lead on a turn that nobody began, so that it comes to its end."""
+    for trigger in ("task_claimed", "task_failed"):
+        payload = {"reason": "nobody began it"} if trigger == "task_failed" else {}
+        with suppress(CallError):
+            work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
+
+
+def _cleared(repo: Path, folder: Path, task: str) -> None:
+    try:
+        repository = Repository.open(repo)
+    except RefusedError:
+        return  # the repository is gone, and its worktrees with it
+    folder = folder.resolve()
+    found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
+    if found is None:
+        return
+    if found.present:
+        with suppress(RefusedError):
+            message = f"Work that was not accepted\n\nTask: {task}\n"
+            commit_all(repository, found, message=message, identity=IDENTITY)
+        remove_worktree(repository, folder, force=True)
+    with suppress(RefusedError):
+        # Nothing on it that its target lacks: nobody will look for it.
+        delete_branch(repository, found.branch, target=found.base, force=False)

@@ -1,0 +1,56 @@
+"""Whether a repository is fit for a task, asked before anything is written; it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from workers.gateways.git.branch import check_name, head, refuse_taken
+from workers.gateways.git.checkout import changed_paths, refuse_changed
+from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.repository import Repository
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The branch to merge into, and the commit that the task starts from."""
+
+    target: str
+    base: str
+
+
+def admit(
+    repository: Repository, *, target: str | None, branch: str, paths: Iterable[str]
+) -> Admitted:
+    """Check all that a task needs of its repository; without a target it is the user's branch.
+
+    Untracked files are no reason to refuse: nearly every tree has some, the task does not see
+    them, and no merge writes over them. Raises RefusedError.
+    """
+    for path in paths:
+        repository.inside(path)
+    check_name(repository, branch)
+    # A merge that moves the user's tree along must not be taken for the user's own changes.
+    with repository.alone() as mine:
+        current = _current(mine)
+        chosen = target or current
+        base = head(mine, chosen)
+        if base is None:
+            problem = f"{mine.root} has no branch {chosen!r} to merge into"
+            raise RefusedError(Refusal.TARGET_MISSING, problem, "name one that is there")
+        remedy = "commit or stash them: the task would not see them"
+        refuse_changed(mine.git, changed_paths(mine.git), remedy=remedy)
+        refuse_taken(mine, branch)
+    return Admitted(chosen, base)
+
+
+def _current(repository: Repository) -> str:
+    ref = repository.git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
+    if not ref:
+        problem = f"{repository.root} is on no branch (detached HEAD)"
+        raise RefusedError(Refusal.DETACHED, problem, "switch to a branch first")
+    branch = ref.removeprefix("refs/heads/")
+    if head(repository, branch) is None:
+        problem = f"{repository.root} has no commit on {branch!r} yet"
+        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
+    return branch

@@ -1,0 +1,157 @@
+"""Branches: where they stand, what is merged, whose they are; it never touches a working tree.
+
+A branch is ours if it is marked: `refs/interlock/worktrees/<rest of its name>` tells its folder and
+base. The mark is made before the branch and goes after it, so no crash leaves ours unmarked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.gateways.git.checkout import checkouts
+from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.repository import Repository
+
+PREFIX = "interlock/"
+_MARKS = "refs/interlock/worktrees/"
+_MISSING = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What we keep about a branch of ours."""
+
+    branch: str
+    folder: Path
+    base: str
+
+
+def head(repository: Repository, branch: str) -> str | None:
+    """Return the commit that a branch stands at; None if there is no such branch."""
+    return resolve(repository, _ref(branch))
+
+
+def resolve(repository: Repository, ref: str) -> str | None:
+    """Return what a whole ref name stands at; None if there is no such ref."""
+    command = ("show-ref", "--verify", "--hash", "--", ref)
+    finished = repository.git.run(*command, allowed=(0, _MISSING))
+    if finished.exit_code == 0:
+        return finished.line()
+    if "not a valid ref" not in finished.said:
+        raise repository.git.failure("show-ref", finished)
+    return None
+
+
+def commit_of(repository: Repository, name: str) -> str:
+    """Return the commit of a branch's name or of a whole commit id. Raises RefusedError."""
+    # Only these two: a tag or another expression of the same name must not come first.
+    found = head(repository, name)
+    if found is None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
+        kind = repository.git.run("cat-file", "-t", name, allowed=(0, _MISSING)).line()
+        found = name if kind == "commit" else None
+    if found is None:
+        problem = f"{repository.root} has neither a branch nor a commit {name!r}"
+        raise RefusedError(Refusal.BRANCH_MISSING, problem, "name one that is there")
+    return found
+
+
+def is_merged(repository: Repository, branch: str, target: str) -> bool:
+    """Tell whether everything on a branch, or in a commit, is in the target as well."""
+    tip, into = commit_of(repository, branch), commit_of(repository, target)
+    finished = repository.git.run("merge-base", "--is-ancestor", tip, into, allowed=(0, 1))
+    return finished.exit_code == 0
+
+
+def move(repository: Repository, branch: str, *, old: str, new: str, reason: str) -> bool:
+    """Set a branch to a commit if it still stands at the old one; tell whether it did."""
+    command = ("update-ref", "-m", reason, _ref(branch), new, old)
+    finished = repository.git.run(*command, allowed=(0, 1, _MISSING))
+    if finished.exit_code and head(repository, branch) == old:
+        raise repository.git.failure("update-ref", finished)
+    return finished.exit_code == 0
+
+
+def check_name(repository: Repository, branch: str) -> None:
+    """Refuse a name that no branch of ours can have. Raises RefusedError."""
+    legal = repository.git.run("check-ref-format", _ref(branch), allowed=(0, 1)).exit_code == 0
+    if not legal or not branch.startswith(PREFIX):
+        problem = f"{branch!r} cannot be the name of a task's branch"
+        remedy = f"it begins with {PREFIX} and has no space, colon, '..' or wildcard"
+        raise RefusedError(Refusal.BRANCH_NAME, problem, remedy)
+
+
+def refuse_taken(repository: Repository, branch: str) -> None:
+    """Refuse a branch that is there already. Raises RefusedError."""
+    if head(repository, branch) is not None:
+        problem = f"{repository.root} has a branch {branch!r} already"
+        raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name, or delete it")
+
+
+def marks(repository: Repository) -> tuple[Mark, ...]:
+    """Return what we keep about our branches, by name."""
+    listing = repository.git.run("for-each-ref", "--format=%(refname)%00%(raw)%00", _MARKS)
+    fields = [field.removeprefix(b"\n") for field in listing.output.split(b"\0")]
+    found = []
+    for name, kept in zip(fields[0:-1:2], fields[1::2], strict=True):
+        mark = json.loads(kept)
+        branch = PREFIX + name.decode().removeprefix(_MARKS)
+        found.append(Mark(branch, Path(mark["folder"]), mark["base"]))
+    return tuple(found)
+
+
+def mark_of(repository: Repository, branch: str) -> Mark | None:
+    """Return what we keep about one branch; None if it is not ours."""
+    return next((mark for mark in marks(repository) if mark.branch == branch), None)
+
+
+def make(repository: Repository, mark: Mark) -> None:
+    """Make a branch of ours at its base, marked. A half that was made before is kept."""
+    if mark_of(repository, mark.branch) is None:
+        refuse_taken(repository, mark.branch)
+        kept = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
+        blob = repository.git.line("hash-object", "-w", "--stdin", given=kept)
+        repository.git.run("update-ref", _mark_ref(mark.branch), blob, "")
+    if head(repository, mark.branch) is None:
+        reason = "interlock: made for a task"
+        repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
+
+
+def delete_branch(repository: Repository, branch: str, *, target: str, force: bool) -> bool:
+    """Delete a branch of ours that is merged into the target, or, by force, any of ours.
+
+    Returns whether it was there; a repeat is no error. Raises RefusedError for a branch that is
+    not ours, is checked out, or is not merged.
+    """
+    with repository.alone() as mine:
+        tip, mark = head(mine, branch), mark_of(mine, branch)
+        if tip is not None:
+            _check_deletable(mine, branch, mark)
+            if not force and not is_merged(mine, branch, target):
+                problem = f"the branch {branch!r} is not merged into {target!r}"
+                raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
+            mine.git.run("update-ref", "-d", _ref(branch), tip)
+        if mark is not None:
+            mine.git.run("update-ref", "-d", _mark_ref(branch))
+        return tip is not None
+
+
+def _check_deletable(repository: Repository, branch: str, mark: Mark | None) -> None:
+    if mark is None:
+        problem = f"the branch {branch!r} was not made for a task"
+        remedy = "only its owner may delete it"
+        raise RefusedError(Refusal.BRANCH_EXISTS, problem, remedy)
+    for checkout in checkouts(repository):
+        if checkout.branch == branch:
+            problem = f"the branch {branch!r} is checked out in {checkout.folder}"
+            raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
+
+
+def _ref(branch: str) -> str:
+    return f"refs/heads/{branch}"
+
+
+def _mark_ref(branch: str) -> str:
+    return _MARKS + branch.removeprefix(PREFIX)

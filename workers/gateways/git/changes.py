@@ -1,0 +1,89 @@
+"""What a task changed in its worktree, and the commit that keeps it; it looks at no other tree."""
+
+from __future__ import annotations
+
+from workers.gateways.git.branch import commit_of
+from workers.gateways.git.checkout import shown
+from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.program import Git
+from workers.gateways.git.repository import Identity, Repository, as_message
+from workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
+
+_LOCKS = ("index.lock", "HEAD.lock")
+
+
+def changed_files(repository: Repository, worktree: Worktree, *, base: str) -> tuple[str, ...]:
+    """Return every path that differs from the base, committed or not, sorted.
+
+    A renamed file is there with both names; untracked files are, ignored ones are not. Raises
+    GitError.
+    """
+    git = git_in(repository, worktree)
+    since = commit_of(repository, base)
+    compare = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative")
+    tracked = git.run(*compare, "--ignore-submodules=none", since, "--").names()
+    return tuple(sorted({*tracked, *_untracked(git)}))
+
+
+def commit_all(
+    repository: Repository, worktree: Worktree, *, message: str, identity: Identity
+) -> str | None:
+    """Commit everything in a worktree to its branch, untracked files too; None if all was.
+
+    Call it when the agent has ended: a lock that its killed git left in the worktree is taken for
+    stale then, because our own calls exclude each other. Raises RefusedError, with nothing
+    changed, for another branch, unresolved conflicts, or a repository inside.
+    """
+    git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
+    with git.alone(lock_of(admin)) as mine:
+        for name in _LOCKS:
+            (admin / name).unlink(missing_ok=True)
+        _refuse_unfit(mine, worktree)
+        mine.run("add", "--all")
+        _refuse_embedded(mine, _added_links(mine, worktree.base))
+        compare = ("diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
+        if mine.run(*compare, "HEAD", allowed=(0, 1)).exit_code == 0:
+            return None
+        author = mine.at(mine.folder, **identity.variables())
+        options = ("--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty-message")
+        text = as_message(message)
+        author.run("commit", *options, "--cleanup=whitespace", "--file=-", given=text)
+        return mine.line("rev-parse", "--verify", "HEAD")
+
+
+def _refuse_unfit(git: Git, worktree: Worktree) -> None:
+    stands = git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
+    if stands != f"refs/heads/{worktree.branch}":
+        where = f"on {stands.removeprefix('refs/heads/')!r}" if stands else "on no branch"
+        problem = f"the worktree {worktree.folder} is {where}, not on {worktree.branch!r}"
+        remedy = f"an agent has to leave it on {worktree.branch!r}"
+        raise RefusedError(Refusal.WRONG_BRANCH, problem, remedy)
+    unmerged = git.run("diff", "--name-only", "--diff-filter=U", "-z").names()
+    if unmerged:
+        problem = f"a merge in {worktree.folder} left conflicts in {shown(unmerged)}"
+        raise RefusedError(Refusal.CONFLICTS_LEFT, problem, "resolve and add them")
+    # Only of a repository does git list the folder instead of its files.
+    _refuse_embedded(git, tuple(path for path in _untracked(git) if path.endswith("/")))
+
+
+def _refuse_embedded(git: Git, paths: tuple[str, ...]) -> None:
+    if paths:
+        problem = f"{git.folder} holds a repository of its own in {shown(paths)}"
+        remedy = "its files would be lost by a commit: delete its .git, or make it a submodule"
+        raise RefusedError(Refusal.EMBEDDED_REPOSITORY, problem, remedy)
+
+
+def _added_links(git: Git, base: str) -> tuple[str, ...]:
+    """Return the repositories that were added since the base without being submodules."""
+    listing = git.run("diff-index", "--cached", "--no-renames", "-z", base).names()
+    added = zip(listing[::2], listing[1::2], strict=True)
+    links = {path for facts, path in added if facts.startswith(":000000 160000")}
+    known = ("config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+    if links:
+        modules = git.run(*known, allowed=(0, 1)).names()
+        links -= {entry.partition("\n")[2] for entry in modules}
+    return tuple(sorted(links))
+
+
+def _untracked(git: Git) -> tuple[str, ...]:
+    return git.run("ls-files", "-z", "--others", "--exclude-standard").names()

@@ -1,0 +1,104 @@
+"""Checkouts: every working tree of a repository, the user's and ours; it only looks."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.gateways.git.errors import GitError, Refusal, RefusedError
+from workers.gateways.git.program import Git
+from workers.gateways.git.repository import Repository
+
+_SHOWN = 3
+_HEADS = "refs/heads/"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """One working tree as git knows it. `locked` says why it is kept; `branch` None: detached."""
+
+    folder: Path
+    branch: str | None
+    locked: str | None
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether its folder was deleted, and not merely not mounted."""
+        return self.locked is None and not self.folder.is_dir()
+
+
+def checkouts(repository: Repository) -> tuple[Checkout, ...]:
+    """Return all working trees; the first is the main one unless the repository has none."""
+    listing = repository.git.run("worktree", "list", "--porcelain", "-z").output
+    found = []
+    for entry in listing.split(b"\0\0"):
+        lines = (os.fsdecode(line).partition(" ") for line in entry.split(b"\0") if line)
+        facts = {name: value for name, _, value in lines}
+        if facts and "bare" not in facts:
+            branch = facts["branch"].removeprefix(_HEADS) if "branch" in facts else None
+            folder = Path(os.path.realpath(facts["worktree"]))
+            found.append(Checkout(folder, branch, facts.get("locked")))
+    return tuple(found)
+
+
+def checkout_of(repository: Repository, branch: str) -> Checkout | None:
+    """Return the working tree where a branch is checked out, if any. Raises RefusedError.
+
+    That is for one where the branch cannot be moved: it is checked out twice, its folder is not
+    there at the moment, or a rebase or bisect of it is under way.
+    """
+    there = [tree for tree in checkouts(repository) if not tree.is_gone]
+    holders = [tree for tree in there if tree.branch == branch]
+    problem = ""
+    if len(holders) > 1:
+        problem = f"{branch!r} is checked out in {holders[0].folder} and {holders[1].folder}"
+    for tree in there:
+        if tree.branch is None and branch in _under_way(repository, tree):
+            problem = f"a rebase or bisect of {branch!r} is under way in {tree.folder}"
+    if holders and not holders[0].folder.is_dir():
+        problem = f"{branch!r} is checked out in {holders[0].folder}, which is not there now"
+    if problem:
+        raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "end that, then it can be merged into")
+    return holders[0] if holders else None
+
+
+def changed_paths(git: Git) -> tuple[str, ...]:
+    """Return the tracked files of a working tree that are not as its last commit has them.
+
+    Untracked files do not count: nothing here writes over them. Nor do the insides of submodules.
+    """
+    listing = git.run(
+        *("status", "--porcelain", "-z", "--no-renames"),
+        *("--untracked-files=no", "--ignore-submodules=dirty"),
+    )
+    return tuple(entry[3:] for entry in listing.names())
+
+
+def refuse_changed(git: Git, paths: tuple[str, ...], *, remedy: str) -> None:
+    """Refuse a working tree with uncommitted changes. Raises RefusedError."""
+    if paths:
+        problem = f"{git.folder} has uncommitted changes ({shown(paths)})"
+        raise RefusedError(Refusal.DIRTY, problem, remedy)
+
+
+def shown(paths: tuple[str, ...]) -> str:
+    """Return the first few paths in a form for people."""
+    first = ", ".join(map(repr, paths[:_SHOWN]))
+    return first if len(paths) <= _SHOWN else f"{first} and {len(paths) - _SHOWN} more"
+
+
+def _under_way(repository: Repository, tree: Checkout) -> set[str]:
+    with suppress(GitError):
+        folder = Path(repository.git.at(tree.folder).line("rev-parse", "--absolute-git-dir"))
+        files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+        return {_text(folder / file).removeprefix(_HEADS) for file in files}
+    return set()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="surrogateescape").strip()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,224 @@
+"""The git program: one bounded call at a time, with its whole output; it never asks anybody.
+
+The user's configuration holds, because filters, ignored files, credentials and safe folders live
+there. What could hang or surprise is overridden for each call. Hooks are off: they are written
+for a person at a terminal, may prompt, rewrite files or run for minutes, and would guard a task a
+second time, in another way than its verification does. A remote's own hooks still run there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from workers.gateways.git.errors import (
+    FailedError,
+    LockedError,
+    Refusal,
+    RefusedError,
+    TimedOutError,
+)
+from workers.result import sentence
+
+COMMAND_S = 120.0
+OUTPUT_BYTES_MAX = 64 * 1024 * 1024
+GRACE_S = 2.0
+_REAP_S = 2.0
+_LOOK_S = 0.01
+_ERRORS_BYTES_MAX = 16 * 1024
+
+SETTINGS: Mapping[str, str] = {
+    "core.filesRefLockTimeout": "1000",
+    "core.fsmonitor": "false",  # it would leave a daemon behind
+    "core.hooksPath": os.devnull,
+    "core.packedRefsTimeout": "10000",
+    "core.safecrlf": "false",  # mixed line ends of an agent's file are no reason to lose its work
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1",
+    "http.lowSpeedTime": "30",
+    "i18n.commitEncoding": "UTF-8",
+    "maintenance.auto": "false",
+    "push.followTags": "false",
+    "push.recurseSubmodules": "no",
+    "submodule.recurse": "false",
+}
+# No terminal, no window, no pager; and no look at the index that rewrites it.
+VARIABLES: Mapping[str, str] = {
+    "GCM_INTERACTIVE": "never",
+    "GIT_ASKPASS": "",
+    "GIT_EDITOR": ":",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "SSH_ASKPASS_REQUIRE": "never",
+}
+# Of the environment's own GIT_ variables those about access count; a caller that is itself run by
+# git has others, which would send us to another repository or into another's commit.
+_KEPT = re.compile(r"GIT_(CONFIG_(?!PARAMETERS)|SSH|SSL_|PROXY_|EXEC_PATH)")
+_LOCK = re.compile(r"Unable to create '(.+?\.lock)': File exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How one call ended; `said` is what it wrote for people."""
+
+    exit_code: int
+    output: bytes
+    said: str
+
+    def names(self) -> tuple[str, ...]:
+        """Return the output of a `-z` command; a name that is no UTF-8 has surrogates."""
+        return tuple(os.fsdecode(name) for name in self.output.split(b"\0") if name)
+
+    def line(self) -> str:
+        """Return the output as one value, without git's newline at its end."""
+        return os.fsdecode(self.output.removesuffix(b"\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The git program in one folder. Children inherit `keep_open`, so a lock lives as they do."""
+
+    folder: Path
+    command_s: float = COMMAND_S
+    variables: Mapping[str, str] = field(default_factory=dict)
+    keep_open: tuple[int, ...] = ()
+
+    def at(self, folder: Path, **variables: str) -> Git:
+        """Return the same in another folder, with further variables."""
+        return replace(self, folder=folder, variables={**self.variables, **variables})
+
+    def run(self, *arguments: str, given: bytes = b"", allowed: Collection[int] = (0,)) -> Finished:
+        """Run git to its end and return it if its exit code is allowed. Raises GitError."""
+        finished = self._finished(arguments, given)
+        if finished.exit_code not in allowed:
+            raise self.failure(arguments[0], finished)
+        return finished
+
+    def line(self, *arguments: str, given: bytes = b"") -> str:
+        """Run git and return the one value it prints. Raises GitError."""
+        return self.run(*arguments, given=given).line()
+
+    def failure(self, command: str, finished: Finished) -> FailedError | LockedError:
+        """Return the error for a call that failed."""
+        if found := _LOCK.search(finished.said):
+            lock = self.folder / found.group(1)
+            return LockedError(lock, f"wait, or, if no git runs in {self.folder}, delete it")
+        return FailedError(f"git {command}", finished.exit_code, sentence(finished.said))
+
+    @contextmanager
+    def alone(self, file: Path) -> Iterator[Git]:
+        """Hold a lock among all of us; a git that outlives its killed caller holds it too.
+
+        The file stays, empty: whoever deleted it could take away a lock that another waits for.
+        Raises LockedError when the holder keeps it longer than one command may last, and
+        RefusedError where we may not write.
+        """
+        with _opened(file) as lock:
+            until = time.monotonic() + self.command_s
+            while not _taken(lock):
+                if time.monotonic() >= until:
+                    raise LockedError(file, "try again when it has ended")
+                time.sleep(_LOOK_S)
+            yield replace(self, keep_open=(*self.keep_open, lock.fileno()))
+
+    def _finished(self, arguments: tuple[str, ...], given: bytes) -> Finished:
+        settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
+        # Files, not pipes: a helper that git leaves in the background would hold a pipe open.
+        with TemporaryFile() as source, TemporaryFile() as output, TemporaryFile() as errors:
+            source.write(given)
+            source.seek(0)
+            try:
+                process = subprocess.Popen(
+                    ["git", *settings, *arguments],  # noqa: S607 - the git of the user's PATH
+                    stdin=source,
+                    stdout=output,
+                    stderr=errors,
+                    cwd=self.folder,
+                    env={**_inherited(), **VARIABLES, **self.variables},
+                    pass_fds=self.keep_open,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                raise self._not_started(error) from error
+            try:
+                exit_code = process.wait(self.command_s)
+            except subprocess.TimeoutExpired:
+                raise TimedOutError(f"git {arguments[0]}", self.command_s) from None
+            finally:
+                _end(process)
+            said = _tail(errors)
+            if output.seek(0, os.SEEK_END) > OUTPUT_BYTES_MAX:
+                why = f"it printed more than {OUTPUT_BYTES_MAX} bytes"
+                raise FailedError(f"git {arguments[0]}", exit_code, why)
+            output.seek(0)
+            return Finished(exit_code, output.read(), said)
+
+    def _not_started(self, error: Exception) -> RefusedError:
+        if isinstance(error, ValueError):
+            what = "a name holds a NUL or a character that no file name can hold"
+            return RefusedError(Refusal.TEXT, what, "use plain text")
+        if not self.folder.is_dir():
+            gone = f"the folder {self.folder} is not there"
+            return RefusedError(Refusal.FOLDER_MISSING, gone, "make it again")
+        missing = f"the program git cannot be started ({sentence(str(error))})"
+        return RefusedError(Refusal.GIT_MISSING, missing, "install git 2.38 or later on the PATH")
+
+
+def _inherited() -> dict[str, str]:
+    # Our own settings hold passwords, and git runs filters and helpers of the user.
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GIT_", "INTERLOCK_")) or _KEPT.match(name)
+    }
+
+
+def _opened(file: Path) -> IO[bytes]:
+    try:
+        return file.open("ab")
+    except OSError as error:
+        problem = f"{file} cannot be written ({error.strerror})"
+        remedy = "give the user that runs this the right to"
+        raise RefusedError(Refusal.NOT_WRITABLE, problem, remedy) from error
+
+
+def _taken(lock: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git, asked first so that it removes its locks, and whatever it left in its group."""
+    if process.poll() is None:
+        _signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+    _signal(process, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_REAP_S)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _tail(errors: IO[bytes]) -> str:
+    size = errors.seek(0, os.SEEK_END)
+    errors.seek(max(0, size - _ERRORS_BYTES_MAX))
+    return errors.read().decode(errors="replace").strip()

@@ -1,0 +1,126 @@
+"""A user's repository, opened: its folders and the program in them; it never changes the user's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.program import COMMAND_S, Git
+
+# The first that merges without a working tree (merge-tree --write-tree).
+VERSION_MIN = (2, 38)
+_LOCK_NAME = "interlock"
+_SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who commits. Raises RefusedError for a name or address that no commit can hold."""
+
+    name: str
+    email: str
+
+    def __post_init__(self) -> None:
+        for value in (self.name, self.email):
+            if not re.search(r"\w", value) or re.search(r"[<>\0\n]", value):
+                problem = f"{value!r} cannot be the name or address of who commits"
+                remedy = "use letters, and no line break or angle bracket"
+                raise RefusedError(Refusal.IDENTITY, problem, remedy)
+
+    def variables(self) -> dict[str, str]:
+        """Return what tells git who it is."""
+        return {
+            "GIT_AUTHOR_NAME": self.name,
+            "GIT_AUTHOR_EMAIL": self.email,
+            "GIT_COMMITTER_NAME": self.name,
+            "GIT_COMMITTER_EMAIL": self.email,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository with a working tree: `root` is that tree, `common` the folder of git in it."""
+
+    root: Path
+    common: Path
+    git: Git
+
+    @classmethod
+    def open(cls, path: Path, *, command_s: float = COMMAND_S) -> Repository:
+        """Look at a repository; each git command in it may last `command_s`. Raises GitError."""
+        if not path.is_absolute() or not path.is_dir():
+            problem = f"{str(path)!r} is not an absolute path of a folder"
+            raise RefusedError(Refusal.NOT_A_REPOSITORY, problem, "give the repository's folder")
+        root = path.resolve()
+        git = Git(root, command_s)
+        _check_version(git)
+        _check_kind(git)
+        common = Path(git.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        return cls(root, common.resolve(), git.at(root, **_asks_nobody(git)))
+
+    @contextmanager
+    def alone(self) -> Iterator[Repository]:
+        """Hold this repository against all of us; see `Git.alone`."""
+        with self.git.alone(self.common / _LOCK_NAME) as git:
+            yield replace(self, git=git)
+
+    def inside(self, path: str) -> str:
+        """Return a path relative to the root, as git writes it. Raises RefusedError if it leaves.
+
+        It leaves by `..`, by being absolute elsewhere, through a link, or into git's own folder.
+        """
+        whole = Path(os.path.normpath(self.root / path))
+        if path and "\0" not in path and all(map(self._holds, (whole, whole.resolve()))):
+            return whole.relative_to(self.root).as_posix()
+        problem = f"{path!r} is not inside the repository {self.root}"
+        raise RefusedError(Refusal.PATH_OUTSIDE, problem, "give a path relative to its top folder")
+
+    def _holds(self, place: Path) -> bool:
+        if not place.is_relative_to(self.root):
+            return False
+        return ".git" not in map(str.lower, place.relative_to(self.root).parts)
+
+
+def as_message(text: str) -> bytes:
+    """Return any text as a commit can hold it."""
+    return (text.replace("\0", "").strip("\n") + "\n").encode(errors="backslashreplace")
+
+
+def _check_version(git: Git) -> None:
+    said = git.line("version")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is None or (int(found[1]), int(found[2])) < VERSION_MIN:
+        least = ".".join(map(str, VERSION_MIN))
+        raise RefusedError(Refusal.GIT_TOO_OLD, f"this is {said}", f"install git {least} or later")
+
+
+def _check_kind(git: Git) -> None:
+    kind = git.run("rev-parse", "--is-bare-repository", "--is-inside-work-tree", allowed=(0, 128))
+    if kind.exit_code and "not a git repository" not in kind.said:
+        raise git.failure("rev-parse", kind)
+    if kind.exit_code:
+        refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is not a git repository"
+        remedy = "run git init there, or give another folder"
+    elif kind.line() != "false\ntrue":
+        refusal, problem = Refusal.BARE, f"{git.folder} has no working tree"
+        remedy = "give a folder with its files, such as a clone's or a worktree's"
+    elif (top := git.line("rev-parse", "--show-toplevel")) != str(git.folder):
+        refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is a part of a repository"
+        remedy = f"give its top folder, {top}"
+    else:
+        return
+    raise RefusedError(refusal, problem, remedy)
+
+
+def _asks_nobody(git: Git) -> dict[str, str]:
+    """Return the variable that keeps ssh from asking, whatever ssh command the user has."""
+    own = os.environ.get("GIT_SSH_COMMAND")
+    if own is None and "GIT_SSH" in os.environ:
+        return {}
+    configured = git.run("config", "--get", "core.sshCommand", allowed=(0, 1)).line()
+    return {"GIT_SSH_COMMAND": f"{own or configured or 'ssh'} {_SSH}"}

@@ -1,0 +1,134 @@
+"""Follows an agent's reports through its turn: tools, compaction, tokens, how the work went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from kernel.errors import KernelError, StoreError
+from kernel.event import Cause
+from kernel.record import Record
+from kernel.store.plan import Call, Jot, Warrant
+from workers.agent_report import (
+    Blocked,
+    Compacted,
+    CompactNeeded,
+    Failed,
+    Progress,
+    Ready,
+    Rejected,
+    Report,
+    Split,
+    ToolCompleted,
+    ToolStarted,
+    Usage,
+    VerifyRequested,
+)
+from workers.dispatch import Dispatch
+
+PARTY = "supervision"
+COMPACT_AT = 0.9
+
+
+class TurnMonitor:
+    """One turn and the agent in it. What the tables refuse is noted, and changes nothing."""
+
+    def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
+        self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
+        self.spoke = False
+        self.summary = ""
+        self.told: Failed | Blocked | Split | None = None
+        self._tools: set[str] = set()
+        self._compacting = False
+
+    def feed(self, reports: Sequence[Report | Rejected]) -> None:
+        """Follow what one line told."""
+        for report in reports:
+            self.spoke = True
+            self._heard(report)
+
+    def turn(self, trigger: str, **payload: Any) -> None:
+        """Fire a trigger at the turn."""
+        call = Call(Cause(PARTY), warrant=Warrant.party(PARTY))
+        given = {name: value for name, value in payload.items() if value is not None}
+        try:
+            self.dispatch.fire(self.turn_id, trigger, given, call)
+        except StoreError:
+            raise
+        except KernelError as refusal:
+            self._noted("report_refused", {"trigger": trigger, "reason": str(refusal)})
+
+    def finish(self) -> None:
+        """Lead the turn to its verification, whatever the agent left unfinished in its reports."""
+        if self._tools:
+            self.turn("tool_completed", tool="(unfinished)")
+        if self._compacting:
+            self.turn("verify_requested")
+        self.turn("verify_requested")
+
+    def _heard(self, report: Report | Rejected) -> None:
+        match report:
+            case ToolStarted() | ToolCompleted():
+                self._tool(report)
+            case CompactNeeded() | Compacted():
+                self._window(report)
+            case VerifyRequested():
+                self.summary = report.summary
+            case Failed() | Blocked() | Split():
+                self.told = self.told or report
+            case Usage():
+                self._used(report)
+            case Progress():
+                self._noted("said", {"message": report.message, "percent": report.percent})
+            case Rejected():
+                self._noted("report_refused", {"reason": report.reason})
+            case Ready():
+                pass
+
+    def _tool(self, report: ToolStarted | ToolCompleted) -> None:
+        """Of several tools at once the turn knows that there are some."""
+        match report:
+            case ToolStarted():
+                if not self._tools:
+                    self.turn("tool_started", tool=report.tool)
+                self._tools.add(report.id)
+            case ToolCompleted():
+                was = bool(self._tools)
+                self._tools.discard(report.id)
+                if was and not self._tools:
+                    self.turn("tool_completed", tool=report.tool, success=report.success)
+
+    def _window(self, report: CompactNeeded | Compacted) -> None:
+        match report:
+            case CompactNeeded():
+                self._compact()
+            case Compacted():
+                if self._compacting:
+                    self._compacting = False
+                    self.turn("verify_requested")
+
+    def _compact(self) -> None:
+        if not self._compacting and not self._tools:
+            self._compacting = True
+            self.turn("compact_needed")
+
+    def _used(self, usage: Usage) -> None:
+        deltas = {
+            "tokens_in": usage.tokens_in,
+            "tokens_out": usage.tokens_out,
+            "spent": usage.cost_micro,
+        }
+        counted = {name: number for name, number in deltas.items() if number}
+        if counted:
+            self._noted("usage", {}, counted)
+        if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
+            self._compact()
+
+    def _noted(
+        self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None
+    ) -> None:
+        jot = Jot(kind, detail, deltas or {})
+        with suppress(KernelError):
+            self.dispatch.note(self.agent, jot, op_id=uuid4().hex)
