@@ -57,7 +57,7 @@ def card_of(machine: Machine, record: Record) -> Card | None:
         state=record.state,
         kind=stage.card,
         proposal=record.proposal,
-        title=(data.get("inciting") or {}).get("title") or record.id,
+        title=(data.get("inciting") or data).get("title") or record.id,
         question=question(stage.card, phase, proposed, data)[:BODY_MAX],
         proposed={} if proposed.get("cleared") else proposed,
         failure=data.get("failure"),
@@ -96,7 +96,7 @@ def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
     return model.model_json_schema() if model else {"type": "object", "additionalProperties": False}
 
 
-def question(  # noqa: PLR0911 - one sentence a kind of card
+def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
     kind: str, phase: str, proposed: Mapping[str, Any], data: Mapping[str, Any]
 ) -> str:
     """Say in one or two sentences what is asked."""
@@ -117,10 +117,24 @@ def question(  # noqa: PLR0911 - one sentence a kind of card
             return f"It was done: {action_line(payload)}. Is it right?"
         case "redirect":
             return f"It failed: {failure or 'no reason was given.'} What now?"
+        case "plan":
+            return "This task is planned. Shall it be worked on?"
+        case "approval":
+            return f"Its work was verified. Shall it be merged into {data['target']}?"
+        case "dead_letter":
+            return f"It failed and has no retries left: {why(data)} Try it again?"
+        case "block":
+            return f"It waits for this: {closed(data['blocked_on']['on'])} Is it settled?"
         case "cleanup_failure":
             return f"Tidying up the source failed: {failure} Try again, or accept it?"
         case _:
             return "Shall work on this begin?"
+
+
+def why(data: Mapping[str, Any]) -> str:
+    """Return why a task failed, as a sentence."""
+    failure = data.get("failure") or {}
+    return closed(failure.get("reason") or failure.get("detail") or "no reason was given")
 
 
 def closed(text: str) -> str:

@@ -184,7 +184,8 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
     }
     dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), tenure=tenure)
     turn = {"task": task.record.id, "number": place.number, "agent": place.agent}
-    worktree = {"repo": data["repo"], "worktree": str(place.folder(dispatch.settings))}
+    folder = str(place.folder(dispatch.settings))
+    worktree = {"repo": data["repo"], "target": data["target"], "worktree": folder}
     dispatch.create("turn", place.turn, {**turn, **worktree}, Call(Cause(PARTY)))
     return held(dispatch, place.agent, tenure)
 

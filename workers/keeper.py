@@ -192,12 +192,13 @@ class Keeper:
             self.dispatch.note(self.agent.record, jot, warrant=self.agent.warrant)
 
     def _hear(self, process: AgentProcess) -> None:
-        for line in process.reports():
-            self.monitor.feed(self.own.feed(line))
-        for line in process.output_lines() if self.brief.stream != "plain" else ():
-            self.monitor.feed(self.stream.feed(line))
-        if self.monitor.spoke and not self.alive:
+        told = [self.own.feed(line) for line in process.reports()]
+        if self.brief.stream != "plain":
+            told += [self.stream.feed(line) for line in process.output_lines()]
+        if told and not self.alive:
             self._confirm()
+        for reports in told:
+            self.monitor.feed(reports)
 
     # --- the end -------------------------------------------------------------------------------
 

@@ -27,6 +27,11 @@ COLOURS = {
     "handed_off": "cyan",
     "monitoring": "blue",
     "executing": "magenta",
+    "closed": "green",
+    "failed": "red",
+    "in_progress": "magenta",
+    "blocked": "yellow",
+    "pending_approval": "yellow",
 }
 
 
@@ -270,3 +275,21 @@ def age(ms: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def plain(value: Any) -> None:
+    """Print a value as lines of its fields, or say that there is none."""
+    if not value:
+        out.print("there is nothing to claim")
+        return
+    for name, one in value.items():
+        out.print(Text.assemble((f"{name}: ", "dim"), short(one, SHORT)))
+
+
+def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print tasks, each with where it stands and why."""
+    table = grid("task", "state", "retries", "title, and why")
+    for row in rows:
+        told = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
+        table.add_row(row["id"], state_text(row["state"]), str(row["retries"]), told)
+    out.print(table)

@@ -37,7 +37,6 @@ class TurnMonitor:
 
     def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
         self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
-        self.spoke = False
         self.summary = ""
         self.told: Failed | Blocked | Split | None = None
         self._tools: set[str] = set()
@@ -46,7 +45,6 @@ class TurnMonitor:
     def feed(self, reports: Sequence[Report | Rejected]) -> None:
         """Follow what one line told."""
         for report in reports:
-            self.spoke = True
             self._heard(report)
 
     def turn(self, trigger: str, **payload: Any) -> None:

@@ -85,7 +85,11 @@ def nothing_left(house: House, repo: Path, name: str, number: int = 1) -> None:
     """Wait until agent and turn have ended, and see that no worktree is left."""
     reaches(house, f"b/agent~{name}~{number}", "dead")
     reaches(house, f"b/turn~{name}~{number}", "reaped")
-    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
+
+
+def trees(repo: Path) -> int:
+    return git(repo, "worktree", "list", "--porcelain").count("worktree ")
 
 
 def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
@@ -229,6 +233,70 @@ def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
 
     record = reaches(house, of, "closed")
     assert (record.data["claimed"], record.data["crashes"]) == (1, 0)
+
+
+def test_a_task_waits_for_those_that_it_depends_on(new_house: NewHouse, repo: Path) -> None:
+    house = new_house(**AGENTS).full()
+    second = submit(
+        house, "second", task(repo, "echo 2 > two.txt", depends_on=["first"], signals=[])
+    )
+    first = submit(house, "first", task(repo, "sleep 0.5; echo 42 > answer.txt"))
+
+    reaches(house, second, "closed")
+
+    assert house.client.show(second).data["claimed"] == 1
+    done = next(event for event in house.events(first) if event.target == "done")
+    begun = next(event for event in house.events(second) if event.target == "claimed")
+    assert done.at_ms <= begun.at_ms
+
+
+def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
+    new_house: NewHouse, repo: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    whole = (
+        'test -n "$INTERLOCK_TASK_TEXT" && { echo "$INTERLOCK_TASK_TEXT" > $INTERLOCK_TASK_TEXT;'
+        " exit 0; }; "
+        'say() { echo "$1" >&$INTERLOCK_REPORT_FD; }; '
+        """say '{"type": "ready"}'; """
+        """say '{"type": "tool_started", "tool": "grep", "id": "1"}'; """
+        """say '{"type": "tool_completed", "tool": "grep", "id": "1", "success": true}'; """
+        """say '{"type": "split", "subtasks": [{"title": "a", "text": "a.txt"},"""
+        """ {"title": "b", "text": "b.txt"}]}'; sleep 60"""
+    )
+    of = submit(house, "whole", task(repo, whole, signals=[]))
+
+    record = reaches(house, of, "closed", within_s=90)
+
+    assert record.data["tally"] == {"closed": 2}
+    assert (repo / "a.txt").read_text() == "a.txt\n"
+    assert (repo / "b.txt").read_text() == "b.txt\n"
+    seen = [event.trigger for event in house.events("b/turn~whole~1")]
+    assert seen[:5] == ["created", "task_claimed", "agent_spawned", "agent_spawned", "tool_started"]
+    assert "tool_completed" in seen
+    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
+    new_house: NewHouse, repo: Path
+) -> None:
+    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "10"}).full()
+    names = [f"n{n}" for n in range(30)]
+    for name in names:
+        signal = {"type": "file_contains", "value": f"{name}.txt :: {name}"}
+        submit(house, name, task(repo, f"echo {name} > {name}.txt", signals=[signal]))
+
+    for name in names:
+        reaches(house, f"b/{name}", "closed", within_s=240)
+
+    assert all((repo / f"{name}.txt").exists() for name in names)
+    assert git(repo, "status", "--porcelain") == ""
+    for name in names:
+        reaches(house, f"b/turn~{name}~1", "reaped")
+    nothing_left(house, repo, names[-1])
+    assert git(repo, "branch", "--list", "interlock/*") == ""
 
 
 def kill_keeper(name: str) -> None:

@@ -31,7 +31,7 @@ def reaping(work: Work) -> Outcome | None:
     data = record.data
     _wait_for_the_end(work, data)
     if data.get("repo") and data.get("worktree"):
-        _cleared(Path(str(data["repo"])), Path(str(data["worktree"])), str(data["task"]))
+        _cleared(data)
     return Outcome("agent_reaped")
 
 
@@ -57,20 +57,20 @@ def _left_alone(work: Work, record: Record) -> None:
             work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
 
 
-def _cleared(repo: Path, folder: Path, task: str) -> None:
+def _cleared(data: Data) -> None:
     try:
-        repository = Repository.open(repo)
+        repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
-    folder = folder.resolve()
+    folder = Path(str(data["worktree"])).resolve()
     found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
     if found is None:
         return
     if found.present:
         with suppress(RefusedError):
-            message = f"Work that was not accepted\n\nTask: {task}\n"
+            message = f"Work that was not accepted\n\nTask: {data['task']}\n"
             commit_all(repository, found, message=message, identity=IDENTITY)
         remove_worktree(repository, folder, force=True)
     with suppress(RefusedError):
         # Nothing on it that its target lacks: nobody will look for it.
-        delete_branch(repository, found.branch, target=found.base, force=False)
+        delete_branch(repository, found.branch, target=str(data["target"]), force=False)

@@ -8,11 +8,13 @@ from dataclasses import asdict
 from kernel.reason import TransitionReason
 from kernel.record import Record
 from workers.claimed_work import judged, outside, repository_of, worktree_of
-from workers.gateways.git.branch import head
+from workers.completion_signal import Verdict
+from workers.gateways.git.branch import delete_branch, head
 from workers.gateways.git.changes import changed_files
 from workers.gateways.git.errors import RefusedError
+from workers.gateways.git.worktree import add_worktree, remove_worktree
 from workers.work import Outcome, Work
-from workers.workplace import workplace_of
+from workers.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
 
@@ -24,9 +26,34 @@ async def verification(work: Work) -> Outcome:
         # A parent of subtasks, or a task that others did elsewhere: its word and its parts count.
         return Outcome("verified", {})
     try:
+        if "claim" not in record.data:
+            return await _joined(work, record)
         return await _judged(work, record)
     except RefusedError as refusal:
         return Outcome("verification_rejected", {"reason": str(refusal), "final": True})
+
+
+async def _joined(work: Work, record: Record) -> Outcome:
+    """Judge what a parent's subtasks merged: the target as it is, in a worktree made for it."""
+    if not record.data["signals"]:
+        return Outcome("verified", {})
+    repository = await asyncio.to_thread(repository_of, record)
+    place = Workplace(record.id, record.version)
+    folder = place.folder(work.dispatch.settings)
+    tree = await asyncio.to_thread(
+        add_worktree,
+        repository,
+        branch=place.branch,
+        folder=folder,
+        base=str(record.data["target"]),
+    )
+    try:
+        return _told(await judged(record, tree.folder), tree.base)
+    finally:
+        await asyncio.to_thread(remove_worktree, repository, folder, force=True)
+        await asyncio.to_thread(
+            delete_branch, repository, place.branch, target=tree.base, force=True
+        )
 
 
 async def _judged(work: Work, record: Record) -> Outcome:
@@ -47,10 +74,13 @@ async def _judged(work: Work, record: Record) -> Outcome:
             },
         )
     verdict = await judged(record, tree.folder)
+    return _told(verdict, head(repository, workplace_of(record).branch))
+
+
+def _told(verdict: Verdict, commit: str | None) -> Outcome:
     results = [asdict(one) for one in verdict.results][:RESULTS_MAX]
-    if not verdict.passed:
-        first = next(one for one in verdict.results if not one.passed)
-        reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
-        return Outcome("verification_rejected", {"reason": reason, "results": results})
-    branch = workplace_of(record).branch
-    return Outcome("verified", {"results": results, "commit": head(repository, branch)})
+    if verdict.passed:
+        return Outcome("verified", {"results": results, "commit": commit})
+    first = next(one for one in verdict.results if not one.passed)
+    reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
+    return Outcome("verification_rejected", {"reason": reason, "results": results})

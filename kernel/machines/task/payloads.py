@@ -78,6 +78,10 @@ class Birth(Work):
     def _runs_somewhere(self) -> Birth:
         if self.agent and not self.repo:
             raise ValueError("an agent needs a repo to work in")
+        if self.repo and not self.agent:
+            raise ValueError("a repo is for an agent's command; without one, others do the work")
+        if self.signals and not self.repo:
+            raise ValueError("signals are judged in a repo, and there is none")
         return self
 
 

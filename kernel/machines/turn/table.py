@@ -61,6 +61,7 @@ class Birth(Shape):
     number: Annotated[int, Field(ge=1)]
     agent: Line | None = None
     repo: Line | None = None
+    target: Line | None = None
     worktree: Line | None = None
 
 

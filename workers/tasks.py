@@ -1,0 +1,171 @@
+"""Coding tasks for producers, people and agents that we do not run: submit, claim, report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from kernel.errors import CallError, FencedError, HeldError, InvalidPayloadError, UnknownRecordError
+from kernel.event import Cause
+from kernel.record import Record, partition_of, root_of, split_key
+from kernel.store.leases import Lease
+from kernel.store.plan import Call, Tenure, Warrant
+from workers.client import Client, Submitted
+from workers.completion_signal import parse_signals
+from workers.gateways.git.admission import admit
+from workers.gateways.git.repository import Repository
+from workers.workplace import Workplace
+
+PAGE = 50
+LISTED_MAX = 10_000
+LOOKED_AT_MAX = 2_000
+NAME_LENGTH_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task that is yours until its lease ends: renew it, and report under its token."""
+
+    task: str
+    key: str
+    token: str
+    record: Record
+
+
+class Tasks:
+    """What can be done with coding tasks, over a client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.dispatch = client, client.dispatch
+
+    def submit(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        backlog: str,
+        name: str | None = None,
+        priority: int = 5,
+    ) -> Submitted:
+        """Hand in a task. A repository that is here is looked at before anything is written.
+
+        Raises RefusedError for a repository that is unfit, InvalidSignalError for a signal that
+        nobody can judge, InvalidPayloadError for anything else that is wrong.
+        """
+        if not isinstance(payload, Mapping):
+            raise InvalidPayloadError("the task", ["it is no object"])
+        parse_signals(payload.get("signals", ()))
+        task_id = f"{backlog}/{name or named(str(payload.get('title', '')))}"
+        repo = payload.get("repo")
+        if isinstance(repo, str) and payload.get("agent"):
+            self._admit(task_id, payload, Path(repo))
+        return self.client.submit(payload, id=task_id, machine="task", priority=priority)
+
+    def claim_next(
+        self, backlog: str, *, role: str = "any", owner: str, tenant: str = "default"
+    ) -> Claim | None:
+        """Claim the next task of a role that no agent of ours is meant for, or None.
+
+        By priority, then age; what cannot be claimed now is passed over.
+        """
+        for record in self._in_line(backlog, role):
+            if record.data.get("agent"):
+                continue
+            try:
+                return self.claim(record.id, owner=owner, role=role, tenant=tenant)
+            except (CallError, HeldError, FencedError):
+                continue
+        return None
+
+    def claim(
+        self, task: str, *, owner: str, role: str | None = None, tenant: str | None = None
+    ) -> Claim:
+        """Claim one task. Raises GuardRefusedError where it may not be claimed now or by you."""
+        effect = self.dispatch.effect("task", "agent")
+        tenure = Tenure(uuid4().hex[:8], owner, effect.lease_ms)
+        words = {"owner": owner, "identity": f"{role or 'any'}/{owner}", "role": role}
+        payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
+        given = {name: value for name, value in payload.items() if value is not None}
+        call = Call(Cause(self.client.actor, f"claimed for {owner}"))
+        self.dispatch.fire(task, "claimed", given, call, tenure=tenure)
+        record = self.client.show(task)
+        entry = next(one for one in record.entries if one.token.endswith(f"-{tenure.nonce}"))
+        lease = self.dispatch.leases.claim(
+            entry.key(task), effect, nonce=tenure.nonce, holder=owner, schema=record.schema
+        )
+        assert isinstance(lease, Lease), "nobody else can hold what was leased at its birth"
+        return Claim(task, lease.key, lease.token, lease.record)
+
+    def heartbeat(self, key: str, token: str) -> str:
+        """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
+        lease_ms = self.dispatch.effect("task", "agent").lease_ms
+        return str(self.dispatch.leases.renew({key: (token, lease_ms, 0)})[key][0])
+
+    def report(
+        self, key: str, token: str, trigger: str, payload: Mapping[str, Any] | None = None
+    ) -> Record:
+        """Report on a claimed task: started, completed, failed, blocked, split or released.
+
+        Raises FencedError where the claim is somebody else's by now.
+        """
+        task, suffix = split_key(key)
+        call = Call(
+            Cause("agent", str((payload or {}).get("reason", ""))),
+            f"{token}:{trigger}",
+            Warrant.token(suffix, token),
+        )
+        fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
+        return fired.record or self.client.show(task)
+
+    def of(self, backlog: str) -> list[dict[str, Any]]:
+        """Return the tasks of a backlog: where each stands, and why it may never be claimed."""
+        machine = self.dispatch.lifecycle.machine("task")
+        partition = partition_of(backlog)
+        found = []
+        for stage in machine.stages:
+            state = str(stage.state)
+            for one in self.dispatch.views.standing_in(machine, state, partition, LISTED_MAX):
+                if root_of(one) != backlog:
+                    continue
+                record = self.client.show(one)
+                failure = record.data.get("failure") or {}
+                why = self.starved(record) if state == "open" else failure.get("reason", "")
+                row = {"id": one, "state": state, "title": record.data["title"], "why": why}
+                found.append(row | {"retries": record.data["retries"]})
+        return found
+
+    def starved(self, record: Record) -> str:
+        """Say why an open task can never be claimed as things stand, or nothing."""
+        for name in record.data["depends_on"]:
+            try:
+                other = self.client.show(f"{root_of(record.id)}/{name}")
+            except CallError:
+                return f"it depends on {name}, which does not exist"
+            if other.state == "cancelled" or other.data.get("given_up"):
+                return f"it depends on {name}, which is {other.state} for good"
+        return ""
+
+    def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> None:
+        repository = Repository.open(repo)
+        branch = Workplace(task_id, 1).branch
+        paths: Sequence[str] = payload.get("owned_files", ())
+        try:
+            self.client.show(task_id)
+        except UnknownRecordError:
+            admit(repository, target=payload.get("target"), branch=branch, paths=paths)
+
+    def _in_line(self, backlog: str, role: str) -> Iterator[Record]:
+        for start in range(0, LOOKED_AT_MAX, PAGE):
+            page = self.dispatch.views.line(backlog, role, start, PAGE)
+            yield from (self.client.show(one) for one in page)
+            if len(page) < PAGE:
+                return
+
+
+def named(title: str) -> str:
+    """Return a name for a task from its title, never twice the same."""
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:NAME_LENGTH_MAX].strip("-")
+    return f"{words or 'task'}-{uuid4().hex[:6]}"
