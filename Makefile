@@ -13,7 +13,7 @@ UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-versio
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo up test check bench proof lock clean
+.PHONY: help setup demo agents up test check bench proof lock clean
 
 help: ## Show what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -22,6 +22,9 @@ setup: $(DEV) ## Make .venv with everything that tests and checks need
 
 demo: $(RUN) ## Run the example inbox from producer to done, on a store of its own
 	@$(BIN)/interlock demo
+
+agents: $(RUN) ## Run four coding agents on a repository with a failing test
+	@$(BIN)/python -m examples.fix_the_tests
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml

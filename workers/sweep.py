@@ -26,11 +26,15 @@ STUCK = ("busy", "failed", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep by name. `period_s` is a multiple of the configured sweep period."""
+    """A sweep by name. Its period is a multiple of the configured sweep period.
+
+    One that may take long for an item goes to an effect's queue: no other sweep waits behind it.
+    """
 
     name: str
     run: Pass
     periods: int = 1
+    queue: str = SWEEPS
 
 
 def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
@@ -82,7 +86,7 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
             # A backlog of sweeps is worth one sweep.
             "options": {
                 "expires": max(2 * period_s, 5.0),
-                "queue": queue_of(dispatch.settings, SWEEPS),
+                "queue": queue_of(dispatch.settings, sweep.queue),
             },
         }
     app.conf.beat_schedule = schedule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kernel.effect import ASSIGNMENT
 from kernel.record import root_of
 from workers.dispatch import Dispatch
 from workers.fleet import assign
@@ -18,4 +19,4 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     return Counter({"started": sum(assign(dispatch, root) for root in roots)})
 
 
-SWEEP = Sweep("assignments", run)
+SWEEP = Sweep("assignments", run, queue=ASSIGNMENT.name)

@@ -1,0 +1,40 @@
+"""The example of four agents runs as its page says, and leaves nothing at work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_one_agent_repairs_the_tests_and_three_come_to_grief_and_are_explained(
+    tmp_path: Path,
+) -> None:
+    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.fix_the_tests"],
+        cwd=ROOT,
+        env={**kept, "INTERLOCK_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout.partition("what became of each")[2]
+    for line in (
+        "calculator/repairs       closed   add() subtracted; now it adds",
+        "calculator/gives_up      failed   I do not know this language",
+        "calculator/hangs         failed   it took longer than its deadline",
+        "calculator/is_killed     failed   its agent ended with oom, exit code -9",
+        "its tests pass; worktrees: 1",
+        "interlock/calculator/is_killed@1",
+    ):
+        assert line in told
