@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -16,7 +17,7 @@ from kernel.adaptive_timeout import Complexity, Deadline, Scope, deadline
 from kernel.errors import CallError, ConflictError, FencedError, HeldError, KernelError
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of
-from kernel.store.leases import Lease
+from kernel.store.leases import Lease, Refused
 from kernel.store.plan import Call, Tenure, Warrant
 from kernel.table import Data
 from workers.brief import Brief
@@ -34,6 +35,7 @@ PAGE = 50
 HISTORY_MAX = 50
 LOOKED_AT_MAX = 2_000
 KEEPER_S = 60.0
+SPAWN_LIMIT_S = 600
 ERROR_LENGTH_MAX = 2_000
 
 
@@ -131,7 +133,10 @@ def held(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
     """Return the lease that was born with a record's state, or that it was born with."""
     record = dispatch.views.record(record_id)
     machine = dispatch.lifecycle.machine(record.machine)
-    entry = next(one for one in record.entries if one.token.endswith(f"-{tenure.nonce}"))
+    mine = [one for one in record.entries if one.token.endswith(f"-{tenure.nonce}")]
+    if not mine:
+        raise HeldError(record_id, "it was taken away again at once")
+    entry = mine[0]
     lease = dispatch.leases.claim(
         entry.key(record.id),
         dispatch.effect(record.machine, entry.name),
@@ -139,7 +144,8 @@ def held(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
         holder=tenure.holder,
         schema=machine.schema,
     )
-    assert isinstance(lease, Lease), "nobody else can hold what was leased at its birth"
+    if isinstance(lease, Refused):
+        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
     return lease
 
 
@@ -152,8 +158,8 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
     renew = partial(dispatch.leases.renew, kept)
     dispatch.fire(place.turn, "task_claimed", {}, party(PARTY, "task_claimed", place.turn))
     try:
-        tree = _worktree(dispatch, place, data)
-        renew()
+        with renewing(renew, every_s=lease_ms / 3_000):
+            tree = _worktree(dispatch, place, data)
         brief = Brief(
             task_key=task.key,
             task_token=task.token,
@@ -181,7 +187,11 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
         "role": data["role"],
         "command": data["agent"],
         "task": task.record.id,
+        "spawn_limit_s": SPAWN_LIMIT_S,
     }
+    if data["stream"] == "plain":
+        # Many commands say nothing before their end: their deadline is their limit.
+        agent["progress_limit_s"] = int(data.get("deadline_s") or data["claim"]["deadline_s"])
     dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), tenure=tenure)
     turn = {"task": task.record.id, "number": place.number, "agent": place.agent}
     folder = str(place.folder(dispatch.settings))
@@ -198,6 +208,25 @@ def _worktree(dispatch: Dispatch, place: Workplace, data: Data) -> Worktree:
     repository = Repository.open(Path(str(data["repo"])))
     folder = place.folder(dispatch.settings)
     return add_worktree(repository, branch=place.branch, folder=folder, base=str(data["target"]))
+
+
+@contextmanager
+def renewing(renew: Callable[[], object], *, every_s: float) -> Iterator[None]:
+    """Renew leases while the block lasts: to check out a large repository may take minutes."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(every_s):
+            with suppress(KernelError):
+                renew()
+
+    thread = threading.Thread(target=beat, name="renewing", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def start_keeper(brief: Brief, slot: Slot, renew: Callable[[], object], *, every_s: float) -> None:

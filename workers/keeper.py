@@ -6,6 +6,7 @@ the agent goes on in a process of its own. It decides nothing: tables do, and or
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from kernel.effect import AGENT, SUPERVISION, Effect
-from kernel.errors import FencedError, KernelError
+from kernel.errors import CallError, FencedError, KernelError, StoreError
 from kernel.machines import MACHINES
 from kernel.reason import AbortReason, TransitionReason, abort_reason
 from kernel.store.plan import Jot
@@ -34,12 +35,15 @@ from workers.heartbeat import Heartbeat
 from workers.turn_monitor import TurnMonitor
 from workers.work import Outcome, Work
 
+log = logging.getLogger(__name__)
+
 LOOK_S = 0.1
 LIFE_S = 1.0
 PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
 END_S = 60.0
 SUMMARY_LENGTH_MAX = 8_000
+REASON_LENGTH_MAX = 2_000
 IDENTITY = Identity("Interlock", "interlock@localhost")
 
 
@@ -48,13 +52,13 @@ class Keeper:
 
     def __init__(self, brief: Brief, dispatch: Dispatch) -> None:
         self.brief, self.dispatch = brief, dispatch
+        self.own: AgentStream = STREAMS["interlock"]()
+        self.stream: AgentStream = STREAMS[brief.stream]()
         equipment = Equipment(dispatch.settings)
         self.task = self._adopted("task", AGENT, brief.task_key, brief.task_token, equipment)
         self.agent = self._adopted(
             "agent", SUPERVISION, brief.agent_key, brief.agent_token, equipment
         )
-        self.own: AgentStream = STREAMS["interlock"]()
-        self.stream: AgentStream = STREAMS[brief.stream]()
         self.alive = False
         self.noted_at = 0.0
         self.progressed = 0.0
@@ -95,7 +99,7 @@ class Keeper:
         try:
             process = self._started()
         except (SpawnError, OSError) as refusal:
-            self._never_began(str(refusal))
+            self._never_began(str(refusal), final=isinstance(refusal, SpawnError))
             return
         with process:
             ended = self._followed(process)
@@ -176,9 +180,9 @@ class Keeper:
     def _confirm(self) -> None:
         """Tell that the process lives; it has not only been forked."""
         self.alive = True
-        with suppress(FencedError):
+        with suppress(KernelError):
             self.agent.fire(Outcome("confirmed_alive"))
-        with suppress(FencedError):
+        with suppress(KernelError):
             self.task.fire(Outcome("started"))
         self.monitor.turn("agent_spawned")
 
@@ -202,9 +206,9 @@ class Keeper:
 
     # --- the end -------------------------------------------------------------------------------
 
-    def _never_began(self, reason: str) -> None:
+    def _never_began(self, reason: str, *, final: bool) -> None:
         told = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
-        self._tell(self.task, Outcome("failed", {**told, "final": True}))
+        self._tell(self.task, Outcome("failed", {**told, "final": final}))
         self._tell(self.agent, Outcome("spawn_failed", told))
         self.monitor.turn("task_failed", **told)
 
@@ -234,12 +238,12 @@ class Keeper:
             case Blocked(task=str(task)):
                 return Outcome("blocked", {"on": task, "kind": "task"})
             case Blocked(text=text):
-                return Outcome("blocked", {"on": text, "kind": "text"})
+                return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
             case Split(subtasks=parts):
                 listed = [{"title": one.title, "text": one.text} for one in parts]
                 return Outcome("split", {"subtasks": listed})
             case Failed(error=error, reason=why):
-                return Outcome("failed", {"reason": error, "why": why})
+                return Outcome("failed", {"reason": error[:REASON_LENGTH_MAX], "why": why})
         if abort is not None:
             last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
             reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no word'}"
@@ -257,20 +261,31 @@ class Keeper:
             tree = Worktree(brief.branch, Path(brief.worktree), brief.base, present=True)
             message = f"{self.task.record.data['title']}\n\nTask: {self.record_id}\n"
             commit_all(repository, tree, message=message, identity=IDENTITY)
-        except GitError as refusal:
-            return Outcome("failed", {"reason": f"its work cannot be committed: {refusal}"})
-        said = self.monitor.summary or ended.output.strip()[-SUMMARY_LENGTH_MAX:]
+        except (GitError, OSError) as refusal:
+            reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
+            return Outcome("failed", {"reason": reason})
+        said = (self.monitor.summary.strip() or ended.output.strip())[-SUMMARY_LENGTH_MAX:]
         summary = said or "the agent ended well and said nothing"
         where = {"branch": brief.branch, "worktree": brief.worktree, "took_s": ended.wall_s}
         return Outcome("completed", {"summary": summary, **where})
 
     def _tell(self, work: Work, outcome: Outcome) -> None:
         payload = {name: value for name, value in outcome.payload.items() if value is not None}
+        reason = str(payload.get("reason", ""))
         try:
-            work.fire(Outcome(outcome.trigger, payload, reason=str(payload.get("reason", ""))))
+            work.fire(Outcome(outcome.trigger, payload, reason=reason))
         except FencedError:
             # It was taken away meanwhile: that it is over is all there is left to say.
-            self.dispatch.leases.settle(work.lease, self.dispatch.render)
+            with suppress(KernelError):
+                self.dispatch.leases.settle(work.lease, self.dispatch.render)
+        except CallError as refusal:
+            # What the agent told does not fit: said so, it costs a try and not the keeper.
+            told = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
+            trigger = "failed" if work is self.task else "ended"
+            with suppress(KernelError):
+                work.fire(Outcome(trigger, told, reason=told["reason"]))
+        except StoreError:
+            log.exception("%s was not told %s, the store was away", work.key, outcome.trigger)
 
 
 def _ours(reason: str | None) -> AbortReason | None:
@@ -293,7 +308,11 @@ def main() -> None:
     if os.fork():
         os.close(told)
         said = os.read(heard, 4_096).decode(errors="replace")
-        sys.exit(0 if said == "kept" else f"{said or 'it ended without a word'}")
+        if said != "kept":
+            sys.stderr.write(said or "it ended without a word")
+            sys.stderr.flush()
+        # At once: what was imported has nothing to tidy up, and the keeper is waited for.
+        os._exit(0 if said == "kept" else 1)
     os.close(heard)
     os.setsid()
     log = os.open(Path(brief.papers) / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -12,10 +12,10 @@ from uuid import uuid4
 from kernel.errors import CallError, FencedError, HeldError, InvalidPayloadError, UnknownRecordError
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of, split_key
-from kernel.store.leases import Lease
 from kernel.store.plan import Call, Tenure, Warrant
 from workers.client import Client, Submitted
 from workers.completion_signal import parse_signals
+from workers.fleet import held
 from workers.gateways.git.admission import admit
 from workers.gateways.git.repository import Repository
 from workers.workplace import Workplace
@@ -60,9 +60,10 @@ class Tasks:
         parse_signals(payload.get("signals", ()))
         task_id = f"{backlog}/{name or named(str(payload.get('title', '')))}"
         repo = payload.get("repo")
+        given = dict(payload)
         if isinstance(repo, str) and payload.get("agent"):
-            self._admit(task_id, payload, Path(repo))
-        return self.client.submit(payload, id=task_id, machine="task", priority=priority)
+            given |= self._admit(task_id, payload, Path(repo))
+        return self.client.submit(given, id=task_id, machine="task", priority=priority)
 
     def claim_next(
         self, backlog: str, *, role: str = "any", owner: str, tenant: str = "default"
@@ -85,18 +86,15 @@ class Tasks:
     ) -> Claim:
         """Claim one task. Raises GuardRefusedError where it may not be claimed now or by you."""
         effect = self.dispatch.effect("task", "agent")
+        if self.client.show(task).data.get("agent"):
+            raise HeldError(task, "it is for the agent that it names")
         tenure = Tenure(uuid4().hex[:8], owner, effect.lease_ms)
         words = {"owner": owner, "identity": f"{role or 'any'}/{owner}", "role": role}
         payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
         given = {name: value for name, value in payload.items() if value is not None}
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
         self.dispatch.fire(task, "claimed", given, call, tenure=tenure)
-        record = self.client.show(task)
-        entry = next(one for one in record.entries if one.token.endswith(f"-{tenure.nonce}"))
-        lease = self.dispatch.leases.claim(
-            entry.key(task), effect, nonce=tenure.nonce, holder=owner, schema=record.schema
-        )
-        assert isinstance(lease, Lease), "nobody else can hold what was leased at its birth"
+        lease = held(self.dispatch, task, tenure)
         return Claim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
@@ -133,6 +131,8 @@ class Tasks:
                 record = self.client.show(one)
                 failure = record.data.get("failure") or {}
                 why = self.starved(record) if state == "open" else failure.get("reason", "")
+                on = record.data.get("blocked_on") or {}
+                why = f"it waits for {on['on']}" if state == "blocked" and on else why
                 row = {"id": one, "state": state, "title": record.data["title"], "why": why}
                 found.append(row | {"retries": record.data["retries"]})
         return found
@@ -148,14 +148,24 @@ class Tasks:
                 return f"it depends on {name}, which is {other.state} for good"
         return ""
 
-    def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> None:
-        repository = Repository.open(repo)
-        branch = Workplace(task_id, 1).branch
-        paths: Sequence[str] = payload.get("owned_files", ())
+    def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> dict[str, str]:
+        """Look at a repository, and say which branch the task is for where it names none."""
         try:
-            self.client.show(task_id)
+            return {"target": str(self.client.show(task_id).data["target"])}
         except UnknownRecordError:
-            admit(repository, target=payload.get("target"), branch=branch, paths=paths)
+            pass
+        repository = Repository.open(repo)
+        place = Workplace(task_id, 1)
+        if place.folder(self.client.settings).is_relative_to(repository.root):
+            problem = (
+                "its worktree would lie inside the repository: set INTERLOCK_HOME to a folder"
+                " outside of it, for the workers as well"
+            )
+            raise InvalidPayloadError("the task", [problem])
+        paths: Sequence[str] = payload.get("owned_files", ())
+        target = payload.get("target")
+        found = admit(repository, target=target, branch=place.branch, paths=paths)
+        return {"target": found.target}
 
     def _in_line(self, backlog: str, role: str) -> Iterator[Record]:
         for start in range(0, LOOKED_AT_MAX, PAGE):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import KernelError, StoreError
+from kernel.errors import KernelError
 from kernel.event import Cause
 from kernel.record import Record
 from kernel.store.plan import Call, Jot, Warrant
@@ -53,9 +53,8 @@ class TurnMonitor:
         given = {name: value for name, value in payload.items() if value is not None}
         try:
             self.dispatch.fire(self.turn_id, trigger, given, call)
-        except StoreError:
-            raise
         except KernelError as refusal:
+            # Also where the store is away: the task's way out ends its turn, whatever was told.
             self._noted("report_refused", {"trigger": trigger, "reason": str(refusal)})
 
     def finish(self) -> None:

@@ -123,7 +123,8 @@ def the_sweeps_of_both_beats_are_sent(deployed: Deployed) -> None:
         until(sends, what=f"{name} sends sweeps", within_s=READY_S)
     ran = partial(deployed.says, "sweeps", "Task sweep.orphans[")
     until(ran, what="a sweep ran", within_s=READY_S)
-    assert "Task sweep." not in deployed.said("worker")
+    for sweep in ("orphans", "stalls", "prune"):
+        assert f"Task sweep.{sweep}" not in deployed.said("worker")
 
 
 def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> None:

@@ -162,6 +162,31 @@ def test_a_change_outside_the_owned_files_is_a_violation(new_house: NewHouse, re
     assert record.data["given_up"]
 
 
+def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
+    new_house: NewHouse, repo: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    asked = {"needs_approval": True, "max_retries": 0}
+    good = submit(house, "good", task(repo, "echo 42 > answer.txt", **asked))
+    moved = submit(house, "moved", task(repo, "echo 42 > answer.txt; echo > new.txt", **asked))
+    for of in (good, moved):
+        reaches(house, of, "pending_approval")
+    branch = "interlock/b/moved@1"
+    author = ("-c", "user.name=u", "-c", "user.email=u@x")
+    sneaked = git(
+        repo, *author, "commit-tree", "-p", branch, "-m", "sneaked in", f"{branch}^{{tree}}"
+    )
+    git(repo, "update-ref", f"refs/heads/{branch}", sneaked)
+
+    for of in (good, moved):
+        house.client.decide(of, "approve", proposal=house.client.show(of).proposal)
+
+    assert reaches(house, good, "closed").data["approved"]
+    refused = reaches(house, moved, "failed")
+    assert refused.data["failure"]["reason"] == "its branch has moved since it was verified"
+    assert not (repo / "new.txt").exists()
+
+
 def test_a_conflict_is_a_failure_with_the_paths_named(
     new_house: NewHouse, repo: Path, tmp_path: Path
 ) -> None:
@@ -305,7 +330,8 @@ def kill_keeper(name: str) -> None:
         if entry.name.isdigit():
             with suppress(OSError):
                 words = (entry / "cmdline").read_bytes()
-                if b"workers.keeper" in words and name.encode() in words:
+                own_session = os.getsid(int(entry.name)) == int(entry.name)
+                if own_session and b"workers.keeper" in words and name.encode() in words:
                     os.kill(int(entry.name), signal.SIGKILL)
                     return
     raise AssertionError(f"there is no keeper of {name}")

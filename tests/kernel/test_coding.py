@@ -302,3 +302,26 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
         Told(agent="make")
     with pytest.raises(InvalidPayloadError, match="names a task twice"):
         Told(depends_on=["a", "a"])
+
+
+def test_a_part_is_bound_by_what_binds_the_whole() -> None:
+    whole = Told(needs_approval=True, owned_files=["src"]).record.data
+    assert TASK.part is not None
+    part, _ = TASK.part(whole, {"title": "half"})
+    narrower, _ = TASK.part(whole, {"title": "x", "owned_files": ["src/a"]})
+
+    assert (part["needs_approval"], part["owned_files"]) == (True, ["src"])
+    assert narrower["owned_files"] == ["src/a"]
+    assert TASK.birth(part)["title"] == "half"
+
+
+@pytest.mark.parametrize("ways", [("claimed", "failed"), ("claimed", "started", "orphaned")])
+def test_what_would_be_tried_again_can_be_ended(ways: tuple[str, ...]) -> None:
+    assert Told().to(*ways).fire("cancelled", {"reason": "enough"}).state == "cancelled"
+
+
+def test_verified_work_is_given_a_day_to_be_merged() -> None:
+    told = Told().to("claimed", "completed")
+    judged = told.last.timers[0].delay_ms
+
+    assert told.to("verified").last.timers[0].delay_ms == 24 * judged

@@ -244,7 +244,7 @@ def test_no_file_is_left_open(root: Path) -> None:
         folder.contains("src/deep", "return 1")
     assert folder.has_match("**/*.py")
 
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_a_pipe_is_not_waited_for(root: Path) -> None:

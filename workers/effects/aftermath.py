@@ -43,8 +43,13 @@ def _end_turn(work: Work, record: Record) -> None:
         told = {name: failure[name] for name in ("why", "abort") if failure.get(name)}
         reason = failure.get("reason") or f"its task is {record.state}"
         trigger, payload = "task_failed", {"reason": reason[:2_000], **told}
-    with suppress(CallError):
+    try:
         work.dispatch.fire(turn, trigger, payload, party(PARTY, trigger, turn))
+    except CallError:
+        # A lost keeper left it where nothing is completed: then it ends as what was given up.
+        lost = {"reason": f"its task is {record.state} without it"}
+        with suppress(CallError):
+            work.dispatch.fire(turn, "task_failed", lost, party(PARTY, "task_failed", turn))
 
 
 def _unblock(work: Work, record: Record) -> None:

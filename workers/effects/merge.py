@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernel.record import Record
 from workers.claimed_work import IDENTITY, repository_of
+from workers.gateways.git.branch import head
 from workers.gateways.git.errors import Refusal, RefusedError
 from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
 from workers.gateways.git.merge import merge as merge_branch
@@ -18,7 +19,8 @@ PASSING = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 def merge(work: Work) -> Outcome:
     """Merge a claim's branch. Who moves the target meanwhile is no conflict: it is tried again."""
     record = work.record
-    if not record.data.get("repo") or not record.data.get("branch"):
+    if not record.data.get("repo") or "claim" not in record.data:
+        # Others did it elsewhere, or its parts are merged already.
         return Outcome("merged", {})
     work.note("activity", {"word": "merging"})
     try:
@@ -32,12 +34,16 @@ def merge(work: Work) -> Outcome:
 
 def _merged(work: Work, record: Record) -> Outcome:
     repository, target = repository_of(record), str(record.data["target"])
+    branch = workplace_of(record).branch
+    if head(repository, branch) != record.data["commit"]:
+        reason = "its branch has moved since it was verified"
+        return Outcome("verification_rejected", {"reason": reason})
     message = f"Merge {record.data['title']}\n\nTask: {record.id}\n"
     for _ in range(TRIES):
         work.go_on()
         done = merge_branch(
             repository,
-            branch=workplace_of(record).branch,
+            branch=branch,
             target=target,
             message=message,
             identity=IDENTITY,

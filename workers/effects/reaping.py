@@ -18,6 +18,7 @@ from workers.gateways.git.worktree import remove_worktree, worktrees
 from workers.work import Outcome, Work
 
 PARTY = "reaping"
+AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
 
 
 def reaping(work: Work) -> Outcome | None:
@@ -30,6 +31,7 @@ def reaping(work: Work) -> Outcome | None:
         return None
     data = record.data
     _wait_for_the_end(work, data)
+    _wait_for_the_judges(work, data)
     if data.get("repo") and data.get("worktree"):
         _cleared(data)
     return Outcome("agent_reaped")
@@ -47,6 +49,15 @@ def _wait_for_the_end(work: Work, data: Data) -> None:
         agent = work.dispatch.views.record(str(data["agent"]))
         if agent.state != "dead" or agent.entries:
             raise NotYetError(f"{agent.id} is {agent.state}, and its process may be there")
+
+
+def _wait_for_the_judges(work: Work, data: Data) -> None:
+    """Refuse while the task is still about this very claim: its judges need the worktree."""
+    with suppress(UnknownRecordError):
+        task = work.dispatch.views.record(str(data["task"]))
+        claim = task.data.get("claim") or {}
+        if task.state in AT_WORK and claim.get("number") == data["number"]:
+            raise NotYetError(f"{task.id} is {task.state}, and its work is in the worktree")
 
 
 def _left_alone(work: Work, record: Record) -> None:

@@ -73,8 +73,9 @@ async def _judged(work: Work, record: Record) -> Outcome:
                 "final": True,
             },
         )
-    verdict = await judged(record, tree.folder)
-    return _told(verdict, head(repository, workplace_of(record).branch))
+    # What is judged is what is merged: a commit that its tests make comes too late.
+    commit = await asyncio.to_thread(head, repository, workplace_of(record).branch)
+    return _told(await judged(record, tree.folder), commit)
 
 
 def _told(verdict: Verdict, commit: str | None) -> Outcome:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from kernel.effect import ASSIGNMENT
 from kernel.record import root_of
 from workers.dispatch import Dispatch
 from workers.fleet import assign
-from workers.sweep import Sweep
+from workers.sweep import Sweep, each
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
@@ -16,7 +17,12 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     machine = dispatch.lifecycle.machine("task")
     waiting = dispatch.views.standing_in(machine, "open", partition, dispatch.settings.sweep_batch)
     roots = dict.fromkeys(root_of(one) for one in waiting)
-    return Counter({"started": sum(assign(dispatch, root) for root in roots)})
+    acts = {root: partial(_assigned, dispatch, root) for root in roots}
+    return each(acts)
+
+
+def _assigned(dispatch: Dispatch, root: str) -> str:
+    return "started" if assign(dispatch, root) else "nobody free"
 
 
 SWEEP = Sweep("assignments", run, queue=ASSIGNMENT.name)

@@ -80,6 +80,7 @@ def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Reco
                 written |= {"position": line.position, "note": line.kind, "detail": line.detail}
             lines.append(json.dumps(written, ensure_ascii=False))
     whole = folder / f"{root}.jsonl"
+    whole.parent.mkdir(parents=True, exist_ok=True)
     # After an interrupted prune only a part of the family is left to archive again.
     kept = whole.read_text("utf-8").splitlines() if whole.exists() else []
     torn = folder / f"{root}.torn"

@@ -210,7 +210,11 @@ def split(ask: Ask) -> Data:
 def part(parent: Data, child: Data) -> tuple[Data, int | None]:
     """Return what a subtask is born from: its own work, where and by whom its parent's is done."""
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
-    return {**inherited, **child}, None
+    # A part is bound by what binds the whole: else to split would be a way around it.
+    bound = {"needs_approval": bool(parent["needs_approval"] or child.get("needs_approval"))}
+    if not child.get("owned_files"):
+        bound["owned_files"] = parent["owned_files"]
+    return {**inherited, **child, **bound}, None
 
 
 def joined(ask: Ask) -> Data:

@@ -65,7 +65,7 @@ class Birth(Work):
     repo: Line | None = None
     target: Line = "main"
     agent: Line | None = None
-    stream: Word = "plain"
+    stream: Literal["plain", "interlock", "claude"] = "plain"
     tenant: Word = "default"
     depends_on: Annotated[list[Line], Field(max_length=100)] = []
     not_before: Annotated[int, Field(ge=0)] = 0

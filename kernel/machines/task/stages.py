@@ -21,10 +21,12 @@ from kernel.table import Active, Data, Terminal, Timer, Waiting
 LOOK_MS = 60_000
 START_MS = 900_000
 VERIFICATION_MS = 3_600_000
+MERGE_MS = 86_400_000
 RECOVERY_MS = 3_600_000
 SUBTASKS_MS = 1_800_000
 DEADLINE_S = 1_800
 
+UNJUDGED = {"reason": "it was not judged and merged in time"}
 APPROVAL = (("approve", "approved"), ("reject", "rejected"))
 BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
 DEAD_LETTER = (("retry", "retried"),)
@@ -44,6 +46,11 @@ def deadline(data: Data) -> int | None:
     """Return how long the work may take: set by what is known of its size and of its role."""
     claim = data.get("claim") or {}
     return int(data.get("deadline_s") or claim.get("deadline_s") or DEADLINE_S) * 1_000
+
+
+def judging(data: Data) -> int:
+    """Return how long its judges may take; to merge may wait for a user who is at work there."""
+    return MERGE_MS if do.is_verified(data) else VERIFICATION_MS
 
 
 def line(data: Data) -> str:
@@ -110,7 +117,7 @@ STAGES = (
     ),
     Active(
         State.DONE,
-        (Timer("stall", after(VERIFICATION_MS), Trigger.VERIFICATION_REJECTED),),
+        (Timer("stall", judging, Trigger.VERIFICATION_REJECTED, payload=UNJUDGED),),
         effect=VERIFICATION,
         later=MERGE,
         is_later=do.is_verified,

@@ -14,6 +14,7 @@ from kernel.table import Loop, Transition
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
 TWO_STEPS = "what was verified is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
+NO_MORE_TRIES = "what would be tried again by itself can be ended, also with its parent"
 STAGE = "a whole stage is failed at once only where that was asked for; the page has no such edge"
 NOT_NOW = (
     "a dependency is not done, it is too early, or its role or tenant is another's; "
@@ -70,6 +71,8 @@ OURS = (
     Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
     Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery"), ours=NO_MORE_CRASHES),
     Transition(S.WAITING_FOR_SUBTASKS, T.SUBTASKS_ENDED,        S.BLOCKED,              update=do.mixed,                by=by("cascade"), ours=MIXED),
+    Transition(S.FAILED,               T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person"), ours=NO_MORE_TRIES),
+    Transition(S.ORPHANED,             T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("producer", "person"), ours=NO_MORE_TRIES),
     *(
         Transition(state,              T.STAGE_FAILED,          S.FAILED,               guard=do.stage_failures, update=do.failed, refusal=STAGE, by=by("person"), ours=STAGE)
         for state in (S.PLANNED, S.OPEN, S.BLOCKED, S.WAITING_FOR_SUBTASKS)
