@@ -47,7 +47,7 @@ def assign(dispatch: Dispatch, root: str) -> int:
     """Start agents for open tasks of a backlog while this machine has slots; return how many."""
     started = 0
     for line in dispatch.views.lines(root):
-        for record in _in_line(dispatch, root, line):
+        for record in in_line(dispatch, root, line):
             if not _runs_here(record.data):
                 continue
             slot = take_slot(dispatch.settings)
@@ -65,7 +65,7 @@ def party(name: str, trigger: str, of: str) -> Call:
     return Call(Cause(name), f"{name}:{trigger}:{of}:{uuid4().hex[:8]}", Warrant.party(name))
 
 
-def _in_line(dispatch: Dispatch, root: str, line: str) -> Iterator[Record]:
+def in_line(dispatch: Dispatch, root: str, line: str) -> Iterator[Record]:
     """Yield who waits, first come first; who cannot be claimed now is passed over."""
     for start in range(0, LOOKED_AT_MAX, PAGE):
         page = dispatch.views.line(root, line, start, PAGE)

@@ -24,12 +24,13 @@ from workers.agent_report import AgentStream, Blocked, Failed, Split
 from workers.agent_streams import STREAMS
 from workers.app import make_app
 from workers.brief import Brief, read_brief
+from workers.claimed_work import IDENTITY
 from workers.config import PREFIX, Settings, read_settings
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
 from workers.gateways.git.changes import commit_all
 from workers.gateways.git.errors import GitError
-from workers.gateways.git.repository import Identity, Repository
+from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree
 from workers.heartbeat import Heartbeat
 from workers.turn_monitor import TurnMonitor
@@ -44,7 +45,6 @@ GRACE_S = 10.0
 END_S = 60.0
 SUMMARY_LENGTH_MAX = 8_000
 REASON_LENGTH_MAX = 2_000
-IDENTITY = Identity("Interlock", "interlock@localhost")
 
 
 class Keeper:

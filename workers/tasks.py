@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from kernel.record import Record, partition_of, root_of, split_key
 from kernel.store.plan import Call, Tenure, Warrant
 from workers.client import Client, Submitted
 from workers.completion_signal import parse_signals
-from workers.fleet import held
+from workers.fleet import held, in_line
 from workers.gateways.git.admission import admit
 from workers.gateways.git.repository import Repository
 from workers.workplace import Workplace
 
-PAGE = 50
 LISTED_MAX = 10_000
-LOOKED_AT_MAX = 2_000
 NAME_LENGTH_MAX = 40
 
 
@@ -72,7 +70,7 @@ class Tasks:
 
         By priority, then age; what cannot be claimed now is passed over.
         """
-        for record in self._in_line(backlog, role):
+        for record in in_line(self.dispatch, backlog, role):
             if record.data.get("agent"):
                 continue
             try:
@@ -166,13 +164,6 @@ class Tasks:
         target = payload.get("target")
         found = admit(repository, target=target, branch=place.branch, paths=paths)
         return {"target": found.target}
-
-    def _in_line(self, backlog: str, role: str) -> Iterator[Record]:
-        for start in range(0, LOOKED_AT_MAX, PAGE):
-            page = self.dispatch.views.line(backlog, role, start, PAGE)
-            yield from (self.client.show(one) for one in page)
-            if len(page) < PAGE:
-                return
 
 
 def named(title: str) -> str:

@@ -65,15 +65,7 @@ class Leases:
     ) -> Lease | Refused:
         """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
-        partition = partition_of(record_id)
-        names = [
-            self.keys.record(record_id),
-            self.keys.log(record_id),
-            self.keys.effects(partition),
-            self.keys.waits(partition),
-            self.keys.timers(partition),
-            *self.keys.chain(record_id),
-        ]
+        names = [*self._held(record_id), *self.keys.chain(record_id)]
         args = [record_id, suffix, nonce, word_of(holder), effect.lease_ms, schema, effect.name]
         word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
@@ -88,21 +80,19 @@ class Leases:
         good any more, or the work was revoked.
         """
         record_id, suffix = split_key(key)
-        partition = partition_of(record_id)
-        names = [
-            self.keys.record(record_id),
-            self.keys.log(record_id),
-            self.keys.effects(partition),
-            self.keys.waits(partition),
-            self.keys.timers(partition),
-            self.keys.counters(record_id),
-        ]
+        names = [*self._held(record_id), self.keys.counters(record_id)]
         args = [record_id, suffix, token, nonce, word_of(holder), effect.lease_ms]
         word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
         if word != b"adopted":
             raise FencedError(record_id, "token")
         record = codec.record_of(record_id, pairs, counters)
         return _lease(key, suffix, effect, new_token.decode(), int(attempt), record)
+
+    def _held(self, record_id: str) -> list[str]:
+        """Name what every script touches that gives a lease to somebody."""
+        keys, partition = self.keys, partition_of(record_id)
+        own = [keys.record(record_id), keys.log(record_id)]
+        return [*own, keys.effects(partition), keys.waits(partition), keys.timers(partition)]
 
     def reserve(self, lease: Lease, estimate_micro: int) -> bool:
         """Reserve money in every capped record above; False where a cap does not allow it."""
