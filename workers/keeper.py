@@ -19,7 +19,7 @@ from kernel.errors import CallError, FencedError, KernelError, StoreError
 from kernel.machines import MACHINES
 from kernel.reason import AbortReason, TransitionReason, abort_reason
 from kernel.store.plan import Jot
-from workers.agent_process import AgentProcess, Exit, Logs, SpawnError
+from workers.agent_process.process import AgentProcess, Exit, Logs, SpawnError
 from workers.agent_report import AgentStream, Blocked, Failed, Split
 from workers.agent_streams import STREAMS
 from workers.app import make_app

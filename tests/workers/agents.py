@@ -14,9 +14,9 @@ import pytest
 
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.agent_process import AgentProcess, Exit, Logs
-from workers.cgroup import Cgroup, own_folder
-from workers.containment import Containment
+from workers.agent_process.cgroup import Cgroup, own_folder
+from workers.agent_process.containment import Containment
+from workers.agent_process.process import AgentProcess, Exit, Logs
 
 LOG_BYTES_MAX = 1_000_000
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}

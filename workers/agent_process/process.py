@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from workers.agent_guard import Guard
-from workers.agent_output import Log
-from workers.agent_pipes import Pipes
-from workers.cgroup import own_folder
-from workers.containment import MARK, Containment
-from workers.process_table import Seen, look
-from workers.watchdog import Commission, deadline_of
+from workers.agent_process.cgroup import own_folder
+from workers.agent_process.containment import MARK, Containment
+from workers.agent_process.guard import Guard
+from workers.agent_process.output import Log
+from workers.agent_process.pipes import Pipes
+from workers.agent_process.process_table import Seen, look
+from workers.agent_process.watchdog import Commission, deadline_of
 
 REPORT_FD = "INTERLOCK_REPORT_FD"
 # Words of our own beside the caller's, for an end that nobody ordered.

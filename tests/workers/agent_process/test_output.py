@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.agent_output import (
+from workers.agent_process.output import (
     BYTES_WAITING_MAX,
     LINE_BYTES_MAX,
     LINES_WAITING_MAX,

@@ -12,9 +12,9 @@ import pytest
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.agents import place_for, python
-from workers.cgroup import Cgroup
-from workers.containment import MARK, Containment, Group, Tree, end_marked
-from workers.process_table import look, newest_first
+from workers.agent_process.cgroup import Cgroup
+from workers.agent_process.containment import MARK, Containment, Group, Tree, end_marked
+from workers.agent_process.process_table import look, newest_first
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 SLEEP = python("import time; time.sleep(600)")

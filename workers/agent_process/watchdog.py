@@ -21,10 +21,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workers.cgroup import Cgroup
-from workers.containment import Containment, Group, Tree, adopt_orphans, kill_everything
-from workers.process_table import look
-from workers.reaper import Reaper
+from workers.agent_process.cgroup import Cgroup
+from workers.agent_process.containment import (
+    Containment,
+    Group,
+    Tree,
+    adopt_orphans,
+    kill_everything,
+)
+from workers.agent_process.process_table import look
+from workers.agent_process.reaper import Reaper
 
 LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
@@ -55,8 +61,9 @@ class Commission(NamedTuple):
 
 def start_watchdog(commission: Commission) -> subprocess.Popen[bytes]:
     """Start the program. Its first line on stdout is `started` or `failed`."""
-    root = str(Path(__file__).resolve().parent.parent)
-    program = f"import sys; sys.path.insert(0, {root!r}); from workers.watchdog import main; main()"
+    root = str(Path(__file__).resolve().parents[2])
+    load = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import main"
+    program = f"{load}; main()"
     # -I and -S: it needs the standard library alone, and is up in a few hundredths of a second.
     watchdog = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", program],

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workers.cgroup import Cgroup
-from workers.containment import (
+from workers.agent_process.cgroup import Cgroup
+from workers.agent_process.containment import (
     MARK,
     Containment,
     Group,
@@ -20,9 +20,9 @@ from workers.containment import (
     adopt_orphans,
     kill_everything,
 )
-from workers.process_table import Seen, newest_first
-from workers.reaper import Reaper
-from workers.watchdog import KILL_S_MAX, Commission, start_watchdog
+from workers.agent_process.process_table import Seen, newest_first
+from workers.agent_process.reaper import Reaper
+from workers.agent_process.watchdog import KILL_S_MAX, Commission, start_watchdog
 
 START_S_MAX = 20.0
 # A watchdog that is at work says so more often than this.

@@ -28,11 +28,11 @@ from tests.workers.agents import (
     python,
     running,
 )
-from workers import agent_guard, agent_process
-from workers.agent_process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
-from workers.containment import MARK, Containment, end_marked
-from workers.process_table import newest_first
-from workers.watchdog import Commission
+from workers.agent_process import guard, process
+from workers.agent_process.containment import MARK, Containment, end_marked
+from workers.agent_process.process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
+from workers.agent_process.process_table import newest_first
+from workers.agent_process.watchdog import Commission
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 ARM_S = 1.5
@@ -40,9 +40,9 @@ ARM_S = 1.5
 KEEPER = """
 import dataclasses, json, os, sys, time
 from pathlib import Path
-from workers import agent_process
-from workers.agent_process import AgentProcess, Logs
-from workers.containment import Containment
+from workers.agent_process import process
+from workers.agent_process.process import AgentProcess, Logs
+from workers.agent_process.containment import Containment
 
 folder, kind, arm_s = Path(sys.argv[1]), Containment(sys.argv[2]), float(sys.argv[5])
 
@@ -50,7 +50,7 @@ def write(name, value):
     (folder / (name + ".part")).write_text(json.dumps(value))
     os.rename(folder / (name + ".part"), folder / name)
 
-agent_process.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
+process.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
 agent = AgentProcess.start(
     [sys.executable, "-c", sys.argv[3]], folder=folder, environment=os.environ, prompt="",
     more_follows=False, hears_output=False, logs=Logs(folder / "out", folder / "err", 10_000),
@@ -84,7 +84,7 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Return each kind that finds everyone."""
     wanted = Containment(request.param)
     with place_for(wanted) as place:
-        monkeypatch.setattr(agent_process, "own_folder", lambda: place)
+        monkeypatch.setattr(process, "own_folder", lambda: place)
         yield Held(wanted, place)
 
 
@@ -207,7 +207,7 @@ time.sleep(600)
 def test_a_frozen_watchdog_is_replaced_when_the_agent_has_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_guard, "SILENCE_S_MAX", 0.2)
+    monkeypatch.setattr(guard, "SILENCE_S_MAX", 0.2)
     with running(python(FAMILY), tmp_path) as agent:
         family = ids(tmp_path, *MEMBERS)
         agent._guard._watchdog.send_signal(signal.SIGSTOP)
@@ -233,7 +233,7 @@ def test_what_a_watchdog_started_before_it_died_unheard_is_ended(
             cwd=tmp_path,
         )
 
-    monkeypatch.setattr(agent_guard, "start_watchdog", start)
+    monkeypatch.setattr(guard, "start_watchdog", start)
     with pytest.raises(SpawnError, match="watchdog was lost"), running(["true"], tmp_path):
         pass
 
@@ -274,7 +274,7 @@ def test_a_cgroup_that_cannot_be_joined_is_not_taken_for_one_that_holds(
         sibling = place / "threaded"
         sibling.mkdir()
         (sibling / "cgroup.type").write_text("threaded")
-        monkeypatch.setattr(agent_process, "own_folder", lambda: place)
+        monkeypatch.setattr(process, "own_folder", lambda: place)
         with running(python(FAMILY), tmp_path) as agent:
             assert agent.containment is Containment.SUBREAPER
             family = ids(tmp_path, *MEMBERS)
@@ -286,7 +286,7 @@ def test_a_folder_that_is_no_cgroup_filesystem_is_not_taken_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plain").mkdir()
-    monkeypatch.setattr(agent_process, "own_folder", lambda: tmp_path / "plain")
+    monkeypatch.setattr(process, "own_folder", lambda: tmp_path / "plain")
     with running(["true"], tmp_path) as agent:
         assert agent.containment is Containment.SUBREAPER
     assert not list((tmp_path / "plain").iterdir())

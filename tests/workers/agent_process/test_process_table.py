@@ -12,7 +12,7 @@ import pytest
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.agents import python
-from workers.process_table import Seen, carries, look, newest_first, send
+from workers.agent_process.process_table import Seen, carries, look, newest_first, send
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 

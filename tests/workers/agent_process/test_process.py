@@ -26,11 +26,11 @@ from tests.workers.agents import (
     run,
     running,
 )
-from workers import agent_process
-from workers.agent_pipes import DRAIN_S_MAX
-from workers.agent_process import AgentProcess, Logs, SpawnError
-from workers.containment import Containment
-from workers.process_table import look
+from workers.agent_process import process
+from workers.agent_process.containment import Containment
+from workers.agent_process.pipes import DRAIN_S_MAX
+from workers.agent_process.process import AgentProcess, Logs, SpawnError
+from workers.agent_process.process_table import look
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 # Each leaves its parent's session and starts the next; every other one ends at once.
@@ -80,7 +80,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """Return each kind that finds everyone, with a place of the test's own for its cgroups."""
     wanted = Containment(request.param)
     with place_for(wanted) as place:
-        monkeypatch.setattr(agent_process, "own_folder", lambda: place)
+        monkeypatch.setattr(process, "own_folder", lambda: place)
         yield wanted
 
 

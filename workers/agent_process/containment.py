@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Collection
 from enum import StrEnum
 
-from workers.cgroup import Cgroup
-from workers.process_table import Seen, carries, newest_first, send
+from workers.agent_process.cgroup import Cgroup
+from workers.agent_process.process_table import Seen, carries, newest_first, send
 
 MARK = "INTERLOCK_AGENT_MARK"
 # Less than the watchdog's margin: who cannot be stopped must not make the killing late.
