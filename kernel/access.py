@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import auto
 
 from kernel.axis import Ranked
@@ -19,17 +18,17 @@ class Trust(Ranked):
     ELEVATED = auto()
 
 
-# The least level that may fire each trigger. The table is ours: the seed publishes none.
+# The least level that may fire each trigger of a task. The table is ours: the seed publishes none.
 # fmt: off
 NEEDED: Mapping[str, Trust] = {
-    "claim":        Trust.UNTRUSTED,
-    "start":        Trust.UNTRUSTED,
-    "complete":     Trust.UNTRUSTED,  # a completion is verified, whoever claims it
-    "fail":         Trust.UNTRUSTED,
-    "block":        Trust.PROBATIONARY,
-    "split":        Trust.TRUSTED,
-    "release":      Trust.TRUSTED,
-    "cancel_child": Trust.ELEVATED,
+    "claimed":         Trust.UNTRUSTED,
+    "started":         Trust.UNTRUSTED,
+    "completed":       Trust.UNTRUSTED,  # a completion is verified, whoever claims it
+    "failed":          Trust.UNTRUSTED,
+    "blocked":         Trust.PROBATIONARY,
+    "split":           Trust.TRUSTED,
+    "released":        Trust.TRUSTED,
+    "child_cancelled": Trust.ELEVATED,
 }
 # fmt: on
 
@@ -41,35 +40,10 @@ SUCCESSES_TO_LEAVE: Mapping[Trust, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TrackRecord:
-    """What an agent's identity has done so far. Failures and violations are totals.
-
-    `successes` counts since the last violation: old ones would undo a demotion at the next success,
-    and a bar for ever after one violation would waste a long good record.
-    """
-
-    level: Trust = Trust.UNTRUSTED
-    successes: int = 0
-    failures: int = 0
-    violations: int = 0
-
-    def succeeded(self) -> TrackRecord:
-        """Return the record after a success, at most one level higher."""
-        successes = self.successes + 1
-        leaves_at = SUCCESSES_TO_LEAVE.get(self.level)
-        earned = leaves_at is not None and successes >= leaves_at
-        level = _moved(self.level, 1) if earned else self.level
-        return replace(self, successes=successes, level=level)
-
-    def failed(self) -> TrackRecord:
-        """Return the record after a failure. To fail costs no trust."""
-        return replace(self, failures=self.failures + 1)
-
-    def violated(self) -> TrackRecord:
-        """Return the record after a violation, one level lower, with its successes to earn anew."""
-        lower = _moved(self.level, -1)
-        return replace(self, level=lower, successes=0, violations=self.violations + 1)
+def earned(level: Trust, successes: int) -> bool:
+    """Tell whether so many successes since the last violation lift an agent out of its level."""
+    leaves_at = SUCCESSES_TO_LEAVE.get(level)
+    return leaves_at is not None and successes >= leaves_at
 
 
 def needed(trigger: str) -> Trust:
@@ -94,8 +68,3 @@ def refusal(level: Trust, trigger: str) -> str:
     if trigger not in NEEDED:
         return f"no level of trust lets an agent fire {trigger}"
     return f"{trigger} needs the trust level {NEEDED[trigger]}; this agent's is {level}"
-
-
-def _moved(level: Trust, steps: int) -> Trust:
-    levels = list(Trust)
-    return levels[min(max(level.rank + steps, 0), len(levels) - 1)]

@@ -266,7 +266,20 @@ class Lifecycle:
             raise
         if why := _unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
+        if warrant.kind == "token" and machine.gate:
+            self._gated(machine, decision, warrant)
         return decision
+
+    def _gated(self, machine: Machine, decision: Decision, warrant: Warrant) -> None:
+        """Refuse a holder that may not fire this, and keep in the log that it tried."""
+        record, trigger = decision.before, decision.trigger
+        assert machine.gate is not None, "asked for"
+        why = machine.gate(trigger, record.data, decision.facts)
+        if why:
+            suffix, token = warrant.words
+            jot = Jot("refused", {"effect": suffix, "trigger": trigger, "why": why})
+            self.note(record, jot, op_id=f"{token}:{trigger}/refused")
+            raise GuardRefusedError(machine.name, record.state, trigger, why)
 
     def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
         loaded = self.store.load(of, op_id)

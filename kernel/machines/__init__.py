@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from kernel.machine import Machine
 from kernel.machines.agent.table import AGENT
+from kernel.machines.identity.table import IDENTITY
 from kernel.machines.task.table import TASK
 from kernel.machines.thread.table import THREAD
 from kernel.machines.turn.table import TURN
 
-MACHINES: Mapping[str, Machine] = {machine.name: machine for machine in (THREAD, TASK, AGENT, TURN)}
+MACHINES: Mapping[str, Machine] = {
+    machine.name: machine for machine in (THREAD, TASK, AGENT, TURN, IDENTITY)
+}

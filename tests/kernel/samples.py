@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.machines.agent.table import AGENT
+from kernel.machines.identity.table import IDENTITY
 from kernel.machines.task.changes import birth as born
 from kernel.machines.thread.changes import birth
 from kernel.machines.turn.table import TURN
@@ -54,13 +55,20 @@ def tasks() -> tuple[Data, ...]:
     fresh = born({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
-    return tuple({**one, "claim": claim, "claimed": 1} for one in (fresh, worn, asks))
+    waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
+    return tuple({**one, "claim": claim, "claimed": 1} for one in (fresh, worn, asks, waits))
 
 
 def agents() -> tuple[Data, ...]:
     """Return an agent that was just started."""
     words = {"name": "a", "role": "any", "command": "make", "task": "b/t"}
     return (AGENT.birth(words),)
+
+
+def identities() -> tuple[Data, ...]:
+    """Return a new identity, and one with a long record."""
+    new = IDENTITY.birth({"name": "agent", "role": "any", "command": "make"})
+    return new, {**new, "successes": 20}
 
 
 TOLD: Sequence[Data] = ({"reason": "so it is"},)
@@ -113,7 +121,13 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "verified": ({"commit": "abc"},),
             "merged": ({"commit": "def"},),
             "recovered": ({"commit": "abc"},),
+            "child_cancelled": ({"child": "b/t/2.1"},),
+            "starved": TOLD,
         },
+    ),
+    "identity": (
+        identities(),
+        {name: ({"task": "b/t"},) for name in ("succeeded", "failed", "violated")},
     ),
     "agent": (
         agents(),
@@ -121,6 +135,8 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "ended": ({"exit_code": -9, "abort": "oom"},),
             "spawn_failed": ({"reason": "no such command"},),
             "task_assigned": ({"task": "b/u"},),
+            "confirmed_alive": ({"pid": 7, "containment": "tree", "host": "here"},),
+            "abort_raised": ({"scope": "sibling"}, {"scope": "tool"}),
         },
     ),
     "turn": (

@@ -123,9 +123,14 @@ OUTSIDE = {"person", "producer", "supervision"}
 
 
 def counted(data: Mapping[str, Any]) -> str:
-    """Return where a phase is and how often was tried: a loop with a bounded count is no storm."""
-    names = ("target", "retries", "claims", "crashes", "verified")
-    return "/".join(str(data.get(name, "")) for name in names)
+    """Return where a phase is and how often was tried: a loop with a bounded count is no storm.
+
+    An identity counts the ends of claims, and each of those somebody handed in.
+    """
+    tries = ("target", "retries", "claims", "crashes", "verified")
+    deeds = ("successes", "failures", "violations")
+    waits_for = (data.get("blocked_on") or {}).get("kind", "")
+    return "/".join([*(str(data.get(name, "")) for name in (*tries, *deeds)), waits_for])
 
 
 @pytest.mark.parametrize("name", EVERY)

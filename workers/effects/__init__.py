@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from workers.effects.abort import abort
 from workers.effects.aftermath import aftermath
 from workers.effects.assignment import assignment
 from workers.effects.cascade import cascade
@@ -19,6 +20,7 @@ from workers.effects.verification import verification
 from workers.work import Run
 
 HANDLERS: Mapping[str, Run] = {
+    "abort": abort,
     "aftermath": aftermath,
     "assignment": assignment,
     "cascade": cascade,

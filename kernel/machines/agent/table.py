@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum, auto
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel.effect import SUPERVISION
+from kernel.effect import ABORT, SUPERVISION
 from kernel.machine import Machine, validated
 from kernel.reason import AbortReason, TransitionReason
-from kernel.table import Active, Ask, Data, Terminal, Timer, Transition
+from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
 SPAWN_S = 60
 PROGRESS_S = 900
@@ -38,6 +38,7 @@ class T(StrEnum):
     TASK_ASSIGNED = auto()
     ENDED = auto()
     RECYCLED = auto()
+    ABORT_RAISED = auto()
 
 
 class Shape(BaseModel):
@@ -50,14 +51,18 @@ class Birth(Shape):
     """Who it is, for trust: name, role and command together; what it works on; its limits.
 
     Silence of its process is the lease's matter; `progress_limit_s` is for a process that lives and
-    does nothing. A `session` takes its next task when it is idle, until `idle_limit_s`.
+    does nothing. A `session` takes its next task when it is idle, until `idle_limit_s`. Its
+    `parent` is the agent that split the task; who hears of its abort is told by the two policies.
     """
 
     name: Line
     role: Line
     command: Line
     task: Line
+    identity: Line = "unknown"
     parent: Line | None = None
+    tool_to_sibling: bool = False
+    sibling_to_session: bool = False
     session: bool = False
     spawn_limit_s: Seconds = SPAWN_S
     progress_limit_s: Seconds = PROGRESS_S
@@ -68,6 +73,21 @@ class Task(Shape):
     """The task that it turns to."""
 
     task: Line
+
+
+class Alive(Shape):
+    """Where its process is, and how what it starts is held together."""
+
+    pid: Annotated[int, Field(ge=1)] | None = None
+    containment: Annotated[str, Field(max_length=100)] = ""
+    host: Annotated[str, Field(max_length=255)] = ""
+
+
+class Raised(Shape):
+    """An abort that ends no session of its own: of one tool call, or of its siblings."""
+
+    scope: Literal["tool", "sibling"]
+    reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class Ended(Shape):
@@ -90,6 +110,18 @@ def birth(payload: Data) -> Data:
 def limit(name: str) -> Callable[[Data], int | None]:
     """Return the delay of a limit that the agent's data hold, in ms."""
     return lambda data: int(data[name]) * 1_000
+
+
+def alive(ask: Ask) -> Data:
+    """Keep where it runs. Its pid is for people: it may be another's by now."""
+    return {**ask.data, **ask.payload}
+
+
+def raised(ask: Ask) -> Data:
+    """Keep the widest scope of what was raised: its effect may see two at once."""
+    before = ask.data.get("raised") or {}
+    wider = before.get("scope") == "sibling" and ask.payload["scope"] == "tool"
+    return ask.data if wider else {**ask.data, "raised": dict(ask.payload)}
 
 
 def ended(ask: Ask) -> Data:
@@ -129,6 +161,7 @@ STAGES = (
 )
 KILLED = "a person may end an agent before it works"
 IDLE_DEATH = "a process may also die while it is idle"
+CHAIN = "the page has an abort chain beside the table; who must hear of it is told by an effect"
 
 
 def by(*names: str) -> tuple[str, ...]:
@@ -138,16 +171,17 @@ def by(*names: str) -> tuple[str, ...]:
 
 # fmt: off
 PUBLISHED = (
-    Transition(S.STARTING, T.CONFIRMED_ALIVE, S.WORKING, carry=True,                   by=by("supervision")),
+    Transition(S.STARTING, T.CONFIRMED_ALIVE, S.WORKING, update=alive, carry=True,     by=by("supervision")),
     Transition(S.STARTING, T.SPAWN_FAILED,    S.DEAD,    update=ended,                 by=by("supervision", "orphans", "stalls")),
     Transition(S.WORKING,  T.TASK_FINISHED,   S.IDLE,    carry=True,                   by=by("supervision")),
-    Transition(S.WORKING,  T.ENDED,           S.DEAD,    update=ended,                 by=by("supervision", "orphans", "stalls", "person")),
+    Transition(S.WORKING,  T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("supervision", "orphans", "stalls", "abort", "person")),
     Transition(S.IDLE,     T.TASK_ASSIGNED,   S.WORKING, update=turned_to, carry=True, by=by("supervision")),
     Transition(S.IDLE,     T.RECYCLED,        S.DEAD,    update=ended,                 by=by("stalls")),
 )
 OURS = (
-    Transition(S.STARTING, T.ENDED,           S.DEAD,    update=ended,                 by=by("person"), ours=KILLED),
-    Transition(S.IDLE,     T.ENDED,           S.DEAD,    update=ended,                 by=by("supervision", "orphans", "person"), ours=IDLE_DEATH),
+    Transition(S.STARTING, T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("abort", "person"), ours=KILLED),
+    Transition(S.IDLE,     T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("supervision", "orphans", "abort", "person"), ours=IDLE_DEATH),
+    Transition(S.WORKING,  T.ABORT_RAISED,    S.WORKING, update=raised, effect=ABORT, loop=Loop.INTERNAL, by=by("supervision", "person"), ours=CHAIN),
 )
 # fmt: on
 
@@ -157,7 +191,9 @@ AGENT = Machine(
     transitions=(*PUBLISHED, *OURS),
     birth=birth,
     payloads={
+        T.CONFIRMED_ALIVE: Alive,
         T.SPAWN_FAILED: Ended,
+        T.ABORT_RAISED: Raised,
         T.ENDED: Ended,
         T.RECYCLED: Ended,
         T.TASK_ASSIGNED: Task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel.access import NEEDED, Trust, refusal
 from kernel.errors import InvalidPayloadError
 from kernel.machine import validated
 from kernel.machines.task.names import State
@@ -11,7 +12,23 @@ from kernel.table import Ask, Data
 
 BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
-INHERITED = ("repo", "target", "agent", "stream", "tenant", "remind_s")
+INHERITED = (
+    "repo",
+    "target",
+    "push",
+    "agent",
+    "agent_name",
+    "session",
+    "stream",
+    "tenant",
+    "remind_s",
+    "stop_hooks",
+    "budget_micro",
+    "tool_failures_max",
+    "abort_policy",
+    "stage_failures",
+)
+CHILDREN_MAX = 100
 CLAIMS_MAX = 20
 SATISFIED = (State.DONE, State.CLOSED)
 GOOD = (State.DONE, State.CLOSED)
@@ -45,8 +62,22 @@ def unmet(data: Data, facts: Data) -> tuple[str, ...]:
 
 
 def relies(record: Record) -> tuple[RecordId, ...]:
-    """Return the tasks whose states a claim asks for: dependencies, of the same backlog."""
+    """Return whose states its rows ask for: its owner's identity, or what a claim depends on."""
+    claim = record.data.get("claim")
+    if claim:
+        mine = root_of(claim["identity"]) == root_of(record.id)
+        return (RecordId(claim["identity"]),) if mine else ()
     return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in record.data["depends_on"])
+
+
+def gate(trigger: str, data: Data, facts: Data) -> str:
+    """Say why an owner's identity is not trusted enough to fire this, or nothing."""
+    if trigger not in NEEDED:
+        return ""
+    fact = facts.get(str((data.get("claim") or {}).get("identity")))
+    state = fact["state"] if fact else Trust.UNTRUSTED
+    # Who was taken out of service meanwhile may still finish what it has.
+    return refusal(Trust(state) if state in set(Trust) else Trust.UNTRUSTED, trigger)
 
 
 def _mismatch(ask: Ask) -> bool:
@@ -62,11 +93,11 @@ def claimed(ask: Ask) -> Data:
     number = ask.data["claimed"] + 1
     owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
     count = {"claims": ask.data["claims"] + 1, "claimed": number}
-    owner |= {name: ask.payload[name] for name in DEADLINE if ask.payload.get(name)}
+    owner |= {name: ask.payload[name] for name in OF_CLAIM if ask.payload.get(name)}
     return {**given_back(ask), **count, "claim": owner}
 
 
-DEADLINE = ("deadline_s", "deadline_reasons")
+OF_CLAIM = ("agent", "deadline_s", "deadline_reasons")
 # What a claim leaves behind is not the next one's.
 LEFT_BEHIND = (
     "claim",
@@ -202,9 +233,26 @@ def all_good(ask: Ask) -> bool:
     return all(state in GOOD for state, number in ask.payload["tally"].items() if number)
 
 
+def waits_for_task(ask: Ask) -> bool:
+    """Whether another task's end is what it waits for."""
+    return not waits_for_person(ask.data)
+
+
+def starved(ask: Ask) -> Data:
+    """Ask a person: what it waits for can never come."""
+    return {**ask.data, "blocked_on": {"kind": "text", "on": ask.payload["reason"]}}
+
+
 def split(ask: Ask) -> Data:
     """List the parts before they are born, so that no two attempts can disagree."""
-    return {**given_back(ask), "children": ask.payload["subtasks"]}
+    whose = (ask.data.get("claim") or {}).get("agent")
+    return {**given_back(ask), "children": ask.payload["subtasks"], "split_by": whose}
+
+
+def child_cancelled(ask: Ask) -> Data:
+    """List a part that its owner gives up; an effect ends it."""
+    listed = [*ask.data.get("cancel_children", []), ask.payload["child"]]
+    return {**ask.data, "cancel_children": listed[-CHILDREN_MAX:]}
 
 
 def part(parent: Data, child: Data) -> tuple[Data, int | None]:
@@ -212,6 +260,8 @@ def part(parent: Data, child: Data) -> tuple[Data, int | None]:
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
     # A part is bound by what binds the whole: else to split would be a way around it.
     bound = {"needs_approval": bool(parent["needs_approval"] or child.get("needs_approval"))}
+    if parent.get("split_by"):
+        bound["parent_agent"] = parent["split_by"]
     if not child.get("owned_files"):
         bound["owned_files"] = parent["owned_files"]
     return {**inherited, **child, **bound}, None

@@ -47,3 +47,5 @@ class Trigger(StrEnum):
     VERIFICATION_REJECTED = auto()
     MERGED = auto()
     STAGE_FAILED = auto()
+    CHILD_CANCELLED = auto()
+    STARVED = auto()

@@ -40,6 +40,13 @@ class Signal(Shape):
     value: Line
 
 
+class AbortPolicy(Shape):
+    """Whether an abort goes further than its own scope; by default none does."""
+
+    tool_to_sibling: bool = False
+    sibling_to_session: bool = False
+
+
 class Work(Shape):
     """What is to be done, and how one will know that it is."""
 
@@ -60,11 +67,22 @@ class Birth(Work):
     """What a producer hands in. `agent` is a command template; without one others must claim it.
 
     `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
+    `push` names a remote of the repository. A `session` agent stays for the next task. Its breaker
+    trips over `budget_micro` (micro-dollars a try) and `tool_failures_max` (calls in a row).
+    `stop_hooks` are commands that may refuse a completion; `parent_agent` split the task it is part of.
     """
 
     repo: Line | None = None
     target: Line = "main"
+    push: Word | None = None
     agent: Line | None = None
+    agent_name: Word = "agent"
+    session: bool = False
+    stop_hooks: Annotated[list[Line], Field(max_length=20)] = []
+    budget_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
+    tool_failures_max: Annotated[int, Field(ge=1, le=1_000)] = 5
+    abort_policy: AbortPolicy = AbortPolicy()
+    parent_agent: Line | None = None
     stream: Literal["plain", "interlock", "claude"] = "plain"
     tenant: Word = "default"
     depends_on: Annotated[list[Line], Field(max_length=100)] = []
@@ -86,10 +104,14 @@ class Birth(Work):
 
 
 class Claimed(Shape):
-    """Who takes it: an agent's name for people, its identity for trust, the store's time in ms."""
+    """Who takes it: an owner for people, the records of its identity and of its agent, a time.
+
+    The time is the store's, in ms; without an identity it is trusted as a stranger.
+    """
 
     owner: Line
     identity: Line = "unknown"
+    agent: Line | None = None
     at_ms: Annotated[int, Field(ge=0)] = 0
     role: Word | None = None
     tenant: Word | None = None
@@ -125,6 +147,13 @@ class Blocked(Shape):
 
     on: Line
     kind: Literal["task", "text"] = "text"
+
+
+class ChildCancelled(Shape):
+    """Which of its own parts is no longer wanted: its whole id."""
+
+    child: Line
+    reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class Split(Shape):

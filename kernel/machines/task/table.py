@@ -16,6 +16,9 @@ TWO_STEPS = "what was verified is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
 NO_MORE_TRIES = "what would be tried again by itself can be ended, also with its parent"
 STAGE = "a whole stage is failed at once only where that was asked for; the page has no such edge"
+OWN_CHILDREN = "an agent that has earned it may end parts of its own; the page names no such act"
+HOPELESS = "what waits for something that can never come is shown to a person"
+ASKED = "a person is asked about it already"
 NOT_NOW = (
     "a dependency is not done, it is too early, or its role or tenant is another's; "
     "`interlock task list` says which"
@@ -37,16 +40,16 @@ PUBLISHED = (
     Transition(S.OPEN,                 T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("producer", "person")),
     Transition(S.OPEN,                 T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person")),
     Transition(S.CLAIMED,              T.STARTED,               S.IN_PROGRESS,          carry=True,                     by=by("agent")),
-    Transition(S.CLAIMED,              T.RELEASED,              S.OPEN,                 guard=do.claims_left, update=do.given_back, effect=AFTERMATH, by=by("agent", "orphans", "stalls", "person")),
+    Transition(S.CLAIMED,              T.RELEASED,              S.OPEN,                 guard=do.claims_left, update=do.given_back, effect=AFTERMATH, reads=True, by=by("agent", "orphans", "stalls", "person")),
     Transition(S.CLAIMED,              T.COMPLETED,             S.DONE,                 update=do.completed,            by=by("agent")),
     Transition(S.CLAIMED,              T.FAILED,                S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent")),
     Transition(S.CLAIMED,              T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=AFTERMATH, by=by("producer", "person")),
-    Transition(S.CLAIMED,              T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("agent")),
-    Transition(S.CLAIMED,              T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, by=by("agent")),
+    Transition(S.CLAIMED,              T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", reads=True, by=by("agent")),
+    Transition(S.CLAIMED,              T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, reads=True, by=by("agent")),
     Transition(S.IN_PROGRESS,          T.COMPLETED,             S.DONE,                 update=do.completed,            by=by("agent")),
     Transition(S.IN_PROGRESS,          T.FAILED,                S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent", "stalls")),
-    Transition(S.IN_PROGRESS,          T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, by=by("agent")),
-    Transition(S.IN_PROGRESS,          T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", by=by("agent")),
+    Transition(S.IN_PROGRESS,          T.BLOCKED,               S.BLOCKED,              update=do.blocked,              effect=AFTERMATH, reads=True, by=by("agent")),
+    Transition(S.IN_PROGRESS,          T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", reads=True, by=by("agent")),
     Transition(S.IN_PROGRESS,          T.REQUEUED,              S.OPEN,                 update=do.given_back,           effect=AFTERMATH, by=by("person")),
     Transition(S.IN_PROGRESS,          T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=AFTERMATH, by=by("producer", "person")),
     Transition(S.IN_PROGRESS,          T.ORPHANED,              S.ORPHANED,             update=do.orphaned,             by=by("orphans")),
@@ -68,11 +71,13 @@ OURS = (
     Transition(S.PENDING_APPROVAL,     T.APPROVED,              S.DONE,                 update=do.approved, sees=True,  by=by("person"), ours=APPROVAL),
     Transition(S.PENDING_APPROVAL,     T.REJECTED,              S.FAILED,               update=do.failed,   sees=True,  effect=AFTERMATH, by=by("person"), ours=APPROVAL),
     Transition(S.PENDING_APPROVAL,     T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("person"), ours=APPROVAL),
-    Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
+    Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, reads=True, by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
     Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery"), ours=NO_MORE_CRASHES),
     Transition(S.WAITING_FOR_SUBTASKS, T.SUBTASKS_ENDED,        S.BLOCKED,              update=do.mixed,                by=by("cascade"), ours=MIXED),
     Transition(S.FAILED,               T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person"), ours=NO_MORE_TRIES),
     Transition(S.ORPHANED,             T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("producer", "person"), ours=NO_MORE_TRIES),
+    Transition(S.IN_PROGRESS,          T.CHILD_CANCELLED,       S.IN_PROGRESS,          update=do.child_cancelled, effect=AFTERMATH, loop=Loop.INTERNAL, reads=True, by=by("agent"), ours=OWN_CHILDREN),
+    Transition(S.BLOCKED,              T.STARVED,               S.BLOCKED,              guard=do.waits_for_task, update=do.starved, refusal=ASKED, loop=Loop.EXTERNAL, by=by("aftermath"), ours=HOPELESS),
     *(
         Transition(state,              T.STAGE_FAILED,          S.FAILED,               guard=do.stage_failures, update=do.failed, refusal=STAGE, by=by("person"), ours=STAGE)
         for state in (S.PLANNED, S.OPEN, S.BLOCKED, S.WAITING_FOR_SUBTASKS)
@@ -88,6 +93,7 @@ TASK = Machine(
     part=do.part,
     begins_in=do.begins_in,
     relies=do.relies,
+    gate=do.gate,
     payloads={
         T.REJECTED: carry.Told,
         T.CLAIMED: carry.Claimed,
@@ -110,6 +116,8 @@ TASK = Machine(
         T.VERIFICATION_REJECTED: carry.Told,
         T.MERGED: carry.Merged,
         T.STAGE_FAILED: carry.Told,
+        T.CHILD_CANCELLED: carry.ChildCancelled,
+        T.STARVED: carry.Told,
     },
     cancels=(T.CANCELLED, T.REJECTED),
     closes=T.CANCELLED,

@@ -1,0 +1,1 @@
+"""The track record of an agent's durable identity."""
