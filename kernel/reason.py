@@ -40,6 +40,14 @@ class AbortReason(StrEnum):
     UNKNOWN = auto()
 
 
+# What ended an agent that says only why its work ended.
+ABORT_OF: Mapping[TransitionReason, AbortReason] = {
+    TransitionReason.COMPACTION_FAILED: AbortReason.COMPACT_FAILURE,
+    TransitionReason.PROVIDER_413: AbortReason.PROVIDER_ERROR,
+    TransitionReason.PROVIDER_529: AbortReason.PROVIDER_ERROR,
+    TransitionReason.PERMISSION_DENIED: AbortReason.PERMISSION_DENIED,
+}
+
 # POSIX fixes these three numbers; an exit code is minus the signal that ended the process.
 _SIGINT, _SIGKILL, _SIGTERM = 2, 9, 15
 

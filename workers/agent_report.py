@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum, auto
 from typing import Any, Protocol, TypeAlias
 
 from kernel.errors import InvalidIdError
-from kernel.reason import TransitionReason
+from kernel.reason import AbortReason, TransitionReason
 from kernel.record import record_id
 from workers.json_line import (
     LineError,
@@ -23,6 +24,7 @@ from workers.json_line import (
 
 LINE_BYTES_MAX = 64 * 1024
 SUBTASKS_MAX = 50
+WAIT_S_MAX = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,15 @@ class VerifyRequested:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The agent says that it cannot go on. No reason means that it named none."""
+    """The agent says that it cannot go on. No reason means that it named none.
+
+    `abort` is what broke it, where it was not the task; `retry_after_s` is its provider's wish.
+    """
 
     error: str
     reason: TransitionReason | None = None
+    abort: AbortReason | None = None
+    retry_after_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,22 @@ class Usage:
     context_used: int | None = None
     context_size: int | None = None
     cost_micro: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRaised:
+    """A tool call was aborted, or the agent's siblings should be; its own session goes on."""
+
+    scope: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildCancelled:
+    """A part of the task is no longer wanted: its whole id."""
+
+    child: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +158,8 @@ Report: TypeAlias = (
     | Failed
     | Progress
     | Usage
+    | AbortRaised
+    | ChildCancelled
     | Blocked
     | Split
 )
@@ -190,13 +215,24 @@ def _size(value: object, where: str) -> int:
     return read_number(value, where, least=1)
 
 
-def _reason(value: object, where: str) -> TransitionReason | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or value not in set(TransitionReason):
-        known = ", ".join(TransitionReason)
-        raise LineError(f"{where} {shown(value)} is unknown; known: {known}")
-    return TransitionReason(value)
+def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
+    def read(value: object, where: str) -> StrEnum | None:
+        if value is None:
+            return None
+        if not isinstance(value, str) or value not in set(known):
+            raise LineError(f"{where} {shown(value)} is unknown; known: {', '.join(known)}")
+        return known(value)
+
+    return read
+
+
+def _wait_s(value: object, where: str) -> int:
+    return read_number(value, where, most=WAIT_S_MAX)
+
+
+class _Scope(StrEnum):
+    TOOL = auto()
+    SIBLING = auto()
 
 
 def _task(value: object, where: str) -> str:
@@ -243,7 +279,11 @@ _SHAPES: Mapping[str, tuple[Callable[..., Report], _Fields]] = {
     "compact_needed":   (CompactNeeded,   {}),
     "compacted":        (Compacted,       {}),
     "verify_requested": (VerifyRequested, {"summary": read_remark}),
-    "failed":           (Failed,          {"error": read_text, "reason?": _reason}),
+    "failed":           (Failed,          {"error": read_text, "reason?": _one_of(TransitionReason),
+                                           "abort?": _one_of(AbortReason),
+                                           "retry_after_s?": _wait_s}),
+    "abort":            (AbortRaised,     {"scope": _one_of(_Scope), "reason?": read_remark}),
+    "cancel_child":     (ChildCancelled,  {"child": _task, "reason?": read_remark}),
     "progress":         (Progress,        {"message": read_text, "percent?": _percent}),
     "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,
                                            "context_used?": read_number, "context_size?": _size,

@@ -9,21 +9,29 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
-    """A claimed task and a newborn agent, with the leases of both to be taken over."""
+class Place:
+    """A claimed task with its lease, its turn, and where it is worked on."""
 
     task_key: str
     task_token: str
-    agent_key: str
-    agent_token: str
     turn: str
     repo: str
     worktree: str
     branch: str
     base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A newborn agent with its lease, what it is run as, and the place of its first task."""
+
+    agent_key: str
+    agent_token: str
     papers: str
     command: str
     stream: str
+    session: bool
+    place: Place
 
     def write(self) -> Path:
         """Write it below its papers and return the file."""
@@ -38,4 +46,5 @@ class Brief:
 
 def read_brief(file: Path) -> Brief:
     """Read one."""
-    return Brief(**json.loads(file.read_text("utf-8")))
+    told = json.loads(file.read_text("utf-8"))
+    return Brief(**{**told, "place": Place(**told["place"])})

@@ -81,7 +81,7 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
         state=record.state,
         kind="quarantine",
         proposal=record.proposal,
-        title=(record.data.get("inciting") or {}).get("title") or record.id,
+        title=(record.data.get("inciting") or record.data).get("title") or record.id,
         question=f"Given up: {names}. Mend the cause, then let it try again?",
         proposed={},
         failure=None,
@@ -118,7 +118,7 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
         case "redirect":
             return f"It failed: {failure or 'no reason was given.'} What now?"
         case "plan":
-            return "This task is planned. Shall it be worked on?"
+            return f"It is planned in {data['plan']}{waits_for(data)}. Shall it be worked on?"
         case "approval":
             return f"Its work was verified. Shall it be merged into {data['target']}?"
         case "dead_letter":
@@ -129,6 +129,11 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
             return f"Tidying up the source failed: {failure} Try again, or accept it?"
         case _:
             return "Shall work on this begin?"
+
+
+def waits_for(data: Mapping[str, Any]) -> str:
+    """Say which tasks come before one, or nothing."""
+    return f", after {', '.join(data['depends_on'])}" if data["depends_on"] else ""
 
 
 def why(data: Mapping[str, Any]) -> str:

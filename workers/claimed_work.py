@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from kernel.record import Record
-from workers.completion_signal import Signal, Verdict
+from workers.completion_signal import Signal, SignalType, Verdict
 from workers.config import PREFIX, Settings
+from workers.evidence import task_shown
 from workers.gateways.git.repository import Identity, Repository
 from workers.gateways.git.worktree import Worktree, worktrees
+from workers.gateways.llm.judge import Kind
 from workers.gateways.signals import check
+from workers.judges import Judges
 from workers.workplace import workplace_of
 
 IDENTITY = Identity("Interlock", "interlock@localhost")
+ASK_A_MODEL = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 
 
 def repository_of(record: Record) -> Repository:
@@ -42,8 +48,24 @@ def outside(paths: tuple[str, ...], owned: list[str]) -> tuple[str, ...]:
     )
 
 
-async def judged(record: Record, folder: Path) -> Verdict:
-    """Ask every completion signal of a task about a folder; tests see no setting of ours."""
+async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Verdict:
+    """Ask every completion signal of a task about a folder; tests see no setting of ours.
+
+    What was changed is only looked at where a model is to judge it.
+    """
+    record, settings = judges.work.record, judges.work.dispatch.settings
     signals = [Signal(one["type"], one["value"]) for one in record.data["signals"]]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return await check(signals, folder=folder, reviewer=None, judge=None, environment=clean)
+    reviewer = judge = None
+    if judges.able and any(signal.type in ASK_A_MODEL for signal in signals):
+        case = {"task": task_shown(record), "changes": await asyncio.to_thread(changes)}
+        reviewer, judge = (judges.asked(kind, **case) for kind in (Kind.REVIEW, Kind.JUDGEMENT))
+    return await check(
+        signals,
+        folder=folder,
+        reviewer=reviewer,
+        judge=judge,
+        environment=clean,
+        test_s=settings.verify_s,
+        answer_s=settings.judge_s,
+    )

@@ -17,6 +17,7 @@ from kernel.event import Event
 from kernel.machines import MACHINES
 from workers import demo as demonstration
 from workers import screen
+from workers.agent_cli import app as agent_app
 from workers.cli_answer import (
     Actor,
     AsJson,
@@ -30,10 +31,14 @@ from workers.cli_answer import (
     looked_at,
 )
 from workers.config import settings_here
+from workers.event_export import Export, export_to, instant_ms
 from workers.inspection import diagnose, verify_all
 from workers.outline import outline
+from workers.plan_cli import app as plan_app
+from workers.report import report
 from workers.requests import read_request, request_files
 from workers.task_cli import app as task_app
+from workers.top_cli import top
 
 app = typer.Typer(
     name="interlock",
@@ -43,7 +48,11 @@ app = typer.Typer(
     add_completion=False,
 )
 
+app.add_typer(plan_app, name="plan")
 app.add_typer(task_app, name="task")
+app.add_typer(agent_app, name="agent")
+app.command()(report)
+app.command()(top)
 
 
 @app.command()
@@ -142,6 +151,29 @@ def history(record_id: Id, as_json: AsJson = False) -> None:
         {"line": "event" if isinstance(line, Event) else "note"} | asdict(line) for line in lines
     ]
     answer(value, as_json=as_json, show=lambda _: screen.history(lines))
+
+
+@app.command()
+@guarded
+def events(
+    scopes: Annotated[
+        list[str] | None,
+        typer.Argument(help="Backlogs, or records with all below them; else all.", metavar="ID"),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="From a time on: Unix seconds or ISO 8601.", metavar="TIME")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new ones.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export what happened, each transition a line of JSON; docs/events.md has the fields."""
+    since_ms = instant_ms(since) if since is not None else 0
+    export = Export(client().dispatch, scopes or (), since_ms=since_ms)
+    export_to(out, export, follow=follow)
+    if out:
+        value = {"file": str(out), "events": export.told}
+        answer(value, as_json=as_json, show=screen.plain)
 
 
 @app.command(name="list")

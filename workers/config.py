@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from kernel.autonomy import Tier
+from kernel.machines.task.payloads import Word
 
 PREFIX = "INTERLOCK_"
 STANDALONE = ("redis://", "rediss://", "unix://")
@@ -59,6 +60,9 @@ class Settings(BaseModel):
     tier_models: dict[Tier, str] = Field(default_factory=dict)
     model_timeout_s: Seconds = 120.0
     model_attempts_max: Annotated[int, Field(ge=1, le=20)] = 4
+    judge_model: str | None = None
+    judge_s: Seconds = 60.0
+    verify_s: Seconds = 120.0
     capabilities: str | None = None
 
     sources_root: Path = Path()  # clean-up touches files below it only
@@ -66,8 +70,12 @@ class Settings(BaseModel):
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
     alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
+    stage_failures: bool = False  # whether tasks may be failed by whole stages, unclaimed
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # at once, on this machine
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
+    stall_s: Seconds = 300.0
+    spawn_s: Seconds = 60.0
+    roles: tuple[Word, ...] = Field(default_factory=tuple)  # none: every role is known
     host: str = Field(default_factory=socket.gethostname)
 
     @field_validator("tier_models", mode="before")
@@ -80,6 +88,12 @@ class Settings(BaseModel):
         if not all(tier and model for tier, _, model in pairs):
             raise ValueError("write tier=model, several separated by commas")
         return {tier.strip(): model.strip() for tier, _, model in pairs}
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        """Read `role,role`."""
+        return [one.strip() for one in value.split(",")] if isinstance(value, str) else value
 
     @property
     def broker(self) -> str:
@@ -146,5 +160,19 @@ def _shown(value: object) -> str:
     return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))
 
 
-# Read by the example capabilities, which are a user's code and not ours.
-FOREIGN = ("INTERLOCK_DESK",)
+# Not read by us: by the example capabilities, which are a user's code, and by agents.
+FOREIGN = (
+    "INTERLOCK_DESK",
+    # What an agent is told of its task, which may call a command of ours.
+    "INTERLOCK_AGENT_MARK",
+    "INTERLOCK_BRANCH",
+    "INTERLOCK_KEY",
+    "INTERLOCK_REPORT_FD",
+    "INTERLOCK_TASK_FILE",
+    "INTERLOCK_TASK_ID",
+    "INTERLOCK_TASK_ROLE",
+    "INTERLOCK_TASK_TEXT",
+    "INTERLOCK_TASK_TITLE",
+    "INTERLOCK_TOKEN",
+    "INTERLOCK_WORKTREE",
+)

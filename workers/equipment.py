@@ -8,6 +8,7 @@ from threading import RLock
 from workers.config import Settings
 from workers.gateways.capabilities import Registry, load_registry
 from workers.gateways.cards import Surfaces, open_surfaces
+from workers.gateways.llm.judge import JudgeModel, open_judge
 from workers.gateways.llm.model import Model, open_model
 from workers.gateways.sources import Sources, load_sources
 
@@ -22,6 +23,7 @@ class Equipment:
     def check(self) -> None:
         """Open everything now, so that a wrong setting ends the start and not the first effect."""
         assert all((self.model, self.registry, self.sources, self.surfaces)), "all is open"
+        assert self.judge is None or self.judge.name, "where it can be, this is open too"
 
     @cached_property
     def model(self) -> Model:
@@ -33,6 +35,17 @@ class Equipment:
                 api_key=self.settings.model_api_key,
                 attempts_max=self.settings.model_attempts_max,
                 tier_models=self.settings.tier_models,
+            )
+
+    @cached_property
+    def judge(self) -> JudgeModel | None:
+        """The model that judges finished work; None where only the embedded one is there."""
+        with self._lock:
+            return open_judge(
+                self.settings.judge_model or self.settings.model,
+                base_url=self.settings.model_base_url,
+                api_key=self.settings.model_api_key,
+                attempts_max=self.settings.model_attempts_max,
             )
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -63,6 +64,11 @@ def check_plain(message: dict[str, Any]) -> None:
             waiting += [(one, depth + 1) for one in inner]
         elif isinstance(value, str):
             _check_text(value)
+
+
+def as_line(value: Mapping[str, object]) -> str:
+    """Return an object as the line that says it."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def read_text(value: object, where: str, *, least: int = 1, most: int = TEXT_LENGTH_MAX) -> str:

@@ -6,96 +6,94 @@ the agent goes on in a process of its own. It decides nothing: tables do, and or
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+from kernel.breaker import Cause, Trip
 from kernel.effect import AGENT, SUPERVISION, Effect
-from kernel.errors import CallError, FencedError, KernelError, StoreError
+from kernel.errors import KernelError
 from kernel.machines import MACHINES
 from kernel.reason import AbortReason, TransitionReason, abort_reason
+from kernel.store.leases import Lease
 from kernel.store.plan import Jot
+from workers.agent_end import agent_end, ours
 from workers.agent_process.process import AgentProcess, Exit, Logs, SpawnError
-from workers.agent_report import AgentStream, Blocked, Failed, Split
+from workers.agent_report import AbortRaised, AgentStream, Blocked, ChildCancelled, Failed, Split
 from workers.agent_streams import STREAMS
 from workers.app import make_app
 from workers.brief import Brief, read_brief
-from workers.claimed_work import IDENTITY
 from workers.config import PREFIX, Settings, read_settings
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import GitError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree
 from workers.heartbeat import Heartbeat
-from workers.turn_monitor import TurnMonitor
+from workers.json_line import as_line
+from workers.session import next_task
+from workers.task_turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 from workers.work import Outcome, Work
-
-log = logging.getLogger(__name__)
 
 LOOK_S = 0.1
 LIFE_S = 1.0
+NEXT_S = 1.0
+FILES_S = 5.0
 PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
-END_S = 60.0
-SUMMARY_LENGTH_MAX = 8_000
-REASON_LENGTH_MAX = 2_000
+REFUSALS_MAX = 3
+FAILURES_MAX = 3
+# It was asked to end because its work is over, not because anything is wrong.
+OVER = "over"
 
 
 class Keeper:
-    """One agent at work on one claim of a task."""
+    """One agent, and the task that it works on now: none between two tasks of a session."""
 
     def __init__(self, brief: Brief, dispatch: Dispatch) -> None:
         self.brief, self.dispatch = brief, dispatch
         self.own: AgentStream = STREAMS["interlock"]()
         self.stream: AgentStream = STREAMS[brief.stream]()
-        equipment = Equipment(dispatch.settings)
-        self.task = self._adopted("task", AGENT, brief.task_key, brief.task_token, equipment)
-        self.agent = self._adopted(
-            "agent", SUPERVISION, brief.agent_key, brief.agent_token, equipment
-        )
+        self.equipment = Equipment(dispatch.settings)
+        place = brief.place
+        task = self._adopted("task", AGENT, place.task_key, place.task_token)
+        self.agent = self._adopted("agent", SUPERVISION, brief.agent_key, brief.agent_token)
+        self.turn: TaskTurn | None = TaskTurn(task, place, self.agent.record)
+        self.first = self.turn
+        self.heartbeat = self._heartbeat()
         self.alive = False
-        self.noted_at = 0.0
-        self.progressed = 0.0
-        self.monitor = TurnMonitor(dispatch, brief.turn, self.agent.record)
+        self.trip: Trip | None = None
+        self.refusals = self.failures_in_row = 0
+        self.noted_at = self.progressed = self.looked_at = 0.0
+        # What takes long must not keep it from moving the agent's time to die.
+        self.errands = ThreadPoolExecutor(1, "errand")
+        self.finishing: Future[Outcome] | None = None
+        self.finding: Future[TaskTurn | None] | None = None
 
-    def _adopted(
-        self, machine: str, effect: Effect, key: str, token: str, equipment: Equipment
-    ) -> Work:
+    def _adopted(self, machine: str, effect: Effect, key: str, token: str) -> Work:
         asked_at = time.monotonic()
         effect = self.dispatch.effect(machine, effect.name)
-        lease = self.dispatch.leases.adopt(
-            key,
-            effect,
-            token,
-            nonce=uuid4().hex[:8],
-            holder=f"{self.dispatch.holder}:{os.getpid()}",
-        )
+        holder = f"{self.dispatch.holder}:{os.getpid()}"
+        leases = self.dispatch.leases
+        lease = leases.adopt(key, effect, token, nonce=uuid4().hex[:8], holder=holder)
+        return self._work(lease, asked_at)
+
+    def _work(self, lease: Lease, asked_at: float) -> Work:
+        machine = MACHINES[lease.record.machine]
+        lease_ms = self.dispatch.effect(machine.name, lease.name).lease_ms
         return Work(
-            self.dispatch,
-            equipment,
-            MACHINES[machine],
-            lease,
-            lease_ms=effect.lease_ms,
-            asked_at=asked_at,
+            self.dispatch, self.equipment, machine, lease, lease_ms=lease_ms, asked_at=asked_at
         )
 
-    @property
-    def record_id(self) -> str:
-        """Return the task's id."""
-        return self.task.record.id
+    def _heartbeat(self) -> Heartbeat:
+        lease_s = self.agent.held.lease_ms / 1_000
+        return Heartbeat(lambda: self.dispatch.leases, lease_s=lease_s, begin=lambda: None)
 
     def keep(self) -> None:
         """Run the agent to its end, and tell what became of it."""
-        shortest_s = min(self.task.held.lease_ms, self.agent.held.lease_ms) / 1_000
-        heartbeat = Heartbeat(lambda: self.dispatch.leases, lease_s=shortest_s, begin=lambda: None)
-        for work in (self.task, self.agent):
-            heartbeat.hold(work.held)
+        for work in (self.first.work, self.agent):
+            self.heartbeat.hold(work.held)
         try:
             process = self._started()
         except (SpawnError, OSError) as refusal:
@@ -106,28 +104,18 @@ class Keeper:
         self._conclude(ended)
 
     def _started(self) -> AgentProcess:
-        data, brief = self.task.record.data, self.brief
+        brief, turn = self.brief, self.first
         papers = Path(brief.papers)
-        prompt = f"{data['title']}\n\n{data['text']}".rstrip() + "\n"
-        (papers / "task.md").write_text(prompt, "utf-8")
-        own = {
-            "TASK_ID": self.record_id,
-            "TASK_TITLE": data["title"],
-            "TASK_TEXT": data["text"],
-            "TASK_ROLE": data["role"],
-            "TASK_FILE": str(papers / "task.md"),
-            "KEY": self.task.key,
-            "TOKEN": self.task.lease.token,
-            "WORKTREE": brief.worktree,
-            "BRANCH": brief.branch,
-        }
+        (papers / "task.md").write_text(turn.prompt, "utf-8")
+        own = {} if brief.session else {**turn.words, "TASK_FILE": str(papers / "task.md")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         return AgentProcess.start(
             ["bash", "-c", brief.command],
-            folder=Path(brief.worktree),
+            # The worktree of a session's first task is gone before its last.
+            folder=papers if brief.session else Path(brief.place.worktree),
             environment={**kept, **{f"{PREFIX}{name}": value for name, value in own.items()}},
-            prompt=prompt,
-            more_follows=False,
+            prompt=turn.line if brief.session else turn.prompt,
+            more_follows=brief.session,
             hears_output=brief.stream != "plain",
             logs=Logs(
                 papers / "output.log",
@@ -140,8 +128,12 @@ class Keeper:
 
     def _kill_by(self) -> float:
         """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
-        graces = [(self.task.held, AGENT.grace_ms), (self.agent.held, SUPERVISION.grace_ms)]
+        graces = [(self.agent.held, SUPERVISION.grace_ms)]
+        if self.turn is not None and not self.turn.settled:
+            graces.append((self.turn.work.held, AGENT.grace_ms))
         return min(held.good_until + grace / 2_000 for held, grace in graces)
+
+    # --- while it runs -------------------------------------------------------------------------
 
     def _followed(self, process: AgentProcess) -> Exit:
         began, armed = time.monotonic(), 0.0
@@ -155,36 +147,91 @@ class Keeper:
                 armed = self._kill_by()
                 process.arm(armed)
             if not self.alive and (process.progress > began or now > began + LIFE_S):
-                self._confirm()
+                self._confirm(process)
             self._note_progress(process.progress, now)
-            if self._ordered_to_stop():
-                process.end(self._why_stopped(), grace_s=GRACE_S)
+            self._look_at_files(now)
+            if why := self._why_end():
+                process.end(why, grace_s=GRACE_S)
+            elif self.brief.session:
+                self._lead_on(process, now)
 
-    def _ordered_to_stop(self) -> bool:
-        ordered = any(work.stopped.is_set() for work in (self.task, self.agent))
-        return ordered or self.monitor.told is not None
+    def _hear(self, process: AgentProcess) -> None:
+        told = [self.own.feed(line) for line in process.reports()]
+        if self.brief.stream != "plain":
+            told += [self.stream.feed(line) for line in process.output_lines()]
+        said = [report for reports in told for report in reports]
+        # One that only says that it cannot begin has given no sign of life.
+        if said and not self.alive and not all(isinstance(one, Failed) for one in said):
+            self._confirm(process)
+        if self.turn is None:
+            return
+        for reports in told:
+            self.turn.monitor.feed(reports)
+        self._consider(process, self.turn)
+
+    def _consider(self, process: AgentProcess, turn: TaskTurn) -> None:
+        """Pass on what the agent asks for; what it may not have, it is told, and goes on."""
+        asked, turn.monitor.asked = turn.monitor.asked, []
+        for one in asked:
+            match one:
+                case AbortRaised(scope=scope, reason=reason):
+                    raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
+                    with suppress(KernelError):
+                        self.agent.fire(Outcome("abort_raised", raised))
+                case ChildCancelled() if refusal := turn.cancel_child(one):
+                    self._reply(process, refusal)
+        match turn.monitor.told:
+            case (Blocked() | Split()) as told if not turn.settled:
+                if refusal := turn.offer(told):
+                    turn.monitor.told = None
+                    self._reply(process, refusal)
+
+    def _reply(self, process: AgentProcess, refusal: str) -> None:
+        """Tell a session what was refused; others read nothing after their prompt."""
+        if self.brief.session:
+            line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
+            process.send(line, last=False)
+
+    def _why_end(self) -> str:
+        """Return why the agent must be ended now, or nothing."""
+        turn = self.turn
+        if self.trip is None and turn is not None:
+            self.trip = turn.trip()
+        if self.trip is not None:
+            return self.trip.abort
+        taken = turn is not None and not turn.settled and turn.work.stopped.is_set()
+        if self.agent.stopped.is_set() or taken:
+            return self._why_stopped()
+        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, Failed))
+        return OVER if over and not self.brief.session else ""
 
     def _why_stopped(self) -> str:
-        if self.monitor.told:
-            return AbortReason.SHUTDOWN_SIGNAL
+        """Return what the records say of an order to stop."""
+        views = self.dispatch.views
         try:
-            task, agent = (
-                self.dispatch.views.record(work.record.id) for work in (self.task, self.agent)
-            )
+            agent = views.record(self.agent.record.id)
+            if abort := (agent.data.get("end") or {}).get("abort"):
+                return str(abort)
+            if agent.state == "dead":
+                return OVER
+            assert self.turn is not None, "only a task's lease is left to have been taken"
+            task = views.record(self.turn.record_id)
+            above = task.parent if task.state == "cancelled" else None
+            if above and "/" in above and views.record(above).state == "cancelled":
+                return AbortReason.PARENT_ABORTED
+            abort = (task.data.get("failure") or {}).get("abort")
         except KernelError:
-            return AbortReason.SHUTDOWN_SIGNAL
-        told = [record.data.get(name) or {} for record, name in ((task, "failure"), (agent, "end"))]
-        aborts = [one["abort"] for one in told if one.get("abort")]
-        return str(aborts[0] if aborts else AbortReason.SHUTDOWN_SIGNAL)
+            abort = None
+        return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
-    def _confirm(self) -> None:
+    def _confirm(self, process: AgentProcess) -> None:
         """Tell that the process lives; it has not only been forked."""
         self.alive = True
+        told = {"pid": process.pid, "containment": process.containment}
+        host = self.dispatch.settings.host
         with suppress(KernelError):
-            self.agent.fire(Outcome("confirmed_alive"))
-        with suppress(KernelError):
-            self.task.fire(Outcome("started"))
-        self.monitor.turn("agent_spawned")
+            self.agent.fire(Outcome("confirmed_alive", {**told, "host": host}))
+        self.first.begin()
 
     def _note_progress(self, at: float, now: float) -> None:
         if not self.alive or at <= self.progressed or now < self.noted_at + PROGRESS_NOTE_S:
@@ -195,104 +242,124 @@ class Keeper:
         with suppress(KernelError):
             self.dispatch.note(self.agent.record, jot, warrant=self.agent.warrant)
 
-    def _hear(self, process: AgentProcess) -> None:
-        told = [self.own.feed(line) for line in process.reports()]
-        if self.brief.stream != "plain":
-            told += [self.stream.feed(line) for line in process.output_lines()]
-        if told and not self.alive:
-            self._confirm()
-        for reports in told:
-            self.monitor.feed(reports)
+    def _look_at_files(self, now: float) -> None:
+        turn = self.turn
+        busy = self.finishing is not None or self.finding is not None
+        if turn is None or turn.settled or busy or now < self.looked_at + FILES_S:
+            return
+        if turn.look_is_due():
+            self.looked_at = now
+            self.errands.submit(turn.look)
+
+    # --- a session, from task to task ------------------------------------------------------------
+
+    def _lead_on(self, process: AgentProcess, now: float) -> None:
+        turn = self.turn
+        if turn is None:
+            self._take_up(process, now)
+        elif turn.settled:
+            self._put_down()
+        elif isinstance(turn.monitor.told, Failed):
+            turn.tell(of_failed(turn.monitor.told))
+            self.failures_in_row += 1
+            self._put_down()
+        elif self.finishing is not None:
+            if self.finishing.done():
+                self._judge(process, turn, self.finishing.result())
+        elif turn.monitor.summary is not None:
+            self.finishing = self.errands.submit(turn.finished, "", None)
+
+    def _judge(self, process: AgentProcess, turn: TaskTurn, outcome: Outcome) -> None:
+        """Tell how a task came out, unless a stop hook sends the agent back to it."""
+        self.finishing = None
+        blocked = outcome.payload.get("why") == TransitionReason.STOP_HOOK_BLOCKED
+        self.refusals += blocked
+        if blocked and self.refusals < REFUSALS_MAX:
+            turn.monitor.summary = None
+            self._reply(process, str(outcome.payload["reason"]))
+            return
+        turn.tell(outcome)
+        self.failures_in_row = 0 if outcome.trigger == "completed" else self.failures_in_row + 1
+        self._put_down()
+
+    def _put_down(self) -> None:
+        """Be idle, or be cut off after too many failures."""
+        assert self.turn is not None, "a task ended"
+        self.heartbeat.drop(self.turn.work.held)
+        self.turn, self.refusals = None, 0
+        if self.failures_in_row >= FAILURES_MAX:
+            said = f"its last {self.failures_in_row} tasks failed"
+            why, abort = TransitionReason.ABORTED, AbortReason.SHUTDOWN_SIGNAL
+            self.trip = Trip(Cause.FAILURES, said, abort, why)
+            return
+        with suppress(KernelError):
+            self.agent.fire(Outcome("task_finished"))
+
+    def _take_up(self, process: AgentProcess, now: float) -> None:
+        if self.finding is None:
+            if now >= self.looked_at + NEXT_S:
+                self.looked_at = now
+                self.finding = self.errands.submit(self._found)
+            return
+        if not self.finding.done():
+            return
+        turn, self.finding = self.finding.result(), None
+        if turn is None:
+            return
+        self.turn = turn
+        self.heartbeat.hold(turn.work.held)
+        with suppress(KernelError):
+            self.agent.fire(Outcome("task_assigned", {"task": turn.record_id}))
+        if process.send(turn.line, last=False):
+            turn.begin()
+
+    def _found(self) -> TaskTurn | None:
+        """Claim the next task that this session is for, with a worktree made."""
+        asked_at = time.monotonic()
+        found = next_task(self.dispatch, self.agent.record, self.first.data)
+        if found is None:
+            return None
+        lease, place = found
+        return TaskTurn(self._work(lease, asked_at), place, self.agent.record)
 
     # --- the end -------------------------------------------------------------------------------
 
     def _never_began(self, reason: str, *, final: bool) -> None:
         told = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
-        self._tell(self.task, Outcome("failed", {**told, "final": final}))
-        self._tell(self.agent, Outcome("spawn_failed", told))
-        self.monitor.turn("task_failed", **told)
+        self.first.tell(Outcome("failed", {**told, "final": final}))
+        tell(self.agent, Outcome("spawn_failed", told), otherwise="ended")
 
     def _conclude(self, ended: Exit) -> None:
-        abort = abort_reason(ended.code, killed_by_us=_ours(ended.reason_by_us))
-        outcome = self._outcome(ended, abort)
-        if outcome.trigger == "completed":
-            self.monitor.finish()
-        else:
-            failed = {k: v for k, v in outcome.payload.items() if k in ("reason", "why", "abort")}
-            self.monitor.turn("task_failed", **failed)
-        self._tell(self.task, outcome)
-        end = {
-            "exit_code": ended.code,
-            "abort": abort,
-            "why": TransitionReason.ABORTED if abort else TransitionReason.COMPLETED,
-            "left_behind": ended.left_behind,
-            "detail": ended.errors[-2_000:],
-        }
-        end = {name: value for name, value in end.items() if value is not None}
-        fast = {**end, "reason": "it ended before it gave a sign of life"}
-        told = Outcome("ended", end) if self.alive else Outcome("spawn_failed", fast)
-        self._tell(self.agent, told)
+        over = ended.reason_by_us == OVER
+        abort = None if over else abort_reason(ended.code, killed_by_us=ours(ended.reason_by_us))
+        self.errands.shutdown(wait=True)
+        if self.finding is not None:
+            # Claimed for it, and never given to it.
+            self.turn = self.finding.result()
+        told = self.turn.monitor.told if self.turn else None
+        if self.turn is not None and not self.turn.settled:
+            self.turn.tell(self._outcome(self.turn, ended, abort))
+        if isinstance(told, Failed):
+            abort = abort or of_failed(told).payload["abort"]
+        end = agent_end(ended, abort, told, trip=self.trip, alive=self.alive)
+        tell(self.agent, end, otherwise="ended")
 
-    def _outcome(self, ended: Exit, abort: AbortReason | None) -> Outcome:
-        match self.monitor.told:
-            case Blocked(task=str(task)):
-                return Outcome("blocked", {"on": task, "kind": "task"})
-            case Blocked(text=text):
-                return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
-            case Split(subtasks=parts):
-                listed = [{"title": one.title, "text": one.text} for one in parts]
-                return Outcome("split", {"subtasks": listed})
-            case Failed(error=error, reason=why):
-                return Outcome("failed", {"reason": error[:REASON_LENGTH_MAX], "why": why})
+    def _outcome(self, turn: TaskTurn, ended: Exit, abort: AbortReason | None) -> Outcome:
+        told = turn.monitor.told
+        if isinstance(told, Failed):
+            return of_failed(told)
         if abort is not None:
-            last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
-            reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no word'}"
-            why = TransitionReason.ABORTED
-            return Outcome("failed", {"reason": reason, "abort": abort, "why": why})
+            return turn.failed(ended, abort, self.trip)
+        if self.finishing is not None:
+            return self.finishing.result()
+        if self.brief.session and turn.monitor.summary is None:
+            return Outcome("failed", {"reason": "its agent ended before its task did"})
         if not self.alive:
-            self._confirm()
-        return self._completed(ended)
-
-    def _completed(self, ended: Exit) -> Outcome:
-        """Keep the work in a commit before anybody is told that it is done."""
-        brief = self.brief
-        try:
-            repository = Repository.open(Path(brief.repo))
-            tree = Worktree(brief.branch, Path(brief.worktree), brief.base, present=True)
-            message = f"{self.task.record.data['title']}\n\nTask: {self.record_id}\n"
-            commit_all(repository, tree, message=message, identity=IDENTITY)
-        except (GitError, OSError) as refusal:
-            reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
-            return Outcome("failed", {"reason": reason})
-        said = (self.monitor.summary.strip() or ended.output.strip())[-SUMMARY_LENGTH_MAX:]
-        summary = said or "the agent ended well and said nothing"
-        where = {"branch": brief.branch, "worktree": brief.worktree, "took_s": ended.wall_s}
-        return Outcome("completed", {"summary": summary, **where})
-
-    def _tell(self, work: Work, outcome: Outcome) -> None:
-        payload = {name: value for name, value in outcome.payload.items() if value is not None}
-        reason = str(payload.get("reason", ""))
-        try:
-            work.fire(Outcome(outcome.trigger, payload, reason=reason))
-        except FencedError:
-            # It was taken away meanwhile: that it is over is all there is left to say.
+            self.alive = True
             with suppress(KernelError):
-                self.dispatch.leases.settle(work.lease, self.dispatch.render)
-        except CallError as refusal:
-            # What the agent told does not fit: said so, it costs a try and not the keeper.
-            told = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
-            trigger = "failed" if work is self.task else "ended"
-            with suppress(KernelError):
-                work.fire(Outcome(trigger, told, reason=told["reason"]))
-        except StoreError:
-            log.exception("%s was not told %s, the store was away", work.key, outcome.trigger)
-
-
-def _ours(reason: str | None) -> AbortReason | None:
-    """Return why we ended it; what its watchdog did alone is a time limit as well."""
-    if reason is None:
-        return None
-    return AbortReason(reason) if reason in set(AbortReason) else AbortReason.TIMEOUT
+                self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
+            turn.begin()
+        return turn.finished(ended.output, ended.wall_s)
 
 
 def assembled(settings: Settings) -> Dispatch:

@@ -14,10 +14,18 @@ CONFIDENCE_LEAST = 0.7
 ANSWER_LENGTH_MAX = 64 * 1024
 _STOP_S = 1.0
 
+UNCONFIGURED = (
+    "is not configured: set INTERLOCK_JUDGE_MODEL to a language model, for the embedded one cannot"
+)
+
 # Asked with an instruction. A reviewer answers PASS or anything else; a judge answers
 # {"verdict": "accept" or "retry", "confidence": 0 to 1}, as a mapping or as its JSON text, and
-# may add a "reason".
+# may add a "reason". Where there is no answer, and why is known, UnansweredError says so.
 Asked: TypeAlias = Callable[[str], Awaitable[object]]
+
+
+class UnansweredError(Exception):
+    """Who was asked has no answer. The message says why, to the person who reads the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ async def judge_says(judge: Asked | None, instruction: str, *, within_s: float) 
 async def _answer(asked: Asked | None, instruction: str, *, within_s: float) -> tuple[object, str]:
     """Return the answer, or None and why there is none."""
     if asked is None:
-        return None, "is not configured"
+        return None, UNCONFIGURED
 
     async def ask() -> object:
         return await asked(instruction)
@@ -74,7 +82,10 @@ async def _answer(asked: Asked | None, instruction: str, *, within_s: float) -> 
             task.exception()
     if task.cancelled():
         return None, "gave up"
-    if error := task.exception():
+    error = task.exception()
+    if isinstance(error, UnansweredError):
+        return None, sentence(f"gave no answer: {error}")
+    if error is not None:
         return None, sentence(f"failed: {type(error).__name__}: {error}")
     return task.result(), ""
 

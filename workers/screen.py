@@ -32,6 +32,7 @@ COLOURS = {
     "in_progress": "magenta",
     "blocked": "yellow",
     "pending_approval": "yellow",
+    "planned": "yellow",
 }
 
 
@@ -85,7 +86,7 @@ def record(value: Mapping[str, Any]) -> None:
         head.append("  paused", style="yellow")
     out.print(head)
     data = value["data"]
-    inciting = data.get("inciting") or {}
+    inciting = data.get("inciting") or data
     facts = grid("", "")
     facts.add_row("about", escape(inciting.get("title") or "(no title)"))
     for phase, proposal in (data.get("proposals") or {}).items():
@@ -284,12 +285,3 @@ def plain(value: Any) -> None:
         return
     for name, one in value.items():
         out.print(Text.assemble((f"{name}: ", "dim"), short(one, SHORT)))
-
-
-def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print tasks, each with where it stands and why."""
-    table = grid("task", "state", "retries", "title, and why")
-    for row in rows:
-        told = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
-        table.add_row(row["id"], state_text(row["state"]), str(row["retries"]), told)
-    out.print(table)

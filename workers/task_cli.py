@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workers import screen
+from workers import screen, task_screen
 from workers.cli_answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
+from workers.dead_letters import DeadLetters
 from workers.tasks import Claim, Tasks
 
 app = typer.Typer(help="Coding tasks: worked on by agents in git worktrees.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
-Key = Annotated[str, typer.Option("--key", help="The claim's key, as `claim` answered it.")]
+KEY = "The claim's key, as `claim` answered it."
+Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
 Proposal = Annotated[str | None, typer.Option(help="The proposal you saw; refused if stale.")]
-Token = Annotated[str, typer.Option("--token", help="The claim's token.")]
+Token = Annotated[str, typer.Option("--token", envvar="INTERLOCK_TOKEN", help="The claim's token.")]
 
 
 def tasks(actor: str = "person") -> Tasks:
@@ -39,6 +42,9 @@ def submit(
         list[str] | None, typer.Option(help="A command that must pass; several are allowed.")
     ] = None,
     target: Annotated[str, typer.Option(help="The branch to merge into.")] = "main",
+    push: Annotated[
+        str | None, typer.Option(help="A git remote to push the merged branch to.")
+    ] = None,
     backlog: Annotated[str | None, typer.Option(help="Otherwise the repository's name.")] = None,
     name: Annotated[str | None, typer.Option(help="A name of your own in the backlog.")] = None,
     role: Annotated[str, typer.Option(help="Who is to do it.")] = "any",
@@ -48,6 +54,14 @@ def submit(
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
     needs_approval: Annotated[bool, typer.Option(help="A person agrees before merging.")] = False,
     stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
+    agent_name: Annotated[str, typer.Option(help="Whose trust it is, with role and command.")] = (
+        "agent"
+    ),
+    session: Annotated[bool, typer.Option(help="The agent stays for the next task.")] = False,
+    stop_hook: Annotated[
+        list[str] | None, typer.Option(help="A command that may refuse a completion.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="Dollars that one try may cost.")] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
     as_json: AsJson = False,
     actor: Actor = "cli",
@@ -59,6 +73,7 @@ def submit(
         "text": text,
         "repo": str(place) if place else None,
         "target": target,
+        "push": push,
         "agent": agent,
         "role": role,
         "signals": [{"type": "test_passes", "value": one} for one in verify or ()],
@@ -68,6 +83,10 @@ def submit(
         "max_retries": max_retries,
         "needs_approval": needs_approval,
         "stream": stream,
+        "agent_name": agent_name,
+        "session": session,
+        "stop_hooks": stop_hook,
+        "budget_micro": round(budget * 1e6) if budget is not None else None,
     }
     given = {field: value for field, value in payload.items() if value is not None}
     chosen = backlog or (place.name if place else "tasks")
@@ -151,6 +170,37 @@ def block(
 ) -> None:
     """Say what a claimed task waits for."""
     _report(key, token, "blocked", as_json=as_json, on=on, kind="task" if task else "text")
+
+
+@app.command(name="cancel-child")
+@guarded
+def cancel_child(
+    key: Key,
+    token: Token,
+    child: Annotated[str, typer.Option(help="The part's whole id.")],
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """End a part of a claimed task that its owner no longer wants."""
+    _report(key, token, "child_cancelled", as_json=as_json, child=child, reason=reason)
+
+
+@app.command(name="fail-stage")
+@guarded
+def fail_stage(
+    backlog: Annotated[str, typer.Argument(help="A backlog.")],
+    plan: Annotated[str | None, typer.Option(help="Only of this plan.")] = None,
+    role: Annotated[str | None, typer.Option(help="Only of this role.")] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Fail all that nobody works on yet; INTERLOCK_STAGE_FAILURES must have allowed it."""
+    failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
+    value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
+    answer(value, as_json=as_json, show=screen.flagged)
+    if not failed:
+        raise typer.Exit(1)
 
 
 def _fired(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
@@ -242,4 +292,39 @@ def list_tasks(
     """List the tasks of a backlog with their states, and why one can never be claimed."""
     here = tasks()
     found = here.of(backlog)
-    answer(found, as_json=as_json, show=screen.tasks)
+    answer(found, as_json=as_json, show=task_screen.tasks)
+
+
+@app.command(name="dead-letters")
+@guarded
+def dead_letters(
+    backlog: Annotated[str | None, typer.Argument(help="Only of this backlog.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List failed tasks that nobody tries again: why, what each try said, how to replay them."""
+    found = [letter.as_data() for letter in DeadLetters(client()).letters(backlog)]
+    answer(found, as_json=as_json, show=task_screen.dead_letters)
+
+
+@app.command()
+@guarded
+def replay(
+    names: Annotated[list[str] | None, typer.Argument(help="Tasks.", metavar="TASK")] = None,
+    backlog: Annotated[
+        str | None, typer.Option("--all", help="All of a backlog instead.", metavar="BACKLOG")
+    ] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Let dead letters try again, each once. Ends with 1 where none of them does."""
+    if bool(names) is bool(backlog):
+        fail("give tasks, or --all BACKLOG, not both", as_json=as_json, kind="UsageError")
+    here = DeadLetters(client(actor))
+    if backlog:
+        done = here.replay_all(backlog, reason=reason)
+    else:
+        done = here.replay(names or (), reason=reason)
+    answer([asdict(one) for one in done], as_json=as_json, show=task_screen.replayed)
+    if not any(one.replayed for one in done):
+        raise typer.Exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,18 @@ from kernel.errors import CallError, FencedError, HeldError, InvalidPayloadError
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of, split_key
 from kernel.store.plan import Call, Tenure, Warrant
+from workers.claiming import held, hopeless, identified, in_line
 from workers.client import Client, Submitted
 from workers.completion_signal import parse_signals
-from workers.fleet import held, in_line
 from workers.gateways.git.admission import admit
 from workers.gateways.git.repository import Repository
+from workers.roles import check_role
 from workers.workplace import Workplace
 
 LISTED_MAX = 10_000
 NAME_LENGTH_MAX = 40
+# What a failed stage fails without touching an agent.
+STAGE = ("planned", "open", "blocked", "waiting_for_subtasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +55,26 @@ class Tasks:
         """Hand in a task. A repository that is here is looked at before anything is written.
 
         Raises RefusedError for a repository that is unfit, InvalidSignalError for a signal that
-        nobody can judge, InvalidPayloadError for anything else that is wrong.
+        nobody can judge, UnknownRoleError for a role that is not listed, InvalidPayloadError for
+        anything else that is wrong.
         """
         if not isinstance(payload, Mapping):
             raise InvalidPayloadError("the task", ["it is no object"])
-        parse_signals(payload.get("signals", ()))
         task_id = f"{backlog}/{name or named(str(payload.get('title', '')))}"
+        given = self.checked(task_id, payload)
+        return self.client.submit(given, id=task_id, machine="task", priority=priority)
+
+    def checked(self, task_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a task would be born from; nothing is written. Raises as `submit` does."""
+        parse_signals(payload.get("signals", ()))
+        check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         given = dict(payload)
+        if self.client.settings.stage_failures:
+            given.setdefault("stage_failures", True)
         if isinstance(repo, str) and payload.get("agent"):
             given |= self._admit(task_id, payload, Path(repo))
-        return self.client.submit(given, id=task_id, machine="task", priority=priority)
+        return given
 
     def claim_next(
         self, backlog: str, *, role: str = "any", owner: str, tenant: str = "default"
@@ -87,7 +100,8 @@ class Tasks:
         if self.client.show(task).data.get("agent"):
             raise HeldError(task, "it is for the agent that it names")
         tenure = Tenure(uuid4().hex[:8], owner, effect.lease_ms)
-        words = {"owner": owner, "identity": f"{role or 'any'}/{owner}", "role": role}
+        who = identified(self.dispatch, root_of(task), name=owner, role=role or "any", command="")
+        words = {"owner": owner, "identity": who, "role": role}
         payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
         given = {name: value for name, value in payload.items() if value is not None}
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
@@ -103,9 +117,11 @@ class Tasks:
     def report(
         self, key: str, token: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Record:
-        """Report on a claimed task: started, completed, failed, blocked, split or released.
+        """Report on a claimed task: started, completed, failed, blocked, split, released.
 
-        Raises FencedError where the claim is somebody else's by now.
+        `child_cancelled` ends a part of its own. Raises FencedError where the claim is somebody
+        else's by now, GuardRefusedError where the owner is not trusted enough; it says which
+        level would do.
         """
         task, suffix = split_key(key)
         call = Call(
@@ -115,6 +131,24 @@ class Tasks:
         )
         fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
         return fired.record or self.client.show(task)
+
+    def fail_stage(
+        self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
+    ) -> list[str]:
+        """Fail what nobody works on yet: planned, open, blocked, waiting for subtasks.
+
+        Only of tasks that were handed in with `stage_failures`; return the ids of those.
+        """
+        failed = []
+        for row in self.of(backlog):
+            data = self.client.show(row["id"]).data
+            chosen = plan in (None, data.get("plan")) and role in (None, data["role"])
+            if not chosen or row["state"] not in STAGE:
+                continue
+            with suppress(CallError):
+                self.client.fire(row["id"], "stage_failed", {"reason": reason}, reason=reason)
+                failed.append(row["id"])
+        return failed
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
         """Return the tasks of a backlog: where each stands, and why it may never be claimed."""
@@ -138,12 +172,11 @@ class Tasks:
     def starved(self, record: Record) -> str:
         """Say why an open task can never be claimed as things stand, or nothing."""
         for name in record.data["depends_on"]:
-            try:
+            other: Record | None = None
+            with suppress(UnknownRecordError):
                 other = self.client.show(f"{root_of(record.id)}/{name}")
-            except CallError:
-                return f"it depends on {name}, which does not exist"
-            if other.state == "cancelled" or other.data.get("given_up"):
-                return f"it depends on {name}, which is {other.state} for good"
+            if why := hopeless(name, other):
+                return f"it depends on {why}"
         return ""
 
     def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> dict[str, str]:

@@ -12,7 +12,9 @@ from kernel.event import Cause
 from kernel.record import Record
 from kernel.store.plan import Call, Jot, Warrant
 from workers.agent_report import (
+    AbortRaised,
     Blocked,
+    ChildCancelled,
     Compacted,
     CompactNeeded,
     Failed,
@@ -30,15 +32,24 @@ from workers.dispatch import Dispatch
 
 PARTY = "supervision"
 COMPACT_AT = 0.9
+Told = Failed | Blocked | Split
+Asked = AbortRaised | ChildCancelled
 
 
 class TurnMonitor:
-    """One turn and the agent in it. What the tables refuse is noted, and changes nothing."""
+    """One turn and the agent in it. What the tables refuse is noted, and changes nothing.
+
+    `told` is how the agent says that its work ended, `asked` what it wants done meanwhile.
+    """
 
     def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
         self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
-        self.summary = ""
-        self.told: Failed | Blocked | Split | None = None
+        self.summary: str | None = None
+        self.told: Told | None = None
+        self.asked: list[Asked] = []
+        self.spent_micro = 0
+        self.tools_ended = 0
+        self.failures_in_row = 0
         self._tools: set[str] = set()
         self._compacting = False
 
@@ -77,6 +88,8 @@ class TurnMonitor:
                 self.told = self.told or report
             case Usage():
                 self._used(report)
+            case AbortRaised() | ChildCancelled():
+                self.asked.append(report)
             case Progress():
                 self._noted("said", {"message": report.message, "percent": report.percent})
             case Rejected():
@@ -92,6 +105,8 @@ class TurnMonitor:
                     self.turn("tool_started", tool=report.tool)
                 self._tools.add(report.id)
             case ToolCompleted():
+                self.tools_ended += 1
+                self.failures_in_row = 0 if report.success else self.failures_in_row + 1
                 was = bool(self._tools)
                 self._tools.discard(report.id)
                 if was and not self._tools:
@@ -118,6 +133,7 @@ class TurnMonitor:
             "spent": usage.cost_micro,
         }
         counted = {name: number for name, number in deltas.items() if number}
+        self.spent_micro += usage.cost_micro or 0
         if counted:
             self._noted("usage", {}, counted)
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:

@@ -116,7 +116,8 @@ class Work:
         actor = self.lease.name
         call = Call(
             cause=Cause(actor, outcome.reason),
-            op_id=f"{self.lease.token}:{outcome.trigger}",
+            # One holder may fire the same twice, from different versions; a retry knows no newer.
+            op_id=f"{self.lease.token}:{outcome.trigger}:{self.record.version}",
             warrant=self.warrant,
             deltas=outcome.deltas,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -78,6 +79,20 @@ def read(client: Client, *words: Any) -> Any:
         return run(*words)
     except FAULTS as refusal:
         raise store_error(refusal) from refusal
+
+
+def read_all(client: Client, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run reading commands in one round trip, and return their replies in order."""
+    if not commands:
+        return []
+    pipeline: Any = client.pipeline(transaction=False)
+    for words in commands:
+        pipeline.execute_command(*words)
+    try:
+        replies: list[Any] = pipeline.execute()
+    except FAULTS as refusal:
+        raise store_error(refusal) from refusal
+    return replies
 
 
 def store_error(refusal: Exception) -> StoreError:

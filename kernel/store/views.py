@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,18 @@ from kernel.machine import Machine
 from kernel.record import PARTITIONS, Record, RecordId
 from kernel.store import codec
 from kernel.store.keys import Keys
-from kernel.store.scripts import Client, read
+from kernel.store.scripts import Client, read, read_all
 
 PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where records of one partition stand in one state."""
+
+    machine: str
+    state: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +55,17 @@ class Views:
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return the whole log of a record, oldest first."""
-        lines: list[Event | Note] = []
-        start = "-"
+        return list(self.log(record_id))
+
+    def log(self, record_id: str, *, after: int = 0) -> Iterator[Event | Note]:
+        """Yield a record's log from the event after this version on, page by page."""
+        key, start = self.keys.log(record_id), f"{after + 1}-0" if after else "-"
         while True:
-            page = read(self.client, "XRANGE", self.keys.log(record_id), start, "+", "COUNT", PAGE)
-            lines += [codec.line_of(record_id, position, dict(pairs)) for position, pairs in page]
+            page = read(self.client, "XRANGE", key, start, "+", "COUNT", PAGE)
+            for position, pairs in page:
+                yield codec.line_of(record_id, position, dict(pairs))
             if len(page) < PAGE:
-                return lines
+                return
             start = f"({page[-1][0].decode()}"
 
     def children(self, record_id: str) -> list[RecordId]:
@@ -88,7 +101,7 @@ class Views:
         found: list[Standing] = []
         for partition in range(PARTITIONS):
             key = self.keys.standing_in(partition, machine.name, state)
-            rows = self._pairs(read(self.client, "ZRANGE", key, 0, limit - 1, "WITHSCORES"))
+            rows = _pairs(read(self.client, "ZRANGE", key, 0, limit - 1, "WITHSCORES"))
             found += [Standing(RecordId(i), machine.name, state, at) for i, at in rows]
         return sorted(found, key=lambda row: row.since_ms)[:limit]
 
@@ -99,7 +112,7 @@ class Views:
             rows = read(
                 self.client, "ZRANGE", self.keys.waits(partition), 0, limit - 1, "WITHSCORES"
             )
-            found += [(RecordId(member), at) for member, at in self._pairs(rows)]
+            found += [(RecordId(member), at) for member, at in _pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
     def standing_in(
@@ -109,6 +122,86 @@ class Views:
         key = self.keys.standing_in(partition, machine.name, state)
         word = "ZREVRANGE" if newest else "ZRANGE"
         return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
+
+    def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
+        """Return records in one round trip; one that does not exist is left out."""
+        asked = list(dict.fromkeys(record_ids))
+        names = [key for one in asked for key in (self.keys.record(one), self.keys.counters(one))]
+        found = [_flat(pairs) for pairs in read_all(self.client, [("HGETALL", n) for n in names])]
+        rows = zip(asked, found[::2], found[1::2], strict=True)
+        return {
+            one: codec.record_of(one, pairs, counters) for one, pairs, counters in rows if pairs
+        }
+
+    def latest(self, record_ids: Iterable[str], limit: int) -> dict[str, list[Event | Note]]:
+        """Return the end of each record's log, newest first, in one round trip."""
+        asked = list(dict.fromkeys(record_ids))
+        pages = read_all(
+            self.client,
+            [("XREVRANGE", self.keys.log(one), "+", "-", "COUNT", limit) for one in asked],
+        )
+        return {
+            one: [codec.line_of(one, position, dict(pairs)) for position, pairs in page]
+            for one, page in zip(asked, pages, strict=True)
+        }
+
+    def populations(self, places: Collection[Place]) -> dict[Place, int]:
+        """Return exactly how many records stand in each place where any does, in one round trip."""
+        found = read_all(self.client, [("ZCARD", self._standing(place)) for place in places])
+        return {place: int(n) for place, n in zip(places, found, strict=True) if n}
+
+    def standings(
+        self, limits: Mapping[Place, int], *, newest: bool = False
+    ) -> dict[Place, list[Standing]]:
+        """Return so many records of each place, the longest there first, in one round trip."""
+        word = "ZREVRANGE" if newest else "ZRANGE"
+        found = read_all(
+            self.client,
+            [
+                (word, self._standing(place), 0, limit - 1, "WITHSCORES")
+                for place, limit in limits.items()
+            ],
+        )
+        return {
+            place: [Standing(RecordId(i), place.machine, place.state, at) for i, at in _pairs(rows)]
+            for place, rows in zip(limits, found, strict=True)
+        }
+
+    def waits(
+        self, partitions: Collection[int], limit: int
+    ) -> tuple[int, list[tuple[RecordId, int]]]:
+        """Return how many records wait for a person, and some of each partition with since when.
+
+        `limit` is how many of each, the longest waiting first.
+        """
+        keys = [self.keys.waits(partition) for partition in partitions]
+        counts = read_all(self.client, [("ZCARD", key) for key in keys])
+        pages = read_all(self.client, [("ZRANGE", key, 0, limit - 1, "WITHSCORES") for key in keys])
+        found = [(RecordId(member), at) for page in pages for member, at in _pairs(page)]
+        return sum(map(int, counts)), sorted(found, key=lambda row: row[1])
+
+    def peopled(self, since: Mapping[Place, int]) -> list[Place]:
+        """Return the places where a record came from a time on, in one round trip."""
+        commands = [("ZCOUNT", self._standing(place), at, "+inf") for place, at in since.items()]
+        found = read_all(self.client, commands)
+        return [place for place, n in zip(since, found, strict=True) if n]
+
+    def standing_since(self, place: Place, since_ms: int = 0) -> Iterator[Standing]:
+        """Yield records that came to a place from a time on, the oldest first, page by page.
+
+        Who leaves it meanwhile may be left out, nobody else is.
+        """
+        key, last, limit = self._standing(place), (since_ms, ""), PAGE
+        while True:
+            words = ("ZRANGE", key, last[0], "+inf", "BYSCORE", "LIMIT", 0, limit, "WITHSCORES")
+            rows = [(at, one) for one, at in _pairs(read(self.client, *words))]
+            fresh = [row for row in rows if row > last]
+            for at, one in fresh:
+                yield Standing(RecordId(one), place.machine, place.state, at)
+            if len(rows) < limit:
+                return
+            # More came in one millisecond than a page holds: only a longer one goes beyond them.
+            last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
 
     def line(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
         """Return a page of a family's line: who is to be taken next comes first."""
@@ -147,10 +240,13 @@ class Views:
     def _read(self, *words: Any) -> Any:
         return read(self.client, *words)
 
-    @staticmethod
-    def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
-        for member, score in rows:
-            yield member.decode(), int(score)
+    def _standing(self, place: Place) -> str:
+        return self.keys.standing_in(place.partition, place.machine, place.state)
+
+
+def _pairs(rows: Any) -> Iterator[tuple[str, int]]:
+    for member, score in rows:
+        yield member.decode(), int(score)
 
 
 def _flat(pairs: Any) -> list[bytes]:

@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kernel.record import Record
+from tests.end_to_end.coding import (
+    AGENTS,
+    events,
+    git,
+    kill_keeper,
+    make_repository,
+    nothing_left,
+    reaches,
+    submit,
+    task,
+    trees,
+    trusted,
+)
 from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.house import House
-from tests.processes import PROC, is_alive
-
-AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
-
-
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+from tests.processes import is_alive
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """Return a repository whose one test fails."""
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "answer.txt").write_text("41\n")
-    git(folder, "add", "--all")
-    git(folder, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "begin")
-    return folder
-
-
-def task(repo: Path, agent: str, **more: Any) -> dict[str, Any]:
-    signals = [{"type": "test_passes", "value": 'test "$(cat answer.txt)" = 42'}]
-    return {"title": "mend it", "repo": str(repo), "agent": agent, "signals": signals, **more}
-
-
-def submit(house: House, name: str, payload: dict[str, Any]) -> str:
-    return str(house.client.submit(payload, id=f"b/{name}", machine="task").id)
-
-
-def reaches(house: House, of: str, *states: str, within_s: float = 60) -> Record:
-    def there() -> Record | None:
-        record = house.client.show(of)
-        return record if record.state in states else None
-
-    found: Record = house.sees(there, what=f"{of} is {' or '.join(states)}", within_s=within_s)
-    return found
+    return make_repository(tmp_path / "repo")
 
 
 def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, repo: Path) -> None:
@@ -75,21 +49,6 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, re
     reaches(house, "b/agent~mend~1", "dead")
     reaches(house, "b/turn~mend~1", "reaped")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
-
-
-def events(house: House, of: str) -> list[str]:
-    return [event.target for event in house.events(of)]
-
-
-def nothing_left(house: House, repo: Path, name: str, number: int = 1) -> None:
-    """Wait until agent and turn have ended, and see that no worktree is left."""
-    reaches(house, f"b/agent~{name}~{number}", "dead")
-    reaches(house, f"b/turn~{name}~{number}", "reaped")
-    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
-
-
-def trees(repo: Path) -> int:
-    return git(repo, "worktree", "list", "--porcelain").count("worktree ")
 
 
 def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
@@ -289,6 +248,7 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
         """say '{"type": "split", "subtasks": [{"title": "a", "text": "a.txt"},"""
         """ {"title": "b", "text": "b.txt"}]}'; sleep 60"""
     )
+    trusted(house, whole, 2)
     of = submit(house, "whole", task(repo, whole, signals=[]))
 
     record = reaches(house, of, "closed", within_s=90)
@@ -322,16 +282,3 @@ def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
         reaches(house, f"b/turn~{name}~1", "reaped")
     nothing_left(house, repo, names[-1])
     assert git(repo, "branch", "--list", "interlock/*") == ""
-
-
-def kill_keeper(name: str) -> None:
-    """Kill the keeper that was told this brief."""
-    for entry in PROC.iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                words = (entry / "cmdline").read_bytes()
-                own_session = os.getsid(int(entry.name)) == int(entry.name)
-                if own_session and b"workers.keeper" in words and name.encode() in words:
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    return
-    raise AssertionError(f"there is no keeper of {name}")

@@ -97,6 +97,12 @@ def says(
     return reply
 
 
+def writes(words: str, *, usage: Mapping[str, Any] | None = USAGE, delay_s: float = 0.0) -> Script:
+    """Answer in plain words, without a call."""
+    message = {"role": "assistant", "content": words}
+    return lambda asked: Reply(completion(asked, message, usage=usage), delay_s=delay_s)
+
+
 def completion(
     asked: Asked,
     message: Mapping[str, Any],

@@ -14,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.opinion import Asked, Opinion, judge_says, reviewer_says
+from workers.opinion import (
+    UNCONFIGURED,
+    Asked,
+    Opinion,
+    UnansweredError,
+    judge_says,
+    reviewer_says,
+)
 
 SOON_S = 0.01
 NEVER_S = 60.0
@@ -30,6 +37,10 @@ def answering(answer: object) -> Asked:
 
 async def errs(instruction: str) -> object:
     raise LookupError(instruction)
+
+
+async def has_none(instruction: str) -> object:
+    raise UnansweredError(f"{instruction}\nIt is closed.")
 
 
 async def gives_up(instruction: str) -> object:
@@ -100,7 +111,8 @@ def test_the_instruction_is_what_is_asked() -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (None, "is not configured"),
+        (None, UNCONFIGURED),
+        (has_none, "gave no answer: is it good? It is closed."),
         (errs, "failed: LookupError: is it good?"),
         (gives_up, "gave up"),
         (hangs, "did not answer within 0.01 s"),

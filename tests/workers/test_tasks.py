@@ -175,9 +175,9 @@ def test_the_command_line_claims_and_reports(
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
 
-    def ask(*words: str) -> Any:
-        result = CliRunner().invoke(app, ["task", *words, "--json"])
-        assert result.exit_code == 0, result.output
+    def ask(*words: str, noun: str = "task", code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [noun, *words, "--json"])
+        assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
     ask("submit", "--title", "mend it", "--backlog", "b", "--name", "one")
@@ -185,6 +185,11 @@ def test_the_command_line_claims_and_reports(
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("heartbeat", *held)["answer"] == "go"
     assert ask("start", *held)["state"] == "in_progress"
+    refused = ask("block", *held, "--on", "a key", code=1)["message"]
+    assert refused.endswith("blocked needs the trust level probationary; this agent's is untrusted")
+    (who,) = ask("trust", "b", noun="agent")
+    assert (who["trust"], who["name"], who["may"][-1]) == ("untrusted", "ann", "failed")
+    assert ask("promote", who["id"], noun="agent")["state"] == "probationary"
     assert ask("block", *held, "--on", "a key")["state"] == "blocked"
     assert ask("unblock", "b/one")["state"] == "open"
     claim = ask("claim", "b/one", "--owner", "ann")

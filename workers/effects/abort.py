@@ -8,7 +8,7 @@ from kernel.cascade import AbortPolicy, AbortScope, Tree, told
 from kernel.errors import CallError, UnknownRecordError
 from kernel.reason import AbortReason, TransitionReason
 from kernel.record import Record, partition_of, root_of
-from workers.fleet import party
+from workers.claiming import party
 from workers.work import Work
 
 PARTY = "abort"

@@ -1,28 +1,34 @@
-"""Carries a task's way out to others: its turn, those that wait for it, the next in line."""
+"""Carries a task's way out to others: its turns, its owner's trust, its parts, who waits for it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from kernel.errors import CallError, UnknownRecordError
-from kernel.record import Record, partition_of, root_of
-from workers.fleet import assign, party
+from kernel.event import Cause
+from kernel.reason import TransitionReason
+from kernel.record import Record, parent_of, partition_of, root_of
+from kernel.store.plan import Call, Warrant
+from workers.claiming import hopeless, party
+from workers.fleet import assign
 from workers.work import Work
 from workers.workplace import Workplace
 
 PARTY = "aftermath"
 BLOCKED_MAX = 10_000
+EARLIER_MAX = 3
 AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
 
 
 def aftermath(work: Work) -> None:
     """Make the world match what the task is now. A repetition finds nothing to do."""
     record = work.dispatch.views.record(work.record.id)
-    if record.state not in AT_WORK and record.data["claimed"]:
-        _end_turn(work, record)
+    _end_turns(work, record)
+    _judge_identity(work, record)
+    _cancel_children(work, record)
     if record.state == "blocked":
         _unblock(work, record)
-    if record.state == "closed":
+    if record.state in ("closed", "cancelled", "failed"):
         for other_id in work.dispatch.views.standing_in(
             work.machine, "blocked", partition_of(record.id), BLOCKED_MAX
         ):
@@ -30,12 +36,20 @@ def aftermath(work: Work) -> None:
             if root_of(other_id) == root_of(record.id):
                 with suppress(CallError):
                     _unblock(work, work.dispatch.views.record(other_id))
-    assign(work.dispatch, root_of(record.id))
+    if record.state not in AT_WORK:
+        assign(work.dispatch, root_of(record.id))
 
 
-def _end_turn(work: Work, record: Record) -> None:
-    """Tell the turn of the last claim how it came out; its keeper may have said so before."""
-    turn = Workplace(record.id, int(record.data["claimed"])).turn
+def _end_turns(work: Work, record: Record) -> None:
+    """Tell the turns of its claims how they came out; their keepers may have said so before."""
+    last = int(record.data["claimed"])
+    for number in range(max(1, last - EARLIER_MAX), last):
+        _lost(work, record, Workplace(record.id, number).turn)
+    if last and record.state not in AT_WORK:
+        _end_turn(work, record, Workplace(record.id, last).turn)
+
+
+def _end_turn(work: Work, record: Record, turn: str) -> None:
     failure = record.data.get("failure") or {}
     if record.state == "closed":
         trigger, payload = "task_completed", {}
@@ -47,20 +61,62 @@ def _end_turn(work: Work, record: Record) -> None:
         work.dispatch.fire(turn, trigger, payload, party(PARTY, trigger, turn))
     except CallError:
         # A lost keeper left it where nothing is completed: then it ends as what was given up.
-        lost = {"reason": f"its task is {record.state} without it"}
+        _lost(work, record, turn)
+
+
+def _lost(work: Work, record: Record, turn: str) -> None:
+    lost = {"reason": f"its task is {record.state} without it"}
+    with suppress(CallError):
+        work.dispatch.fire(turn, "task_failed", lost, party(PARTY, "task_failed", turn))
+
+
+def _judge_identity(work: Work, record: Record) -> None:
+    """Count what a claim came to for who did it, once. Only what was verified earns trust."""
+    claim = record.data.get("claim") or {}
+    deed = _deed(record)
+    if not deed or not str(claim.get("identity", "")).startswith(f"{root_of(record.id)}/"):
+        return
+    reason = str((record.data.get("failure") or {}).get("reason", ""))
+    op_id = f"trust:{record.id}:{claim['number']}"
+    call = Call(Cause(PARTY, reason), op_id, Warrant.party(PARTY))
+    with suppress(CallError):
+        told = {"task": record.id, "reason": reason}
+        work.dispatch.fire(str(claim["identity"]), deed, told, call)
+
+
+def _deed(record: Record) -> str:
+    if record.state == "closed":
+        earned = record.data.get("checked") and not record.data.get("recovered")
+        return "succeeded" if earned else ""
+    if record.state != "failed":
+        return ""
+    why = (record.data.get("failure") or {}).get("why")
+    return "violated" if why == TransitionReason.PERMISSION_DENIED else "failed"
+
+
+def _cancel_children(work: Work, record: Record) -> None:
+    """End the parts that their owner gave up; only its own, and those that have not ended."""
+    for child in record.data.get("cancel_children", ()):
+        if parent_of(child) != record.id:
+            continue
+        why = f"{record.id} no longer wants it"
+        call = Call(Cause(PARTY, why), f"cancel:{child}:{record.entered}")
         with suppress(CallError):
-            work.dispatch.fire(turn, "task_failed", lost, party(PARTY, "task_failed", turn))
+            work.dispatch.fire(child, "cancelled", {"reason": why}, call)
 
 
 def _unblock(work: Work, record: Record) -> None:
-    """Open a task again whose blocker is done."""
+    """Open a task again whose blocker is done, or show a person that it never will be."""
     on = record.data.get("blocked_on") or {}
     if on.get("kind") != "task":
         return
-    try:
+    blocker: Record | None = None
+    with suppress(UnknownRecordError):
         blocker = work.dispatch.views.record(f"{root_of(record.id)}/{on['on']}")
-    except UnknownRecordError:
-        return
-    if blocker.state in ("done", "closed"):
+    if blocker is not None and blocker.state in ("done", "closed"):
         with suppress(CallError):
             work.dispatch.fire(record.id, "unblocked", {}, party(PARTY, "unblocked", record.id))
+    elif why := hopeless(str(on["on"]), blocker):
+        with suppress(CallError):
+            told = {"reason": f"it waits for {why}"}
+            work.dispatch.fire(record.id, "starved", told, party(PARTY, "starved", record.id))

@@ -1,18 +1,24 @@
-"""Merges verified work into its target branch; a conflict is a failure with the paths named."""
+"""Merges verified work into its target branch, and pushes that where the task names a remote.
+
+A conflict is a failure with the paths named. What a remote refuses is merged here all the same.
+"""
 
 from __future__ import annotations
 
 from kernel.record import Record
 from workers.claimed_work import IDENTITY, repository_of
 from workers.gateways.git.branch import head
-from workers.gateways.git.errors import Refusal, RefusedError
+from workers.gateways.git.errors import GitError, Refusal, RefusedError
 from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
 from workers.gateways.git.merge import merge as merge_branch
+from workers.gateways.git.remote import push
+from workers.gateways.git.repository import Repository
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
 
 TRIES = 20
 PATHS_MAX = 100
+REASON_MAX = 2_000
 PASSING = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 
 
@@ -50,7 +56,8 @@ def _merged(work: Work, record: Record) -> Outcome:
         )
         match done:
             case Merged() | AlreadyMerged():
-                return Outcome("merged", {"commit": done.commit})
+                refused = _pushed(work, repository, target)
+                return refused or Outcome("merged", {"commit": done.commit})
             case Conflict():
                 named = ", ".join(done.paths[:5])
                 reason = f"it conflicts with what {target} has now: {named}"
@@ -59,3 +66,23 @@ def _merged(work: Work, record: Record) -> Outcome:
             case Moved():
                 continue
     raise RuntimeError(f"{target} moved {TRIES} times while it was merged into")
+
+
+def _pushed(work: Work, repository: Repository, target: str) -> Outcome | None:
+    """Push the target where the task asks for it. An answer is a failure that no repeat mends."""
+    remote = work.record.data.get("push")
+    if not remote:
+        return None
+    work.go_on()
+    work.note("activity", {"word": "pushing"})
+    try:
+        done = push(repository, branch=target, remote=str(remote))
+    except GitError as failure:
+        if not isinstance(failure, RefusedError) and work.attempt < work.entry.attempts_max:
+            # A remote that is away comes back; the next attempt finds the merge done.
+            raise
+        # An agent that did the work anew would find it there, and change nothing.
+        reason = f"it is merged into {target} here, but {remote} does not have it: {failure}"
+        return Outcome("verification_rejected", {"reason": reason[:REASON_MAX], "final": True})
+    work.audit("pushed", {"remote": done.remote, "branch": done.branch, "commit": done.commit})
+    return None

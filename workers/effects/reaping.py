@@ -9,7 +9,7 @@ from kernel.errors import CallError, UnknownRecordError
 from kernel.record import Record
 from kernel.table import Data
 from workers.claimed_work import IDENTITY
-from workers.fleet import party
+from workers.claiming import party
 from workers.gateways.git.branch import delete_branch
 from workers.gateways.git.changes import commit_all
 from workers.gateways.git.errors import RefusedError
@@ -47,7 +47,10 @@ def _wait_for_the_end(work: Work, data: Data) -> None:
         return
     with suppress(UnknownRecordError):
         agent = work.dispatch.views.record(str(data["agent"]))
-        if agent.state != "dead" or agent.entries:
+        if agent.data["session"] and agent.data["task"] != data["task"]:
+            return  # it went on to another task, elsewhere
+        ended = agent.state == "idle" or (agent.state == "dead" and not agent.entries)
+        if not ended:
             raise NotYetError(f"{agent.id} is {agent.state}, and its process may be there")
 
 

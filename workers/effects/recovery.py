@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 
 from kernel.reason import TransitionReason
 from workers.claimed_work import IDENTITY, judged, outside, repository_of, worktree_of
+from workers.evidence import changes_shown
 from workers.gateways.git.branch import head
 from workers.gateways.git.changes import changed_files, commit_all
 from workers.gateways.git.errors import GitError
+from workers.judges import Judges
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
 
@@ -17,23 +21,29 @@ AGAIN = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERE
 
 async def recovery(work: Work) -> Outcome:
     """Save partial work in a commit of its branch; only what its signals accept goes on."""
-    record = work.record
-    if not record.data.get("repo"):
+    if not work.record.data.get("repo"):
         return Outcome("requeued", AGAIN)
-    try:
-        repository = await asyncio.to_thread(repository_of, record)
-        tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
-        if tree is None:
-            return Outcome("requeued", {**AGAIN, "detail": "its worktree is gone"})
-        message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
-        await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
-        changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)
-    except GitError as refusal:
-        return Outcome("requeued", {**AGAIN, "detail": str(refusal)})
+    async with Judges(work) as judges:
+        try:
+            outcome = await _recovered(judges)
+        except GitError as refusal:
+            outcome = Outcome("requeued", {**AGAIN, "detail": str(refusal)})
+    return replace(outcome, deltas=judges.deltas)
+
+
+async def _recovered(judges: Judges) -> Outcome:
+    work, record = judges.work, judges.work.record
+    repository = await asyncio.to_thread(repository_of, record)
+    tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
+    if tree is None:
+        return Outcome("requeued", {**AGAIN, "detail": "its worktree is gone"})
+    message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
+    await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
+    changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)
     if changed and record.data["signals"] and not outside(changed, record.data["owned_files"]):
-        verdict = await judged(record, tree.folder)
-        if verdict.passed:
-            branch = workplace_of(record).branch
-            commit = await asyncio.to_thread(head, repository, branch)
-            return Outcome("recovered", {"commit": str(commit), "branch": branch})
+        branch = workplace_of(record).branch
+        commit = str(await asyncio.to_thread(head, repository, branch))
+        changes = partial(changes_shown, repository, base=tree.base, commit=commit)
+        if (await judged(judges, tree.folder, changes)).passed:
+            return Outcome("recovered", {"commit": commit, "branch": branch})
     return Outcome("requeued", AGAIN)

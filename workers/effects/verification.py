@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 
 from kernel.reason import TransitionReason
 from kernel.record import Record
 from workers.claimed_work import judged, outside, repository_of, worktree_of
 from workers.completion_signal import Verdict
+from workers.evidence import changes_shown, parts_shown
 from workers.gateways.git.branch import delete_branch, head
 from workers.gateways.git.changes import changed_files
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.worktree import add_worktree, remove_worktree
+from workers.judges import Judges
 from workers.work import Outcome, Work
 from workers.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
+UNSURE = "its judge is not sure; hand it in with needs_approval, and a person decides"
 
 
 async def verification(work: Work) -> Outcome:
     """Look at the work of a claim in its own worktree. What is not there cannot be accepted."""
-    record = work.record
-    if not record.data.get("repo"):
+    if not work.record.data.get("repo"):
         # A parent of subtasks, or a task that others did elsewhere: its word and its parts count.
         return Outcome("verified", {})
-    try:
-        if "claim" not in record.data:
-            return await _joined(work, record)
-        return await _judged(work, record)
-    except RefusedError as refusal:
-        return Outcome("verification_rejected", {"reason": str(refusal), "final": True})
+    async with Judges(work) as judges:
+        try:
+            outcome = await (_judged if "claim" in work.record.data else _joined)(judges)
+        except RefusedError as refusal:
+            outcome = Outcome("verification_rejected", {"reason": str(refusal), "final": True})
+    return replace(outcome, deltas=judges.deltas)
 
 
-async def _joined(work: Work, record: Record) -> Outcome:
+async def _joined(judges: Judges) -> Outcome:
     """Judge what a parent's subtasks merged: the target as it is, in a worktree made for it."""
+    work, record = judges.work, judges.work.record
     if not record.data["signals"]:
         return Outcome("verified", {})
     repository = await asyncio.to_thread(repository_of, record)
@@ -48,7 +52,8 @@ async def _joined(work: Work, record: Record) -> Outcome:
         base=str(record.data["target"]),
     )
     try:
-        return _told(await judged(record, tree.folder), tree.base)
+        changes = partial(parts_shown, repository, record, work.dispatch.views)
+        return _told(record, await judged(judges, tree.folder, changes), tree.base)
     finally:
         await asyncio.to_thread(remove_worktree, repository, folder, force=True)
         await asyncio.to_thread(
@@ -56,7 +61,8 @@ async def _joined(work: Work, record: Record) -> Outcome:
         )
 
 
-async def _judged(work: Work, record: Record) -> Outcome:
+async def _judged(judges: Judges) -> Outcome:
+    work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
     tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
     if tree is None:
@@ -74,14 +80,21 @@ async def _judged(work: Work, record: Record) -> Outcome:
             },
         )
     # What is judged is what is merged: a commit that its tests make comes too late.
-    commit = await asyncio.to_thread(head, repository, workplace_of(record).branch)
-    return _told(await judged(record, tree.folder), commit)
+    branch = workplace_of(record).branch
+    commit = await asyncio.to_thread(head, repository, branch)
+    changes = partial(changes_shown, repository, base=tree.base, commit=commit or branch)
+    return _told(record, await judged(judges, tree.folder, changes), commit)
 
 
-def _told(verdict: Verdict, commit: str | None) -> Outcome:
+def _told(record: Record, verdict: Verdict, commit: str | None) -> Outcome:
     results = [asdict(one) for one in verdict.results][:RESULTS_MAX]
-    if verdict.passed:
-        return Outcome("verified", {"results": results, "commit": commit})
-    first = next(one for one in verdict.results if not one.passed)
-    reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
-    return Outcome("verification_rejected", {"reason": reason, "results": results})
+    first = next((one for one in verdict.results if not one.passed), None)
+    if first is not None:
+        reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
+        return Outcome("verification_rejected", {"reason": reason, "results": results})
+    unsure = next((one for one in verdict.results if one.flagged), None)
+    if unsure is not None and not record.data["needs_approval"]:
+        # To merge it as if the judge had been sure would hide the doubt from everybody.
+        told = {"reason": f"{UNSURE}: {unsure.detail}"[:2_000], "results": results, "final": True}
+        return Outcome("verification_rejected", told)
+    return Outcome("verified", {"results": results, "commit": commit})

@@ -19,6 +19,7 @@ INHERITED = (
     "agent",
     "agent_name",
     "session",
+    "idle_limit_s",
     "stream",
     "tenant",
     "remind_s",
@@ -162,10 +163,11 @@ def given_up(data: Data) -> bool:
 
 
 def backoff_ms(data: Data) -> int | None:
-    """Return the wait before the next try: doubling from the first, at most five minutes."""
+    """Return the wait before the next try: doubling, at most five minutes or what was asked for."""
     if not retries_left(data):
         return None
-    wait_s = min(data["retry_delay_s"] * 2 ** data["retries"], BACKOFF_S_MAX)
+    asked_s = (data.get("failure") or {}).get("retry_after_s", 0)
+    wait_s = max(min(data["retry_delay_s"] * 2 ** data["retries"], BACKOFF_S_MAX), asked_s)
     return int(wait_s * 1_000)
 
 

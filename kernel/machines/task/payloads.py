@@ -67,7 +67,7 @@ class Birth(Work):
     """What a producer hands in. `agent` is a command template; without one others must claim it.
 
     `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
-    `push` names a remote of the repository. A `session` agent stays for the next task. Its breaker
+    `push` names a remote of the repository. A `session` agent stays `idle_limit_s` for the next task. A breaker
     trips over `budget_micro` (micro-dollars a try) and `tool_failures_max` (calls in a row).
     `stop_hooks` are commands that may refuse a completion; `parent_agent` split the task it is part of.
     """
@@ -78,6 +78,7 @@ class Birth(Work):
     agent: Line | None = None
     agent_name: Word = "agent"
     session: bool = False
+    idle_limit_s: Annotated[int, Field(ge=1, le=86_400)] = 300
     stop_hooks: Annotated[list[Line], Field(max_length=20)] = []
     budget_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
     tool_failures_max: Annotated[int, Field(ge=1, le=1_000)] = 5
@@ -130,7 +131,10 @@ class Completed(Shape):
 
 
 class Told(Shape):
-    """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows."""
+    """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows.
+
+    `retry_after_s`: what a provider asked for; the next try waits at least as long.
+    """
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
     code: Annotated[str, Field(max_length=100)] = ""
@@ -138,6 +142,7 @@ class Told(Shape):
     why: TransitionReason | None = None
     abort: AbortReason | None = None
     final: bool = False
+    retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
     paths: Annotated[list[str], Field(max_length=200)] = []
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 

@@ -11,7 +11,7 @@ import pytest
 from workers.completion_signal import Signal, SignalResult, Verdict
 from workers.gateways import signals
 from workers.gateways.signals import OUTPUT_BYTES_MAX, check
-from workers.opinion import Asked
+from workers.opinion import UNCONFIGURED, Asked
 
 STUBBORN = """sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' &"""
 
@@ -219,7 +219,7 @@ def test_a_reviewer_is_asked_the_instruction(tmp_path: Path) -> None:
         (answering(b"\xff"), "the answer is not PASS: b'\\xff'"),
         (errs, "the reviewer failed: LookupError: good?"),
         (hangs, "the reviewer did not answer within 0.01 s"),
-        (None, "the reviewer is not configured"),
+        (None, f"the reviewer {UNCONFIGURED}"),
     ],
 )
 def test_a_reviewer_that_does_not_pass_the_work_fails_it(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workers.gateways.git.branch import head
 from workers.gateways.git.errors import Refusal, RefusedError
 from workers.gateways.git.repository import Repository
 from workers.result import sentence
+
+_LOCK_NAME = "interlock-push"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,14 @@ def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
     """Push a branch under its own name; a repeat finds it there.
 
     Raises RefusedError if there is no such remote or branch, or if the remote rejects it, and
-    another GitError if the remote cannot be reached.
+    another GitError if the remote cannot be reached, or if others of us push for too long.
     """
+    # One after the other: of two at once, the remote would reject the one that comes late.
+    with repository.git.alone(repository.common / _LOCK_NAME) as git:
+        return _pushed(replace(repository, git=git), branch, remote)
+
+
+def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
     known = repository.git.run("remote").line().split("\n")
     if remote not in known or not remote:
         there = f"there are: {', '.join(known)}" if known != [""] else "there is none"

@@ -67,7 +67,7 @@ class Ledger:
     """The bookkeeping of one question over all its attempts."""
 
     def __init__(self, bound: Bound) -> None:
-        self._bound = bound
+        self.bound = bound
         self._usd = Decimal(0)
         self._input_tokens = self._output_tokens = 0
         self._requests = self._unmeasured = self._billable = 0
@@ -102,7 +102,7 @@ class Ledger:
         """Book a request that may be billed, but whose usage is not known."""
         self._billable += 1
         self._unmeasured += 1
-        self._book(self._bound.usd(self._billable))
+        self._book(self.bound.usd(self._billable))
 
     def measured(self, response: ModelResponse) -> None:
         """Book a response. Raises AbsurdUsageError, and then books it as unmeasured."""
@@ -127,7 +127,7 @@ class Ledger:
             with suppress(LookupError, ValueError):
                 return response.cost().total_price
         tokens = response.usage
-        return self._bound.price.usd(
+        return self.bound.price.usd(
             input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens
         )
 

@@ -15,13 +15,15 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from kernel.autonomy import Tier
 from workers.gateways.llm.embedded import EmbeddedModel
+from workers.gateways.llm.exchange import Exchange, Limits
 from workers.gateways.llm.outcome import ConfigurationError, Outcome
-from workers.gateways.llm.provider import Limits, ProviderModel
+from workers.gateways.llm.provider import ProviderModel
 from workers.gateways.llm.question import Question
 from workers.gateways.llm.retry import Sleep
 
 DEFAULT = "embedded:wordllama"
 EMBEDDED = "embedded"
+VARIABLE = "INTERLOCK_MODEL"
 _LIMITS = Limits()
 # Without a key of ours the client would send whatever OpenAI key it finds to another's address.
 _NO_KEY = "no-key"
@@ -94,22 +96,37 @@ def open_model(
     return TieredModel(model, {tier: opened[name] for tier, name in tier_models.items()})
 
 
-def _open(spec: str, base_url: str | None, api_key: str | None, limits: Limits) -> Model:
-    provider, _ = parse_model_id(spec)
-    if provider == EMBEDDED:
-        return EmbeddedModel(spec)
+def open_exchange(
+    spec: str, *, variable: str, base_url: str | None, api_key: str | None, limits: Limits
+) -> Exchange:
+    """Open the language model that a variable names. Raises ConfigurationError."""
     try:
         client = _client(spec, base_url, api_key)
     except ImportError as error:
         raise ConfigurationError(
-            f"INTERLOCK_MODEL={spec} needs a package that is not installed: {error}"
+            f"{variable}={spec} needs a package that is not installed: {error}"
         ) from error
     except (UserError, ValueError, TypeError) as error:
+        other = f", or {DEFAULT!r}" if variable == VARIABLE else ""
         raise ConfigurationError(
-            f"INTERLOCK_MODEL={spec} cannot be opened: {error}. Give 'provider:model', or any name"
-            f" together with the address of an OpenAI-compatible server, or {DEFAULT!r}"
+            f"{variable}={spec} cannot be opened: {error}. Give 'provider:model', or any name"
+            f" together with the address of an OpenAI-compatible server{other}"
         ) from error
-    return ProviderModel(spec, client, limits)
+    return Exchange(spec, client, limits)
+
+
+def is_embedded(spec: str) -> bool:
+    """Tell whether a name means the embedded model, which generates nothing."""
+    provider, _ = parse_model_id(spec)
+    return provider == EMBEDDED
+
+
+def _open(spec: str, base_url: str | None, api_key: str | None, limits: Limits) -> Model:
+    if is_embedded(spec):
+        return EmbeddedModel(spec)
+    return ProviderModel(
+        open_exchange(spec, variable=VARIABLE, base_url=base_url, api_key=api_key, limits=limits)
+    )
 
 
 def _client(spec: str, base_url: str | None, api_key: str | None) -> Client:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from tests.workers.gateways.git.scene import assert_refused, at, commit, git
 from workers.gateways.git.errors import FailedError, Refusal, RefusedError
 from workers.gateways.git.remote import Pushed, push
@@ -82,6 +84,26 @@ def test_a_remote_that_has_more_is_not_forced(repository: Repository, remote: Pa
 
     assert_refused(Refusal.PUSH_REJECTED, error, "'origin'", "'main'", "rejected")
     assert git(remote, "rev-parse", "main") == theirs
+
+
+def test_two_that_push_at_once_come_after_each_other(
+    repository: Repository, remote: Path, tmp_path: Path
+) -> None:
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/in\nuntil test -e {tmp_path}/go; do :; done\n")
+    hook.chmod(0o755)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(push, repository, branch="main", remote="origin")
+        until((tmp_path / "in").exists, what="the first is on its way")
+        commit(repository.root, "second", a__txt="2\n")
+        second = threads.submit(push, repository, branch="main", remote="origin")
+        # Alone, the second would have to wait for nobody but the hook; it must not get so far.
+        wait([second], 0.5)
+        (tmp_path / "go").touch()
+
+    assert first.result().commit != second.result().commit
+    assert git(remote, "rev-parse", "main") == second.result().commit == at(repository)
 
 
 def test_a_hook_of_the_remote_runs_and_its_words_are_told(

@@ -1,0 +1,71 @@
+"""When an agent is cut off in the middle of its work: scope, budget, repeated failure; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, auto
+
+from kernel.reason import AbortReason, TransitionReason
+
+SHOWN_MAX = 5
+
+
+class Cause(StrEnum):
+    """What tripped the breaker."""
+
+    SCOPE = auto()
+    BUDGET = auto()
+    FAILURES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one try may cost in micro-dollars (None: anything), and failures in a row."""
+
+    budget_micro: int | None = None
+    failures_max: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """Why an agent is cut off, in words and in codes. `final`: another try cannot help."""
+
+    cause: Cause
+    reason: str
+    abort: AbortReason
+    why: TransitionReason
+    final: bool = False
+
+
+def tripped(
+    limits: Limits, *, spent_micro: int, failures_in_row: int, outside: Sequence[str]
+) -> Trip | None:
+    """Return why an agent must be cut off now, the gravest first, or None.
+
+    `outside` are the files that it changed and does not own.
+    """
+    if outside:
+        named = ", ".join(outside[:SHOWN_MAX])
+        return Trip(
+            Cause.SCOPE,
+            f"it changed files that it does not own: {named}",
+            AbortReason.PERMISSION_DENIED,
+            TransitionReason.PERMISSION_DENIED,
+            final=True,
+        )
+    if limits.budget_micro is not None and spent_micro > limits.budget_micro:
+        return Trip(
+            Cause.BUDGET,
+            f"it spent {spent_micro / 1e6:.6f} $ of {limits.budget_micro / 1e6:.6f} $",
+            AbortReason.SHUTDOWN_SIGNAL,
+            TransitionReason.ABORTED,
+        )
+    if failures_in_row >= limits.failures_max:
+        return Trip(
+            Cause.FAILURES,
+            f"it failed {failures_in_row} times in a row",
+            AbortReason.BASH_ERROR,
+            TransitionReason.ABORTED,
+        )
+    return None

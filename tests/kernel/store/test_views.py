@@ -1,0 +1,93 @@
+"""What is read of many records at once: the same as one by one, bounded, on a cluster as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel.errors import StoreDownError
+from kernel.event import Event, Note
+from kernel.record import PARTITIONS, partition_of
+from kernel.store.connect import open_store
+from kernel.store.keys import Keys
+from kernel.store.views import Place, Views
+from tests.workers.claims import noted
+from tests.workers.routes import client_of, matter
+from workers.client import Client
+from workers.gateways.server import EmbeddedServer
+
+IDS = [f"v{number}" for number in range(9)]
+OPEN = "awaiting_intent_confirmation"
+
+
+@pytest.fixture(params=["server", "cluster"])
+def here(request: pytest.FixtureRequest, server: EmbeddedServer, prefix: str) -> Iterator[Client]:
+    url, more = server.url, {}
+    if request.param == "cluster":
+        cluster: EmbeddedServer = request.getfixturevalue("cluster")
+        url, more = f"redis+cluster://127.0.0.1:{cluster.port}", {"broker_url": server.url}
+    client = client_of(url, prefix, **more)
+    for of in IDS:
+        client.submit(matter(hold=True), id=of)
+    yield client
+    client.dispatch.client.close()
+
+
+def test_many_records_are_what_each_is_alone(here: Client) -> None:
+    views = here.dispatch.views
+
+    found = views.records([*IDS, "missing", IDS[0]])
+
+    assert found == {of: views.record(of) for of in IDS}
+
+
+def test_the_end_of_a_log_is_read_from_its_end(here: Client) -> None:
+    for number in range(5):
+        noted(here, "v0", "progress", number=number)
+    whole = here.history("v0")
+
+    found = here.dispatch.views.latest(["v0", "missing"], 3)
+
+    assert found == {"v0": whole[:-4:-1], "missing": []}
+    kinds = {type(line) for line in here.dispatch.views.latest(["v0"], 100)["v0"]}
+    assert kinds == {Event, Note}
+
+
+def test_places_are_counted_and_listed_from_either_end(here: Client) -> None:
+    views = here.dispatch.views
+    places = [Place("thread", "proposed", partition) for partition in range(PARTITIONS)]
+    mine = Place("thread", "proposed", partition_of("v0"))
+
+    populations = views.populations(places)
+
+    assert sum(populations.values()) == len(IDS)
+    assert all(populations.values()), "empty places are left out"
+    oldest, newest = views.standings({mine: 10})[mine], views.standings({mine: 10}, newest=True)
+    assert [one.id for one in oldest] == [one.id for one in reversed(newest[mine])]
+    assert [len(page) for page in views.standings({mine: 1}).values()] == [1]
+
+
+def test_who_waits_for_a_person_is_counted_beyond_the_limit(here: Client) -> None:
+    views, partition = here.dispatch.views, partition_of("v0")
+    waiting = [of for of in IDS if partition_of(of) == partition]
+
+    number, found = views.waits(range(PARTITIONS), 1)
+
+    assert number == len(IDS)
+    assert len(found) == len({partition_of(of) for of in IDS})
+    assert views.waits([partition], 100)[0] == len(waiting)
+    assert [at for _, at in found] == sorted(at for _, at in found)
+
+
+def test_nothing_is_asked_for_nothing(here: Client) -> None:
+    views = here.dispatch.views
+
+    assert (views.records([]), views.latest([], 5), views.waits([], 5)) == ({}, {}, (0, []))
+
+
+def test_a_store_that_is_away_is_said() -> None:
+    away = Views(open_store("redis://127.0.0.1:1/0"), Keys("away"))
+
+    with pytest.raises(StoreDownError):
+        away.records(["one"])

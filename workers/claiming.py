@@ -1,0 +1,200 @@
+"""How an agent of this house comes by a task: in line, claimed, with a turn and a worktree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from kernel.adaptive_timeout import Complexity, Deadline, Scope, deadline
+from kernel.errors import (
+    CallError,
+    ConflictError,
+    FencedError,
+    HeldError,
+    IdTakenError,
+    KernelError,
+)
+from kernel.event import Cause
+from kernel.record import Record, partition_of, root_of
+from kernel.store.leases import Lease, Refused
+from kernel.store.plan import Call, Tenure, Warrant
+from kernel.table import Data
+from workers.brief import Place
+from workers.dispatch import Dispatch
+from workers.gateways.git.errors import RefusedError
+from workers.gateways.git.repository import Repository
+from workers.gateways.git.worktree import Worktree, add_worktree
+from workers.workplace import Workplace, workplace_of
+
+log = logging.getLogger(__name__)
+
+PARTY = "assignment"
+PAGE = 50
+HISTORY_MAX = 50
+LOOKED_AT_MAX = 2_000
+ERROR_LENGTH_MAX = 2_000
+
+
+def party(name: str, trigger: str, of: str) -> Call:
+    """Return the call of a part of this house about a record that it holds no lease of."""
+    return Call(Cause(name), f"{name}:{trigger}:{of}:{uuid4().hex[:8]}", Warrant.party(name))
+
+
+def in_line(dispatch: Dispatch, root: str, line: str) -> Iterator[Record]:
+    """Yield who waits, first come first; who cannot be claimed now is passed over."""
+    for start in range(0, LOOKED_AT_MAX, PAGE):
+        page = dispatch.views.line(root, line, start, PAGE)
+        for record_id in page:
+            try:
+                yield dispatch.views.record(record_id)
+            except CallError:
+                continue
+        if len(page) < PAGE:
+            return
+
+
+def runs_here(data: Data) -> bool:
+    """Whether a task is for an agent's command, and its repository is on this machine."""
+    return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
+
+
+def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
+    """Claim a task for an agent. Whoever was faster, or is in the way, is no failure: None."""
+    tenure = Tenure(uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms)
+    limit, data = time_for(dispatch, record), record.data
+    try:
+        who = identified(
+            dispatch,
+            root_of(record.id),
+            name=str(data["agent_name"]),
+            role=str(data["role"]),
+            command=str(data["agent"]),
+        )
+        words = {
+            "owner": dispatch.settings.host,
+            "identity": who,
+            "agent": agent,
+            "at_ms": dispatch.views.now_ms(),
+            "deadline_s": limit.seconds,
+            "deadline_reasons": list(limit.reasons),
+        }
+        dispatch.fire(record, "claimed", words, party(PARTY, "claimed", record.id), tenure=tenure)
+        return held(dispatch, record.id, tenure)
+    except (CallError, ConflictError, FencedError, HeldError) as refusal:
+        log.debug("%s is not claimed: %s", record.id, refusal)
+        return None
+
+
+def hopeless(name: str, other: Record | None) -> str:
+    """Say why another task can never be done, or nothing; None is one that does not exist."""
+    if other is None:
+        return f"{name}, which does not exist"
+    if other.state == "cancelled" or other.data.get("given_up"):
+        return f"{name}, which is {other.state} for good"
+    return ""
+
+
+def identified(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
+    """Return the record of a durable identity, born where it is new.
+
+    Raises HeldError where a person took it out of service.
+    """
+    who = {"name": name, "role": role, "command": command}
+    digest = hashlib.sha256(json.dumps([name, role, command]).encode()).hexdigest()[:16]
+    of = f"{root}/identity~{digest}"
+    with suppress(IdTakenError):
+        dispatch.create("identity", of, who, Call(Cause(PARTY)))
+    if dispatch.views.record(of).state == "retired":
+        raise HeldError(of, f"the agent {name} was taken out of service by a person")
+    return of
+
+
+def time_for(dispatch: Dispatch, record: Record) -> Deadline:
+    """Return how long a task may take: by its size, and by what tasks of its role took before."""
+    data = record.data
+    machine = dispatch.lifecycle.machine("task")
+    closed = dispatch.views.standing_in(
+        machine, "closed", partition_of(record.id), HISTORY_MAX, newest=True
+    )
+    durations = []
+    for other_id in closed:
+        with suppress(CallError):
+            other = dispatch.views.record(other_id)
+            if root_of(other_id) == root_of(record.id) and other.data["role"] == data["role"]:
+                durations.append(float(other.data.get("took_s") or 0))
+    return deadline(
+        scope=Scope(data["scope"]),
+        complexity=Complexity(data["complexity"]),
+        model=data.get("model"),
+        owned_files=len(data["owned_files"]),
+        durations_s=durations,
+    )
+
+
+def held(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
+    """Return the lease that was born with a record's state, or that it was born with."""
+    record = dispatch.views.record(record_id)
+    machine = dispatch.lifecycle.machine(record.machine)
+    mine = [one for one in record.entries if one.token.endswith(f"-{tenure.nonce}")]
+    if not mine:
+        raise HeldError(record_id, "it was taken away again at once")
+    entry = mine[0]
+    lease = dispatch.leases.claim(
+        entry.key(record.id),
+        dispatch.effect(record.machine, entry.name),
+        nonce=tenure.nonce,
+        holder=tenure.holder,
+        schema=machine.schema,
+    )
+    if isinstance(lease, Refused):
+        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
+    return lease
+
+
+def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
+    """Bear the turn of a claim and make its worktree. Raises GitError or OSError."""
+    place, data = workplace_of(task.record), task.record.data
+    folder = str(place.folder(dispatch.settings))
+    turn = {"task": task.record.id, "number": place.number, "agent": agent}
+    worktree = {"repo": data["repo"], "target": data["target"], "worktree": folder}
+    dispatch.create("turn", place.turn, {**turn, **worktree}, Call(Cause(PARTY)))
+    dispatch.fire(place.turn, "task_claimed", {}, party(PARTY, "task_claimed", place.turn))
+    tree = _worktree(dispatch, place, data)
+    dispatch.fire(place.turn, "agent_spawned", {}, party(PARTY, "agent_spawned", place.turn))
+    return Place(
+        task_key=task.key,
+        task_token=task.token,
+        turn=place.turn,
+        repo=str(data["repo"]),
+        worktree=str(tree.folder),
+        branch=tree.branch,
+        base=tree.base,
+    )
+
+
+def _worktree(dispatch: Dispatch, place: Workplace, data: Data) -> Worktree:
+    repository = Repository.open(Path(str(data["repo"])))
+    folder = place.folder(dispatch.settings)
+    return add_worktree(repository, branch=place.branch, folder=folder, base=str(data["target"]))
+
+
+def given_up(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
+    """Say on task and turn why nobody works on it; a lost lease says it by itself."""
+    reason, turn = str(failure)[:ERROR_LENGTH_MAX], workplace_of(task.record).turn
+    told = {"reason": reason, "code": "spawn_error"}
+    final = {"final": isinstance(failure, RefusedError)}
+    with suppress(KernelError):
+        dispatch.fire(task.record, "failed", {**told, **final}, outcome(task, "failed", reason))
+    with suppress(KernelError):
+        dispatch.fire(turn, "task_failed", told, party(PARTY, "task_failed", turn))
+
+
+def outcome(lease: Lease, trigger: str, reason: str) -> Call:
+    """Return the call that tells the outcome of held work."""
+    warrant = Warrant.token(lease.suffix, lease.token)
+    return Call(Cause(lease.name, reason), f"{lease.token}:{trigger}", warrant)

@@ -1,0 +1,139 @@
+"""One exchange with a language model behind an API: typed, retried within limits, never trusted.
+
+`ask` returns however the provider behaves. What it raises is a defect, or the cancellation of its
+own task; the ledger is right in every case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic_ai import Agent
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelHTTPError,
+    UserError,
+)
+from pydantic_ai.models import Model as Client
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import UsageLimits
+
+from workers.gateways.llm.ledger import Bound, Ledger, Price
+from workers.gateways.llm.metered import Metered, refuse_absurd_usage
+from workers.gateways.llm.outcome import Failed, FailureCode
+from workers.gateways.llm.retry import Sleep, is_timeout, retrying
+from workers.result import sentence
+
+PROVIDER_WORDS_MAX = 200
+Deps = TypeVar("Deps")
+Said = TypeVar("Said")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how often a provider is asked before it counts as failed."""
+
+    attempts_max: int = 4
+    # The longest pause between two attempts, whatever Retry-After says.
+    wait_s_max: float = 30.0
+    # A single request; the whole answer has its own limit.
+    request_s_max: float = 120.0
+    sleep: Sleep = asyncio.sleep
+
+
+class Exchange:
+    """A model of pydantic-ai, and the one loop around it."""
+
+    def __init__(self, name: str, client: Client, limits: Limits) -> None:
+        self.name = name
+        self._client = client
+        self._limits = limits
+        self._price = Price(client.model_name, client.system)
+        refuse_absurd_usage()
+
+    def bound(self, size_bytes: int, tokens_max: int) -> Bound:
+        """Return what one answer of so many tokens to so many bytes can cost."""
+        return Bound(self._price, size_bytes, tokens_max)
+
+    async def ask(
+        self, agent: Agent[Deps, Said], words: str, deps: Deps, ledger: Ledger, *, timeout_s: float
+    ) -> Said | Failed:
+        """Ask until there is a valid answer, a failure that lasts, or no time left."""
+        try:
+            async with asyncio.timeout(timeout_s) as total:
+                return await self._asked(agent, words, deps, ledger, timeout_s)
+        except TimeoutError:
+            if not total.expired():
+                raise
+            detail = f"{self.name} did not answer within {timeout_s:g} s."
+            return self._failed(FailureCode.TIMEOUT, detail, ledger)
+        except ModelAPIError as error:
+            code = FailureCode.TIMEOUT if is_timeout(error) else FailureCode.PROVIDER_ERROR
+            return self._failed(code, self._told(error, ledger), ledger)
+        except UserError as error:
+            detail = f"{self.name} cannot be asked: {sentence(error.message)}"
+            return self._failed(FailureCode.PROVIDER_ERROR, detail, ledger)
+        except AgentRunError as error:
+            detail = f"{self.name} gave no valid answer: {_reason(error)}"
+            return self._failed(FailureCode.INVALID_OUTPUT, detail, ledger)
+
+    async def close(self) -> None:
+        """Close the connections of this model."""
+        async with self._client:
+            pass
+
+    async def _asked(
+        self, agent: Agent[Deps, Said], words: str, deps: Deps, ledger: Ledger, timeout_s: float
+    ) -> Said:
+        client = Metered(self._client, ledger)
+        attempts = retrying(
+            attempts_max=self._limits.attempts_max,
+            wait_s_max=self._limits.wait_s_max,
+            time_s_max=timeout_s,
+            may_retry=lambda: ledger.billable_left > 0,
+            sleep=self._limits.sleep,
+        )
+
+        async def attempt() -> Said:
+            left = ledger.billable_left
+            result = await agent.run(
+                words,
+                model=client,
+                deps=deps,
+                model_settings=self._settings(ledger.bound.output_tokens_max),
+                retries=left - 1,
+                usage_limits=UsageLimits(request_limit=left),
+            )
+            return result.output
+
+        return await attempts(attempt)
+
+    def _settings(self, tokens_max: int) -> ModelSettings:
+        settings = ModelSettings(max_tokens=tokens_max, request_timeout=self._limits.request_s_max)
+        # The one loop is ours: retries inside a provider's own client would multiply it.
+        if "max_retries" not in self._client.unsupported_settings:
+            settings["max_retries"] = 0
+        return settings
+
+    def _failed(self, code: FailureCode, detail: str, ledger: Ledger) -> Failed:
+        return Failed(code, detail, ledger.usage, ledger.cost_micro, self.name)
+
+    def _told(self, error: ModelAPIError, ledger: Ledger) -> str:
+        tries = f"{ledger.usage.requests} request" + ("s" if ledger.usage.requests > 1 else "")
+        if isinstance(error, ModelHTTPError):
+            body = error.body if isinstance(error.body, Mapping) else {}
+            said = sentence(str(body.get("message") or ""), length_max=PROVIDER_WORDS_MAX)
+            words = f" ({said})" if said else ""
+            return f"{self.name} refused with status {error.status_code}{words} after {tries}."
+        said = sentence(error.message, length_max=PROVIDER_WORDS_MAX)
+        return f"{self.name} could not be reached or understood after {tries}: {said}"
+
+
+def _reason(error: AgentRunError) -> str:
+    # The cause says what was wrong with the last answer, the error only that it was the last.
+    told = error.__cause__ if error.__cause__ is not None else error
+    return sentence(str(told), length_max=PROVIDER_WORDS_MAX)
