@@ -23,6 +23,7 @@ class Effect:
     stop, `attempts_max` how many claims it gets before its stage's exhaustion or quarantine.
     `exclusive` effects of a record share a place, such as a worktree, and are there one at a time.
     A `kept` one is leased from its birth by who brought the record there, and never published.
+    A `local` one is about files of one machine, which its record names, and runs there.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Effect:
     attempts_max: int = 3
     exclusive: bool = False
     kept: bool = False
+    local: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -48,9 +50,9 @@ AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclus
 SUPERVISION = Effect(
     "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
 )
-VERIFICATION = Effect("verification", exclusive=True)
-MERGE = Effect("merge", attempts_max=20, exclusive=True)
-RECOVERY = Effect("recovery", exclusive=True)
-REAPING = Effect("reaping", attempts_max=20)
+VERIFICATION = Effect("verification", exclusive=True, local=True)
+MERGE = Effect("merge", attempts_max=20, exclusive=True, local=True)
+RECOVERY = Effect("recovery", exclusive=True, local=True)
+REAPING = Effect("reaping", attempts_max=20, local=True)
 AFTERMATH = Effect("aftermath", attempts_max=20)
 ABORT = Effect("abort", attempts_max=20)

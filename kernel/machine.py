@@ -93,6 +93,7 @@ class Machine:
     begins_in: Callable[[Data], StrEnum] | None = None  # where it is born, if not always the same
     relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
     gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
+    place: Callable[[Data], str] | None = None  # the machine that its local effects run on, or ''
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 

@@ -13,12 +13,13 @@ from workers.config import Settings
 PRIORITY_LAST = 9
 SWEEPS = "sweeps"
 INTAKE = "intake"
+REDIS = ("redis://", "rediss://", "unix://", "sentinel://")
 
 
 def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
     """Return a configured app that serves these queues: an effect's each, SWEEPS, or INTAKE."""
     names = [queue_of(settings, name) for name in queues]
-    redis = settings.broker.startswith(("redis://", "rediss://", "unix://", "sentinel://"))
+    redis = settings.broker.startswith(REDIS)
     app = Celery(settings.namespace, set_as_current=False)
     app.conf.update(
         broker_url=_address(settings.broker),
@@ -55,6 +56,17 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
 def queue_of(settings: Settings, name: str) -> str:
     """Return the name of a queue, which on Redis is the name of a list."""
     return f"{settings.namespace}.{name}"
+
+
+def queue_at(settings: Settings, name: str, host: str) -> Queue:
+    """Return the queue of a local effect on one machine, which that machine's workers serve."""
+    redis = settings.broker.startswith(REDIS)
+    return _queue(queue_of(settings, at(name, host)), redis=redis)
+
+
+def at(name: str, host: str) -> str:
+    """Return the name of an effect's queue on one machine."""
+    return f"{name}@{host}"
 
 
 def broker_priority(settings: Settings, priority: int) -> int:

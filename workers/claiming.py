@@ -79,6 +79,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
             "owner": dispatch.settings.host,
             "identity": who,
             "agent": agent,
+            "host": dispatch.settings.host,
             "at_ms": dispatch.views.now_ms(),
             "deadline_s": limit.seconds,
             "deadline_reasons": list(limit.reasons),
@@ -162,6 +163,7 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
     folder = str(place.folder(dispatch.settings))
     turn = {"task": task.record.id, "number": place.number, "agent": agent}
     worktree = {"repo": data["repo"], "target": data["target"], "worktree": folder}
+    worktree["host"] = dispatch.settings.host
     dispatch.create("turn", place.turn, {**turn, **worktree}, Call(Cause(PARTY)))
     dispatch.fire(place.turn, "task_claimed", {}, party(PARTY, "task_claimed", place.turn))
     tree = _worktree(dispatch, place, data)

@@ -29,7 +29,7 @@ from kernel.store.redis import Store
 from kernel.store.scripts import Client
 from kernel.store.views import Views
 from kernel.table import Data
-from workers.app import broker_priority, queue_of
+from workers.app import broker_priority, queue_at, queue_of
 from workers.config import Settings
 from workers.envelope import Envelopes
 
@@ -233,6 +233,20 @@ class Dispatch:
                 continue
             published += 1
         return published
+
+    def send_on(self, bell: Doorbell, host: str) -> None:
+        """Publish a message to one machine. Raises OperationalError where the broker is away."""
+        task, _, priority, shown = self._address(bell)
+        self.app.send_task(
+            task,
+            args=[bell.key],
+            task_id=bell.key,
+            queue=queue_at(self.settings, bell.name, host),
+            priority=priority,
+            argsrepr=shown,
+            kwargsrepr="",
+            ignore_result=True,
+        )
 
     def _counted(self, name: str) -> int:
         queue = queue_of(self.settings, name)

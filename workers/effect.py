@@ -13,12 +13,14 @@ from typing import Any
 from uuid import uuid4
 
 from celery import Celery
+from kombu.exceptions import OperationalError
 
-from kernel.effect import Kind
+from kernel.effect import Effect, Kind
 from kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
 from kernel.machine import Machine
+from kernel.record import split_key
 from kernel.store.leases import Refused
-from kernel.store.plan import Jot
+from kernel.store.plan import Doorbell, Jot
 from workers.affinity import Affinity
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 BACKOFF_MS_FIRST = 1_000
 BACKOFF_MS_MAX = 600_000
 DETAIL_MAX = 2_000
+HOST_PATIENCE_MS = 5 * 60_000
 
 
 class MissingHandlerError(RuntimeError):
@@ -57,9 +60,9 @@ class Runner:
 
     def perform(self, machine: Machine, name: str, run: Run, key: str) -> str:
         """Do one effect, if it is still owed. The answer is one line for people."""
-        if self._ending.is_set():
-            return "not claimed: this process ends; a sweep will publish it again"
         effect = self.dispatch.effect(machine.name, name)
+        if why := self._turned_away(machine, effect, key):
+            return why
         asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(
@@ -95,6 +98,31 @@ class Runner:
         finally:
             self.heartbeat.drop(work.held)
             self._working.discard(work)
+
+    def _turned_away(self, machine: Machine, effect: Effect, key: str) -> str:
+        if self._ending.is_set():
+            return "not claimed: this process ends; a sweep will publish it again"
+        if effect.local and (host := self._elsewhere(machine, key)):
+            return f"sent on to {host}, where its files are"
+        return ""
+
+    def _elsewhere(self, machine: Machine, key: str) -> str:
+        """Send an effect on to the machine whose files it is about; '' where it is to be done here.
+
+        Where that machine has not taken it for long, it is done here, and says what it misses.
+        """
+        try:
+            record = self.dispatch.views.record(split_key(key)[0])
+            late = self.dispatch.views.now_ms() - record.since_ms > HOST_PATIENCE_MS
+            host = machine.place(record.data) if machine.place and not late else ""
+            if host in ("", self.dispatch.settings.host):
+                return ""
+            name = next(one.name for one in record.entries if one.key(record.id) == key)
+            self.dispatch.send_on(Doorbell(key, machine.name, name, record.priority), host)
+        except (KernelError, OperationalError, StopIteration):
+            # To claim it answers for what is wrong with it.
+            return ""
+        return host
 
     def refuse(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """Set a message aside that is no effect's: it is counted, and never tried again."""

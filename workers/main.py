@@ -9,7 +9,7 @@ from kernel.errors import KernelError
 from kernel.machines import MACHINES
 from workers.affinity import tune_when_ready
 from workers.alive import show_alive
-from workers.app import SWEEPS, make_app
+from workers.app import SWEEPS, at, make_app
 from workers.config import Settings, SettingsError, read_settings
 from workers.dispatch import Dispatch
 from workers.effect import MissingHandlerError, Runner, register_effects
@@ -21,8 +21,10 @@ from workers.sweeps import SWEEPS as ALL_SWEEPS
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
-    names = {name for machine in MACHINES.values() for name in machine.effects}
-    made = make_app(settings, (*sorted(names), SWEEPS))
+    effects = [effect for machine in MACHINES.values() for effect in machine.effects.values()]
+    names = {effect.name for effect in effects}
+    here = {at(effect.name, settings.host) for effect in effects if effect.local}
+    made = make_app(settings, (*sorted(names), *sorted(here), SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
     equipment = Equipment(settings)
     runner = Runner(dispatch, equipment)

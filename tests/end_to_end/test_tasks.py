@@ -282,3 +282,21 @@ def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
         reaches(house, f"b/turn~{name}~1", "reaped")
     nothing_left(house, repo, names[-1])
     assert git(repo, "branch", "--list", "interlock/*") == ""
+
+
+def test_what_is_about_the_files_of_a_machine_is_done_there(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS)
+    house.beat()
+    for host in ("north", "south"):
+        house.worker(INTERLOCK_HOST=host, INTERLOCK_HOME=str(tmp_path / host))
+    names = [f"n{n}" for n in range(4)]
+    for name in names:
+        submit(house, name, task(repo, f"echo {name} > {name}", signals=[]))
+
+    for name in names:
+        record = reaches(house, f"b/{name}", "closed", "failed")
+        assert record.state == "closed", record.data
+        reaches(house, f"b/turn~{name}~1", "reaped")
+    assert trees(repo) == 1

@@ -459,6 +459,7 @@ def test_the_command_line_speaks_to_people(shell: Shell, file: Path) -> None:
     assert f"interlock plan approve b p --seen {seen}" in shown
     assert "planned 4" in shell.told("plan", "list", "b")
     assert "It is planned in p, after a" in shell.told("cards")
+    assert "(no title)" not in shell.told("show", "b/a")
     told = shell.told("plan", "reject", "b", "p", "a", "--seen", seen)
     assert "b waits in vain for a: reject it as well" in told
     written(file, "{name: c, title: other}")

@@ -11,18 +11,21 @@ from workers.dispatch import Dispatch
 from workers.fleet import assign
 from workers.sweep import Sweep, each
 
+OPEN_MAX = 2_000
+
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Fill this machine's free slots from the backlogs of one partition."""
     machine = dispatch.lifecycle.machine("task")
-    waiting = dispatch.views.standing_in(machine, "open", partition, dispatch.settings.sweep_batch)
+    # A backlog that nobody can work on must not hide those behind it.
+    waiting = dispatch.views.standing_in(machine, "open", partition, OPEN_MAX)
     roots = dict.fromkeys(root_of(one) for one in waiting)
     acts = {root: partial(_assigned, dispatch, root) for root in roots}
     return each(acts)
 
 
 def _assigned(dispatch: Dispatch, root: str) -> str:
-    return "started" if assign(dispatch, root) else "nobody free"
+    return "started" if assign(dispatch, root) else "busy"
 
 
 SWEEP = Sweep("assignments", run, queue=ASSIGNMENT.name)

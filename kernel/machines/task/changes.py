@@ -7,6 +7,7 @@ from kernel.errors import InvalidPayloadError
 from kernel.machine import validated
 from kernel.machines.task.names import State
 from kernel.machines.task.payloads import Birth
+from kernel.reason import TransitionReason
 from kernel.record import Record, RecordId, root_of
 from kernel.table import Ask, Data
 
@@ -95,7 +96,8 @@ def claimed(ask: Ask) -> Data:
     owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
     count = {"claims": ask.data["claims"] + 1, "claimed": number}
     owner |= {name: ask.payload[name] for name in OF_CLAIM if ask.payload.get(name)}
-    return {**given_back(ask), **count, "claim": owner}
+    where = {"host": ask.payload["host"]} if ask.payload.get("host") else {}
+    return {**given_back(ask), **count, **where, "claim": owner}
 
 
 OF_CLAIM = ("agent", "deadline_s", "deadline_reasons")
@@ -114,6 +116,11 @@ LEFT_BEHIND = (
     "took_s",
     "recovered",
 )
+
+
+def place(data: Data) -> str:
+    """Return the machine that its last claim was worked on, where its branch is."""
+    return str(data.get("host") or "")
 
 
 def claims_left(ask: Ask) -> bool:
@@ -174,6 +181,12 @@ def backoff_ms(data: Data) -> int | None:
 def orphaned(ask: Ask) -> Data:
     """Count the crash."""
     return {**ask.data, "crashes": ask.data["crashes"] + 1}
+
+
+def lost(ask: Ask) -> Data:
+    """Keep why; what was lost too often is not recovered again, whatever its effect had hoped."""
+    after = failed(ask)
+    return {**after, "failure": {**after["failure"], "why": TransitionReason.ABORTED.value}}
 
 
 def may_crash_again(ask: Ask) -> bool:

@@ -107,12 +107,14 @@ class Birth(Work):
 class Claimed(Shape):
     """Who takes it: an owner for people, the records of its identity and of its agent, a time.
 
-    The time is the store's, in ms; without an identity it is trusted as a stranger.
+    The time is the store's, in ms; `host` is the machine that the work is on. Without an identity
+    it is trusted as a stranger.
     """
 
     owner: Line
     identity: Line = "unknown"
     agent: Line | None = None
+    host: Line | None = None
     at_ms: Annotated[int, Field(ge=0)] = 0
     role: Word | None = None
     tenant: Word | None = None

@@ -72,7 +72,7 @@ OURS = (
     Transition(S.PENDING_APPROVAL,     T.REJECTED,              S.FAILED,               update=do.failed,   sees=True,  effect=AFTERMATH, by=by("person"), ours=APPROVAL),
     Transition(S.PENDING_APPROVAL,     T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("person"), ours=APPROVAL),
     Transition(S.CLAIMED,              T.RELEASED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, reads=True, by=by("agent", "orphans", "stalls", "person"), ours=NO_MORE_CLAIMS),
-    Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery"), ours=NO_MORE_CRASHES),
+    Transition(S.ORPHANED,             T.REQUEUED,              S.FAILED,               update=do.lost,                 effect=AFTERMATH, by=by("recovery"), ours=NO_MORE_CRASHES),
     Transition(S.WAITING_FOR_SUBTASKS, T.SUBTASKS_ENDED,        S.BLOCKED,              update=do.mixed,                by=by("cascade"), ours=MIXED),
     Transition(S.FAILED,               T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            by=by("producer", "person"), ours=NO_MORE_TRIES),
     Transition(S.ORPHANED,             T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("producer", "person"), ours=NO_MORE_TRIES),
@@ -94,6 +94,7 @@ TASK = Machine(
     begins_in=do.begins_in,
     relies=do.relies,
     gate=do.gate,
+    place=do.place,
     payloads={
         T.REJECTED: carry.Told,
         T.CLAIMED: carry.Claimed,

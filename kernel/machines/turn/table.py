@@ -63,6 +63,7 @@ class Birth(Shape):
     repo: Line | None = None
     target: Line | None = None
     worktree: Line | None = None
+    host: Line | None = None
 
 
 class Failed(Shape):
@@ -167,5 +168,6 @@ TURN = Machine(
         T.TOOL_STARTED: Tool,
         T.TOOL_COMPLETED: Tool,
     },
+    place=lambda data: str(data.get("host") or ""),
     under=("backlog",),
 )
