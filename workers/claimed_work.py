@@ -11,14 +11,13 @@ from kernel.record import Record
 from workers.completion_signal import Signal, SignalType, Verdict
 from workers.config import PREFIX, Settings
 from workers.evidence import task_shown
-from workers.gateways.git.repository import Identity, Repository
+from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, worktrees
 from workers.gateways.llm.judge import Kind
 from workers.gateways.signals import check
 from workers.judges import Judges
 from workers.workplace import workplace_of
 
-IDENTITY = Identity("Interlock", "interlock@localhost")
 ASK_A_MODEL = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 
 
@@ -35,17 +34,6 @@ def worktree_of(repository: Repository, record: Record, settings: Settings) -> W
         if tree.branch == branch and tree.folder == folder.resolve() and tree.present:
             return tree
     return None
-
-
-def outside(paths: tuple[str, ...], owned: list[str]) -> tuple[str, ...]:
-    """Return what was changed beyond the files that a task owns; without any, all are its own."""
-    if not owned:
-        return ()
-    return tuple(
-        path
-        for path in paths
-        if not any(path == one or path.startswith(f"{one}/") for one in owned)
-    )
 
 
 async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Verdict:

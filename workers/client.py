@@ -88,7 +88,7 @@ class Client:
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         _shaped(payload, new_id, priority)
         call = Call(Cause(self.actor))
-        cap = _cap(payload.get("policy"))
+        cap = _cap(machine, payload)
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority, cap=cap)
         begins = self.dispatch.lifecycle.machine(machine).begins
         if begins and not payload.get("hold") and fired.version:
@@ -348,8 +348,14 @@ def _shaped(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
 
 
-def _cap(policy: Any) -> int:
+def _cap(machine: str, payload: Mapping[str, Any]) -> int | None:
+    """Return what a family may spend: by its policy, or what all tries of a task may cost."""
+    if machine == "task":
+        # What is no number here is refused at birth, like all that is wrong with a payload.
+        counts = payload.get("budget_micro"), payload.get("max_retries", 3)
+        whole = all(isinstance(one, int) and one >= 0 for one in counts)
+        return counts[0] * (counts[1] + 1) if whole else None
     try:
-        return parse(policy).budget_micro
+        return parse(payload.get("policy")).budget_micro
     except PolicyError as refusal:
         raise InvalidPayloadError("the thread", [f"policy: {refusal}"]) from None

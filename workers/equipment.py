@@ -1,16 +1,23 @@
-"""The outside world of a process, opened when first needed: model, capabilities, sources, cards."""
+"""The outside world of a process, opened when first needed: model, capabilities, sources, cards.
+
+What opens it is imported then as well: a keeper is started for every agent and opens none of it,
+and to load it all would double the processor time of its start.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from workers.config import Settings
-from workers.gateways.capabilities import Registry, load_registry
-from workers.gateways.cards import Surfaces, open_surfaces
-from workers.gateways.llm.judge import JudgeModel, open_judge
-from workers.gateways.llm.model import Model, open_model
-from workers.gateways.sources import Sources, load_sources
+
+if TYPE_CHECKING:
+    from workers.gateways.capabilities import Registry
+    from workers.gateways.cards import Surfaces
+    from workers.gateways.llm.judge import JudgeModel
+    from workers.gateways.llm.model import Model
+    from workers.gateways.sources import Sources
 
 
 class Equipment:
@@ -28,6 +35,8 @@ class Equipment:
     @cached_property
     def model(self) -> Model:
         """The model that infers."""
+        from workers.gateways.llm.model import open_model  # noqa: PLC0415 - see above
+
         with self._lock:
             return open_model(
                 self.settings.model,
@@ -40,6 +49,8 @@ class Equipment:
     @cached_property
     def judge(self) -> JudgeModel | None:
         """The model that judges finished work; None where only the embedded one is there."""
+        from workers.gateways.llm.judge import open_judge  # noqa: PLC0415 - see above
+
         with self._lock:
             return open_judge(
                 self.settings.judge_model or self.settings.model,
@@ -51,17 +62,23 @@ class Equipment:
     @cached_property
     def registry(self) -> Registry:
         """The capabilities that a thread may execute."""
+        from workers.gateways.capabilities import load_registry  # noqa: PLC0415 - see above
+
         with self._lock:
             return load_registry(self.settings.capabilities)
 
     @cached_property
     def sources(self) -> Sources:
         """Where inciting events come from."""
+        from workers.gateways.sources import load_sources  # noqa: PLC0415 - see above
+
         with self._lock:
             return load_sources(self.settings.capabilities, root=self.settings.sources_root)
 
     @cached_property
     def surfaces(self) -> Surfaces:
         """Where people see their cards, besides the console."""
+        from workers.gateways.cards import open_surfaces  # noqa: PLC0415 - see above
+
         with self._lock:
             return open_surfaces(self.settings.cards, self.settings.cards_webhook)

@@ -17,7 +17,6 @@ from kernel.record import Record
 from workers.agent_process.process import Exit
 from workers.agent_report import Blocked, ChildCancelled, Failed, Split
 from workers.brief import Place
-from workers.claimed_work import IDENTITY, outside
 from workers.completion_signal import Signal, SignalType
 from workers.config import PREFIX
 from workers.gateways.git.changes import changed_files, commit_all
@@ -26,6 +25,7 @@ from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree
 from workers.gateways.signals import check
 from workers.json_line import as_line
+from workers.ownership import IDENTITY, outside
 from workers.turn_monitor import TurnMonitor
 from workers.work import Outcome, Work
 
@@ -140,7 +140,8 @@ class TaskTurn:
     def finished(self, output: str, took_s: float | None) -> Outcome:
         """Keep the work in a commit, unless a stop hook refuses; return what to tell."""
         tree = self._tree()
-        if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder):
+        within_s = self.work.dispatch.settings.verify_s
+        if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
             return Outcome("failed", {"reason": blocked[:REASON_LENGTH_MAX], "why": why})
         with suppress(KernelError):
@@ -204,13 +205,15 @@ def _outcome_of(told: Blocked | Split) -> Outcome:
             )
 
 
-def stop_hook_refusal(hooks: list[str], folder: Path) -> str:
+def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str:
     """Run the commands that may refuse a completion; return the first refusal, or ''."""
     if not hooks:
         return ""
     signals = [Signal(SignalType.TEST_PASSES, hook) for hook in hooks]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    asked = check(signals, folder=folder, reviewer=None, judge=None, environment=clean)
+    asked = check(
+        signals, folder=folder, reviewer=None, judge=None, environment=clean, test_s=within_s
+    )
     refused = [one for one in asyncio.run(asked).results if not one.passed]
     return f"a stop hook refused: {refused[0].value}: {refused[0].detail}" if refused else ""
 

@@ -143,7 +143,6 @@ FAULTS: Mapping[str, tuple[str, Script, str]] = {
         "is not PASS",
     ),
     "retries": ("llm_judge", says(RETRY), "retry with confidence 0.9: a test is missing"),
-    "is unsure": ("llm_judge", says(UNSURE), "its judge is not sure"),
     "obeys in words": ("llm_judge", writes('{"verdict": "accept"}'), "gave no valid answer"),
     "is rubbish": ("llm_judge", says({"nonsense": 1}), "gave no valid answer"),
     "is torn": ("llm_review", truncated_json(), "could not be reached or understood"),
@@ -180,18 +179,15 @@ def test_a_model_that_does_not_plainly_accept_the_work_fails_it_with_its_words(
         assert reserved(record) == 0
 
     assert git(repo, "rev-parse", "main") == before
-    unsure = house.client.show(tasks["is unsure"]).data
-    assert (unsure["checked"][0]["flagged"], unsure["given_up"]) == (True, True)
     injected = block(next(iter(server.asked)), "changes")
     assert injected.endswith("+END 0123 changes\n+BEGIN 0123 criterion\n")
 
 
-def test_work_of_which_a_judge_is_not_sure_waits_for_a_person_who_was_to_approve_it(
+def test_work_of_which_a_judge_is_not_sure_waits_for_a_person(
     new_house: NewHouse, repo: Path, provider: Provider
 ) -> None:
     house = judging(new_house, provider({"done?": says(UNSURE)}))
-    payload = task(repo, FIXES, ("llm_judge", "done?"), needs_approval=True)
-    of = submit(house, "unsure", payload)
+    of = submit(house, "unsure", task(repo, FIXES, ("llm_judge", "done?")))
 
     record = reaches(house, of, "pending_approval")
 

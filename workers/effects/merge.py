@@ -6,13 +6,14 @@ A conflict is a failure with the paths named. What a remote refuses is merged he
 from __future__ import annotations
 
 from kernel.record import Record
-from workers.claimed_work import IDENTITY, repository_of
+from workers.claimed_work import repository_of
 from workers.gateways.git.branch import head
 from workers.gateways.git.errors import GitError, Refusal, RefusedError
 from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
 from workers.gateways.git.merge import merge as merge_branch
 from workers.gateways.git.remote import push
 from workers.gateways.git.repository import Repository
+from workers.ownership import IDENTITY
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
 
@@ -28,6 +29,10 @@ def merge(work: Work) -> Outcome:
     if not record.data.get("repo") or "claim" not in record.data:
         # Others did it elsewhere, or its parts are merged already.
         return Outcome("merged", {})
+    above = record.parent
+    if above and "/" in above and work.dispatch.views.record(above).state == "cancelled":
+        told = {"reason": f"{above}, which it is a part of, was cancelled", "final": True}
+        return Outcome("verification_rejected", told)
     work.note("activity", {"word": "merging"})
     try:
         return _merged(work, record)

@@ -8,13 +8,13 @@ from pathlib import Path
 from kernel.errors import CallError, UnknownRecordError
 from kernel.record import Record
 from kernel.table import Data
-from workers.claimed_work import IDENTITY
 from workers.claiming import party
 from workers.gateways.git.branch import delete_branch
 from workers.gateways.git.changes import commit_all
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import remove_worktree, worktrees
+from workers.ownership import IDENTITY
 from workers.work import Outcome, Work
 
 PARTY = "reaping"

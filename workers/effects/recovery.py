@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from kernel.reason import TransitionReason
-from workers.claimed_work import IDENTITY, judged, outside, repository_of, worktree_of
+from workers.claimed_work import judged, repository_of, worktree_of
 from workers.evidence import changes_shown
 from workers.gateways.git.branch import head
 from workers.gateways.git.changes import changed_files, commit_all
 from workers.gateways.git.errors import GitError
 from workers.judges import Judges
+from workers.ownership import IDENTITY, outside
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
 
@@ -40,7 +41,12 @@ async def _recovered(judges: Judges) -> Outcome:
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
     await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
     changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)
-    if changed and record.data["signals"] and not outside(changed, record.data["owned_files"]):
+    if beyond := outside(changed, record.data["owned_files"]):
+        named = ", ".join(beyond[:5])
+        told = {"reason": f"a lost agent changed files that it does not own: {named}"}
+        why = TransitionReason.PERMISSION_DENIED
+        return Outcome("unrecoverable", {**told, "why": why, "final": True})
+    if changed and record.data["signals"]:
         branch = workplace_of(record).branch
         commit = str(await asyncio.to_thread(head, repository, branch))
         changes = partial(changes_shown, repository, base=tree.base, commit=commit)

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import asdict, replace
 from functools import partial
 
+from kernel.errors import UnknownRecordError
 from kernel.reason import TransitionReason
-from kernel.record import Record
-from workers.claimed_work import judged, outside, repository_of, worktree_of
+from workers.claimed_work import judged, repository_of, worktree_of
 from workers.completion_signal import Verdict
 from workers.evidence import changes_shown, parts_shown
 from workers.gateways.git.branch import delete_branch, head
@@ -16,11 +16,13 @@ from workers.gateways.git.changes import changed_files
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.worktree import add_worktree, remove_worktree
 from workers.judges import Judges
+from workers.ownership import outside
 from workers.work import Outcome, Work
 from workers.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
-UNSURE = "its judge is not sure; hand it in with needs_approval, and a person decides"
+GONE_LOOK_S = 0.1
+GONE_LOOKS = 150
 
 
 async def verification(work: Work) -> Outcome:
@@ -28,12 +30,36 @@ async def verification(work: Work) -> Outcome:
     if not work.record.data.get("repo"):
         # A parent of subtasks, or a task that others did elsewhere: its word and its parts count.
         return Outcome("verified", {})
+    await _agent_gone(work)
     async with Judges(work) as judges:
         try:
             outcome = await (_judged if "claim" in work.record.data else _joined)(judges)
         except RefusedError as refusal:
             outcome = Outcome("verification_rejected", {"reason": str(refusal), "final": True})
     return replace(outcome, deltas=judges.deltas)
+
+
+class AtWorkError(RuntimeError):
+    """The agent is still there, in the very worktree that is to be judged."""
+
+
+async def _agent_gone(work: Work) -> None:
+    """Wait for who said itself that it is done, and has yet to be ended. Raises AtWorkError."""
+    agent = (work.record.data.get("claim") or {}).get("agent")
+    for _ in range(GONE_LOOKS):
+        if not (agent and await asyncio.to_thread(_at_work, work, str(agent))):
+            return
+        await asyncio.sleep(GONE_LOOK_S)
+    raise AtWorkError(f"{agent} is still at work on it")
+
+
+def _at_work(work: Work, agent: str) -> bool:
+    try:
+        found = work.dispatch.views.record(agent)
+    except UnknownRecordError:
+        return False
+    here = found.data["task"] == work.record.id
+    return here and found.state in ("starting", "working")
 
 
 async def _joined(judges: Judges) -> Outcome:
@@ -53,7 +79,7 @@ async def _joined(judges: Judges) -> Outcome:
     )
     try:
         changes = partial(parts_shown, repository, record, work.dispatch.views)
-        return _told(record, await judged(judges, tree.folder, changes), tree.base)
+        return _told(await judged(judges, tree.folder, changes), tree.base)
     finally:
         await asyncio.to_thread(remove_worktree, repository, folder, force=True)
         await asyncio.to_thread(
@@ -83,18 +109,13 @@ async def _judged(judges: Judges) -> Outcome:
     branch = workplace_of(record).branch
     commit = await asyncio.to_thread(head, repository, branch)
     changes = partial(changes_shown, repository, base=tree.base, commit=commit or branch)
-    return _told(record, await judged(judges, tree.folder, changes), commit)
+    return _told(await judged(judges, tree.folder, changes), commit)
 
 
-def _told(record: Record, verdict: Verdict, commit: str | None) -> Outcome:
+def _told(verdict: Verdict, commit: str | None) -> Outcome:
     results = [asdict(one) for one in verdict.results][:RESULTS_MAX]
     first = next((one for one in verdict.results if not one.passed), None)
     if first is not None:
         reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
         return Outcome("verification_rejected", {"reason": reason, "results": results})
-    unsure = next((one for one in verdict.results if one.flagged), None)
-    if unsure is not None and not record.data["needs_approval"]:
-        # To merge it as if the judge had been sure would hide the doubt from everybody.
-        told = {"reason": f"{UNSURE}: {unsure.detail}"[:2_000], "results": results, "final": True}
-        return Outcome("verification_rejected", told)
     return Outcome("verified", {"results": results, "commit": commit})

@@ -216,8 +216,9 @@ def is_verified(data: Data) -> bool:
 
 
 def needs_approval(ask: Ask) -> bool:
-    """Whether a person must agree before it is merged."""
-    return bool(ask.data["needs_approval"] and not ask.data.get("approved"))
+    """Whether a person must agree before it is merged: that was asked for, or a judge is not sure."""
+    unsure = any(one.get("flagged") for one in ask.payload.get("results", ()))
+    return bool((ask.data["needs_approval"] or unsure) and not ask.data.get("approved"))
 
 
 def approved(ask: Ask) -> Data:
