@@ -191,9 +191,9 @@ def given_up(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
     told = {"reason": reason, "code": "spawn_error"}
     final = {"final": isinstance(failure, RefusedError)}
     with suppress(KernelError):
-        dispatch.fire(task.record, "failed", {**told, **final}, outcome(task, "failed", reason))
-    with suppress(KernelError):
         dispatch.fire(turn, "task_failed", told, party(PARTY, "task_failed", turn))
+    with suppress(KernelError):
+        dispatch.fire(task.record, "failed", {**told, **final}, outcome(task, "failed", reason))
 
 
 def outcome(lease: Lease, trigger: str, reason: str) -> Call:

@@ -51,7 +51,7 @@ class TurnMonitor:
         self.tools_ended = 0
         self.failures_in_row = 0
         self._tools: set[str] = set()
-        self._compacting = False
+        self._compacting = self._verifying = False
 
     def feed(self, reports: Sequence[Report | Rejected]) -> None:
         """Follow what one line told."""
@@ -74,7 +74,8 @@ class TurnMonitor:
             self.turn("tool_completed", tool="(unfinished)")
         if self._compacting:
             self.turn("verify_requested")
-        self.turn("verify_requested")
+        if not self._verifying:
+            self.turn("verify_requested")
 
     def _heard(self, report: Report | Rejected) -> None:
         match report:
@@ -84,6 +85,7 @@ class TurnMonitor:
                 self._window(report)
             case VerifyRequested():
                 self.summary = report.summary
+                self._verify()
             case Failed() | Blocked() | Split():
                 self.told = self.told or report
             case Usage():
@@ -101,7 +103,7 @@ class TurnMonitor:
         """Of several tools at once the turn knows that there are some."""
         match report:
             case ToolStarted():
-                if not self._tools:
+                if not self._tools and not self._verifying:
                     self.turn("tool_started", tool=report.tool)
                 self._tools.add(report.id)
             case ToolCompleted():
@@ -109,7 +111,7 @@ class TurnMonitor:
                 self.failures_in_row = 0 if report.success else self.failures_in_row + 1
                 was = bool(self._tools)
                 self._tools.discard(report.id)
-                if was and not self._tools:
+                if was and not self._tools and not self._verifying:
                     self.turn("tool_completed", tool=report.tool, success=report.success)
 
     def _window(self, report: CompactNeeded | Compacted) -> None:
@@ -121,8 +123,18 @@ class TurnMonitor:
                     self._compacting = False
                     self.turn("verify_requested")
 
+    def _verify(self) -> None:
+        """Begin to verify; an agent that a stop hook sends back to its tools is verified still."""
+        if not (self._verifying or self._tools or self._compacting):
+            self._verifying = True
+            self.turn("verify_requested")
+
     def _compact(self) -> None:
-        if not self._compacting and not self._tools:
+        if self._verifying:
+            # Its window grew while it was verified: it runs again, and is verified anew.
+            self._verifying = False
+            self.turn("compact_needed")
+        elif not self._compacting and not self._tools:
             self._compacting = True
             self.turn("compact_needed")
 
