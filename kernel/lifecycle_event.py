@@ -100,6 +100,7 @@ REASONS: Mapping[tuple[str, str, str], tuple[R | None, R | None]] = {
     ("task",  "subtasks_ended",        "blocked"):              (None,               None),
     ("task",  "timeout",               "blocked"):              (None,               None),
     ("task",  "retried",               "open"):                 (R.RETRY,            R.RETRY),
+    ("task",  "merge_begun",           "done"):                 (None,               None),
     ("task",  "verified",              "done"):                 (R.COMPLETED,        R.COMPLETED),
     ("task",  "verified",              "pending_approval"):     (R.COMPLETED,        R.COMPLETED),
     ("task",  "verification_rejected", "failed"):               (None,               None),

@@ -91,6 +91,13 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
         return None
 
 
+def cancelled_above(dispatch: Dispatch, task: Record) -> str:
+    """Return the task that this one is a part of, if it was cancelled, or ''."""
+    above = task.parent
+    part = above is not None and "/" in above
+    return above if part and above and dispatch.views.record(above).state == "cancelled" else ""
+
+
 def hopeless(name: str, other: Record | None) -> str:
     """Say why another task can never be done, or nothing; None is one that does not exist."""
     if other is None:

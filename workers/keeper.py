@@ -27,6 +27,7 @@ from workers.agent_report import AbortRaised, AgentStream, Blocked, ChildCancell
 from workers.agent_streams import STREAMS
 from workers.app import make_app
 from workers.brief import Brief, read_brief
+from workers.claiming import cancelled_above
 from workers.config import PREFIX, Settings, read_settings
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
@@ -146,7 +147,8 @@ class Keeper:
             if self._kill_by() > armed + 1:
                 armed = self._kill_by()
                 process.arm(armed)
-            if not self.alive and (process.progress > began or now > began + LIFE_S):
+            lives = process.progress > began or now > began + LIFE_S
+            if lives and not self.alive and not isinstance(self.first.monitor.told, Failed):
                 self._confirm(process)
             self._note_progress(process.progress, now)
             self._look_at_files(now)
@@ -161,7 +163,7 @@ class Keeper:
             told += [self.stream.feed(line) for line in process.output_lines()]
         said = [report for reports in told for report in reports]
         # One that only says that it cannot begin has given no sign of life.
-        if said and not self.alive and not all(isinstance(one, Failed) for one in said):
+        if not (self.alive or all(isinstance(one, Failed) for one in said)):
             self._confirm(process)
         if self.turn is None:
             return
@@ -216,8 +218,7 @@ class Keeper:
                 return OVER
             assert self.turn is not None, "only a task's lease is left to have been taken"
             task = views.record(self.turn.record_id)
-            above = task.parent if task.state == "cancelled" else None
-            if above and "/" in above and views.record(above).state == "cancelled":
+            if task.state == "cancelled" and cancelled_above(self.dispatch, task):
                 return AbortReason.PARENT_ABORTED
             abort = (task.data.get("failure") or {}).get("abort")
         except KernelError:
@@ -288,9 +289,8 @@ class Keeper:
         self.heartbeat.drop(self.turn.work.held)
         self.turn, self.refusals = None, 0
         if self.failures_in_row >= FAILURES_MAX:
-            said = f"its last {self.failures_in_row} tasks failed"
-            why, abort = TransitionReason.ABORTED, AbortReason.SHUTDOWN_SIGNAL
-            self.trip = Trip(Cause.FAILURES, said, abort, why)
+            said, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
+            self.trip = Trip(Cause.FAILURES, said, abort, TransitionReason.ABORTED)
             return
         with suppress(KernelError):
             self.agent.fire(Outcome("task_finished"))

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 SUMMARY_LENGTH_MAX = 8_000
 REASON_LENGTH_MAX = 2_000
+# A shell adds the signal's number to this.
+SIGNALS_FROM = 128
 
 
 class TaskTurn:
@@ -140,6 +142,8 @@ class TaskTurn:
     def finished(self, output: str, took_s: float | None) -> Outcome:
         """Keep the work in a commit, unless a stop hook refuses; return what to tell."""
         tree = self._tree()
+        if not tree.folder.is_dir():
+            return Outcome("orphaned", {"reason": "its worktree is gone"})
         within_s = self.work.dispatch.settings.verify_s
         if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
@@ -162,6 +166,10 @@ class TaskTurn:
         if trip is not None:
             told = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome("failed", {**told, "reason": trip.reason, "final": trip.final})
+        if not (self.monitor.told or ended.reason_by_us) and killed(ended.code):
+            # It could not say anything itself: what it left behind is looked at.
+            reason = f"its process was killed, exit code {ended.code}"
+            return Outcome("orphaned", {"reason": reason, "abort": abort})
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
         reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no word'}"
         sibling = abort is AbortReason.SIBLING_ABORTED
@@ -184,6 +192,11 @@ class TaskTurn:
     def _tree(self) -> Worktree:
         place = self.place
         return Worktree(place.branch, Path(place.worktree), place.base, present=True)
+
+
+def killed(code: int) -> bool:
+    """Tell whether a signal ended a process, by its exit code or by that of its shell."""
+    return code < 0 or code > SIGNALS_FROM
 
 
 def of_failed(told: Failed) -> Outcome:

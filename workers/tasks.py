@@ -16,6 +16,7 @@ from kernel.record import Record, partition_of, root_of, split_key
 from kernel.store.plan import Call, Tenure, Warrant
 from workers.claiming import held, hopeless, identified, in_line
 from workers.client import Client, Submitted
+from workers.command import check_command
 from workers.completion_signal import parse_signals
 from workers.gateways.git.admission import admit
 from workers.gateways.git.repository import Repository
@@ -186,6 +187,7 @@ class Tasks:
         except UnknownRecordError:
             pass
         repository = Repository.open(repo)
+        check_command(str(payload["agent"]), repo)
         place = Workplace(task_id, 1)
         if place.folder(self.client.settings).is_relative_to(repository.root):
             problem = (

@@ -44,6 +44,7 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, re
         "in_progress",
         "done",
         "done",
+        "done",
         "closed",
     ]
     reaches(house, "b/agent~mend~1", "dead")

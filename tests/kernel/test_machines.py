@@ -127,7 +127,7 @@ def counted(data: Mapping[str, Any]) -> str:
 
     An identity counts the ends of claims, and each of those somebody handed in.
     """
-    tries = ("target", "retries", "claims", "crashes", "verified")
+    tries = ("target", "retries", "claims", "crashes", "verified", "merging")
     deeds = ("successes", "failures", "violations")
     waits_for = (data.get("blocked_on") or {}).get("kind", "")
     return "/".join([*(str(data.get(name, "")) for name in (*tries, *deeds)), waits_for])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kernel.record import Record
 from workers.claimed_work import repository_of
+from workers.claiming import cancelled_above
 from workers.gateways.git.branch import head
 from workers.gateways.git.errors import GitError, Refusal, RefusedError
 from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
@@ -29,8 +30,9 @@ def merge(work: Work) -> Outcome:
     if not record.data.get("repo") or "claim" not in record.data:
         # Others did it elsewhere, or its parts are merged already.
         return Outcome("merged", {})
-    above = record.parent
-    if above and "/" in above and work.dispatch.views.record(above).state == "cancelled":
+    if not record.data.get("merging"):
+        return Outcome("merge_begun")
+    if above := cancelled_above(work.dispatch, record):
         told = {"reason": f"{above}, which it is a part of, was cancelled", "final": True}
         return Outcome("verification_rejected", told)
     work.note("activity", {"word": "merging"})

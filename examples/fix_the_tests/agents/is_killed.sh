@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Begins, and is killed from outside, as the system does when memory runs out.
-echo "half of the work" > half.txt
-sleep 2
+# Is killed in the middle of an edit, as the system does when memory runs out. So is who comes next.
+echo "def add(a, b" > calculator.py
+sleep 1.2
 kill -KILL $$

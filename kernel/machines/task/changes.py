@@ -115,6 +115,8 @@ LEFT_BEHIND = (
     "worktree",
     "took_s",
     "recovered",
+    "merging",
+    "lost",
 )
 
 
@@ -179,14 +181,22 @@ def backoff_ms(data: Data) -> int | None:
 
 
 def orphaned(ask: Ask) -> Data:
-    """Count the crash."""
-    return {**ask.data, "crashes": ask.data["crashes"] + 1}
+    """Count the crash, and keep what is known of it."""
+    told = {name: value for name, value in ask.payload.items() if value}
+    return {**ask.data, "crashes": ask.data["crashes"] + 1, "lost": told}
 
 
 def lost(ask: Ask) -> Data:
     """Keep why; what was lost too often is not recovered again, whatever its effect had hoped."""
-    after = failed(ask)
-    return {**after, "failure": {**after["failure"], "why": TransitionReason.ABORTED.value}}
+    after, known = failed(ask), ask.data.get("lost") or {}
+    last = known.get("reason") or "nothing was heard of it any more"
+    told = {
+        "reason": f"its agent was lost {ask.data['crashes']} times; the last time: {last}",
+        "why": TransitionReason.ABORTED.value,
+        "abort": known.get("abort"),
+    }
+    failure = {name: value for name, value in {**after["failure"], **told}.items() if value}
+    return {**after, "failure": failure, "given_up": True}
 
 
 def may_crash_again(ask: Ask) -> bool:
@@ -213,6 +223,21 @@ def verified(ask: Ask) -> Data:
 def is_verified(data: Data) -> bool:
     """Whether what is left to do is to merge."""
     return bool(data.get("verified"))
+
+
+def not_merging(ask: Ask) -> bool:
+    """Whether its merge has yet to begin."""
+    return not ask.data.get("merging")
+
+
+def merging(ask: Ask) -> Data:
+    """Begin to merge, while it holds the name of its target."""
+    return {**ask.data, "merging": True}
+
+
+def merge_hold(data: Data) -> tuple[str, ...]:
+    """Return what only one task of a backlog holds at a time: the target that it merges into."""
+    return (f"merge into {data['target']}",) if data.get("merging") else ()
 
 
 def needs_approval(ask: Ask) -> bool:

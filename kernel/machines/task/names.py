@@ -45,6 +45,7 @@ class Trigger(StrEnum):
     RETRIED = auto()
     VERIFIED = auto()
     VERIFICATION_REJECTED = auto()
+    MERGE_BEGUN = auto()
     MERGED = auto()
     STAGE_FAILED = auto()
     CHILD_CANCELLED = auto()

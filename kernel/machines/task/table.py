@@ -12,6 +12,8 @@ from kernel.machines.task.stages import STAGES
 from kernel.table import Loop, Transition
 
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
+SERIAL = "one merge at a time into a target branch: whoever is at it holds its name"
+MERGING = "it is at it already"
 TWO_STEPS = "what was verified is merged by an effect of its own"
 MIXED = "published as an escalation of its time limit; a mix of ends is known before the limit"
 NO_MORE_TRIES = "what would be tried again by itself can be ended, also with its parent"
@@ -52,7 +54,7 @@ PUBLISHED = (
     Transition(S.IN_PROGRESS,          T.SPLIT,                 S.WAITING_FOR_SUBTASKS, update=do.split, effect=SPAWN, spawns="subtasks", reads=True, by=by("agent")),
     Transition(S.IN_PROGRESS,          T.REQUEUED,              S.OPEN,                 update=do.given_back,           effect=AFTERMATH, by=by("person")),
     Transition(S.IN_PROGRESS,          T.CANCELLED,             S.CANCELLED,            update=do.cancelled,            effect=AFTERMATH, by=by("producer", "person")),
-    Transition(S.IN_PROGRESS,          T.ORPHANED,              S.ORPHANED,             update=do.orphaned,             by=by("orphans")),
+    Transition(S.IN_PROGRESS,          T.ORPHANED,              S.ORPHANED,             update=do.orphaned,             by=by("agent", "orphans")),
     Transition(S.ORPHANED,             T.RECOVERED,             S.DONE,                 update=do.recovered,            by=by("recovery")),
     Transition(S.ORPHANED,             T.UNRECOVERABLE,         S.FAILED,               update=do.failed,               effect=AFTERMATH, by=by("recovery", "orphans", "stalls")),
     Transition(S.ORPHANED,             T.REQUEUED,              S.OPEN,                 guard=do.may_crash_again, update=do.given_back, effect=AFTERMATH, by=by("recovery")),
@@ -68,6 +70,7 @@ PUBLISHED = (
 OURS = (
     Transition(S.DONE,                 T.VERIFIED,              S.PENDING_APPROVAL,     guard=do.needs_approval, update=do.verified, by=by("verification"), ours=APPROVAL),
     Transition(S.DONE,                 T.VERIFIED,              S.DONE,                 update=do.verified, loop=Loop.EXTERNAL, by=by("verification"), ours=TWO_STEPS),
+    Transition(S.DONE,                 T.MERGE_BEGUN,           S.DONE,                 guard=do.not_merging, update=do.merging, refusal=MERGING, loop=Loop.EXTERNAL, by=by("merge"), ours=SERIAL),
     Transition(S.PENDING_APPROVAL,     T.APPROVED,              S.DONE,                 update=do.approved, sees=True,  by=by("person"), ours=APPROVAL),
     Transition(S.PENDING_APPROVAL,     T.REJECTED,              S.FAILED,               update=do.failed,   sees=True,  effect=AFTERMATH, by=by("person"), ours=APPROVAL),
     Transition(S.PENDING_APPROVAL,     T.CANCELLED,             S.CANCELLED,            update=do.cancelled, effect=AFTERMATH, by=by("person"), ours=APPROVAL),
