@@ -7,6 +7,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+FILE = "brief.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -37,11 +39,20 @@ class Brief:
         """Write it below its papers and return the file."""
         folder = Path(self.papers)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = folder / "brief.json"
+        file = folder / FILE
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             json.dump(asdict(self), out)
         return file
+
+
+def mark_told(papers: Path) -> str | None:
+    """Return the mark of the agent whose keeper has its papers there; None if none was started."""
+    try:
+        return str(json.loads((papers / FILE).read_text("utf-8"))["agent_key"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        # A keeper is started with a brief that is whole.
+        return None
 
 
 def read_brief(file: Path) -> Brief:

@@ -18,6 +18,7 @@ from kernel.errors import (
     HeldError,
     IdTakenError,
     KernelError,
+    UnknownRecordError,
 )
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of
@@ -29,6 +30,7 @@ from workers.dispatch import Dispatch
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, add_worktree
+from workers.remains import end_remains
 from workers.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
@@ -173,6 +175,7 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
     worktree["host"] = dispatch.settings.host
     dispatch.create("turn", place.turn, {**turn, **worktree}, Call(Cause(PARTY)))
     dispatch.fire(place.turn, "task_claimed", {}, party(PARTY, "task_claimed", place.turn))
+    _end_the_last(dispatch, place)
     tree = _worktree(dispatch, place, data)
     dispatch.fire(place.turn, "agent_spawned", {}, party(PARTY, "agent_spawned", place.turn))
     return Place(
@@ -184,6 +187,14 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
         branch=tree.branch,
         base=tree.base,
     )
+
+
+def _end_the_last(dispatch: Dispatch, place: Workplace) -> None:
+    """End what the claim before this one may have left at work here."""
+    with suppress(UnknownRecordError):
+        turn = dispatch.views.record(Workplace(place.task, place.number - 1).turn)
+        if agent := turn.data.get("agent"):
+            end_remains(dispatch, str(agent))
 
 
 def _worktree(dispatch: Dispatch, place: Workplace, data: Data) -> Worktree:

@@ -13,6 +13,7 @@ from uuid import uuid4
 from kernel.errors import CallError, FencedError, HeldError, InvalidPayloadError, UnknownRecordError
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of, split_key
+from kernel.store import codec
 from kernel.store.plan import Call, Tenure, Warrant
 from workers.claiming import held, hopeless, identified, in_line
 from workers.client import Client, Submitted
@@ -125,9 +126,11 @@ class Tasks:
         level would do.
         """
         task, suffix = split_key(key)
+        # What is said twice counts once; of two parts each is given up by itself.
+        said = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
         call = Call(
             Cause("agent", str((payload or {}).get("reason", ""))),
-            f"{token}:{trigger}",
+            f"{token}:{trigger}:{said}",
             Warrant.token(suffix, token),
         )
         fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)

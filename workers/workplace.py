@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.record import Record, root_of
+from kernel.record import Record, record_id, root_of
 from workers.config import Settings
 
 BRANCHES = "interlock"
@@ -46,7 +46,13 @@ class Workplace:
 
     def papers(self, settings: Settings) -> Path:
         """Return the folder of what the keeper keeps: its order, its log, the agent's output."""
-        return settings.home.absolute() / "keepers" / root_of(self.task) / self.name
+        return papers_of(self.agent, settings)
+
+
+def papers_of(agent: str, settings: Settings) -> Path:
+    """Return the folder of what an agent's keeper keeps on this machine."""
+    root, _, name = record_id(agent).partition("/agent~")
+    return settings.home.absolute() / "keepers" / root / name
 
 
 def workplace_of(record: Record) -> Workplace:

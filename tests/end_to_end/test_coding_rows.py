@@ -202,7 +202,7 @@ def people_and_others(play: Scenes) -> None:
     client.fire(whole, "split", {"subtasks": [{"title": "part", "role": "x"}]})
     late = tasks.submit({"title": "late", "role": "x"}, backlog="b", name="late").id
     client.fire(late, "split", {"subtasks": [{"title": "part", "role": "x"}]})
-    due(play.house, play.redis, late, "wait")
+    due(play.house.client.dispatch, play.redis, late, "wait")
     reaches(play.house, late, "blocked")
     client.cancel(late)
     client.cancel(whole)

@@ -248,7 +248,7 @@ def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
         one.kill()
     for record_id in waiting:
         stage.provide(record_id)
-        due(house, client, record_id, "stall")
+        due(house.client.dispatch, client, record_id, "stall")
     house.beat()
     house.worker(queues=("sweeps",))
     for record_id, phase in zip(waiting, PHASES, strict=True):

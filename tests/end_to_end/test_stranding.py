@@ -12,6 +12,7 @@ from kernel.store.keys import Keys
 from kernel.store.plan import Call
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House, thread
+from workers.dispatch import Dispatch
 
 
 def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(house: House) -> None:
@@ -113,7 +114,7 @@ def test_monitoring_that_missed_the_end_of_a_child_looks_again(
     client.sadd(keys.members("one", members), quick)
     client.hdel(keys.tally("one", members), "done")
     house.client.cancel(asks)
-    due(house, client, "one", "recheck")
+    due(house.client.dispatch, client, "one", "recheck")
 
     record = house.ends("one")[0]
 
@@ -145,7 +146,7 @@ def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
     house.beat()
     house.worker(queues=("sweeps", "resolution"))
     house.client.submit(thread("jot"), id="one")
-    due(house, client, "one", "stall")
+    due(house.client.dispatch, client, "one", "stall")
 
     record = house.reaches("one", "awaiting_intent_clarification")
 
@@ -153,12 +154,12 @@ def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
     assert house.events("one")[-1].cause.actor == "stalls"
 
 
-def due(house: House, client: redis.Redis, record_id: str, timer: str) -> None:
+def due(dispatch: Dispatch, client: redis.Redis, record_id: str, timer: str) -> None:
     """Make a timer due now: nobody waits for hours."""
-    keys, partition_key = Keys(house.prefix), f"t:{timer}"
+    keys, partition_key = dispatch.keys, f"t:{timer}"
     line = client.hget(keys.record(record_id), partition_key)
     assert isinstance(line, bytes), f"{record_id} has no timer {timer}"
     _, born, left, fired = line.decode().split(" ")
-    now = house.client.dispatch.views.now_ms()
+    now = dispatch.views.now_ms()
     client.hset(keys.record(record_id), partition_key, f"{now} {born} {left} {fired}")
     client.zadd(keys.timers(partition_of(record_id)), {f"{record_id}:{timer}": now})

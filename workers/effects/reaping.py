@@ -15,7 +15,9 @@ from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import remove_worktree, worktrees
 from workers.ownership import IDENTITY
+from workers.remains import end_remains
 from workers.work import Outcome, Work
+from workers.workplace import Workplace
 
 PARTY = "reaping"
 AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
@@ -32,8 +34,10 @@ def reaping(work: Work) -> Outcome | None:
     data = record.data
     _wait_for_the_end(work, data)
     _wait_for_the_judges(work, data)
+    if data.get("agent"):
+        end_remains(work.dispatch, str(data["agent"]))
     if data.get("repo") and data.get("worktree"):
-        _cleared(data)
+        _cleared(work, data)
     return Outcome("agent_reaped")
 
 
@@ -71,20 +75,38 @@ def _left_alone(work: Work, record: Record) -> None:
             work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
 
 
-def _cleared(data: Data) -> None:
+def _cleared(work: Work, data: Data) -> None:
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
     folder = Path(str(data["worktree"])).resolve()
     found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
-    if found is None:
-        return
-    if found.present:
+    if found is not None:
+        if found.present:
+            with suppress(RefusedError):
+                message = f"Work that was not accepted\n\nTask: {data['task']}\n"
+                commit_all(repository, found, message=message, identity=IDENTITY)
+            remove_worktree(repository, folder, force=True)
         with suppress(RefusedError):
-            message = f"Work that was not accepted\n\nTask: {data['task']}\n"
-            commit_all(repository, found, message=message, identity=IDENTITY)
-        remove_worktree(repository, folder, force=True)
-    with suppress(RefusedError):
-        # Nothing on it that its target lacks: nobody will look for it.
-        delete_branch(repository, found.branch, target=str(data["target"]), force=False)
+            # Nothing on it that its target lacks: nobody will look for it.
+            delete_branch(repository, found.branch, target=str(data["target"]), force=False)
+    _forget_tries(work, repository, data)
+
+
+def _forget_tries(work: Work, repository: Repository, data: Data) -> None:
+    """Delete what earlier claims of a closed task had saved: nobody will go on with it.
+
+    Whichever is last, the task's end or the removal of a try's worktree, finds both done.
+    """
+    try:
+        task = work.dispatch.views.record(str(data["task"]))
+    except UnknownRecordError:
+        return
+    if task.state != "closed":
+        return
+    tries = {Workplace(task.id, number).branch for number in range(1, int(data["number"]) + 1)}
+    for tree in worktrees(repository):
+        if tree.branch in tries and not tree.present:
+            with suppress(RefusedError):
+                delete_branch(repository, tree.branch, target=str(data["target"]), force=True)

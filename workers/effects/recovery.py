@@ -14,6 +14,7 @@ from workers.gateways.git.changes import changed_files, commit_all
 from workers.gateways.git.errors import GitError
 from workers.judges import Judges
 from workers.ownership import IDENTITY, outside
+from workers.remains import end_remains
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
 
@@ -38,6 +39,9 @@ async def _recovered(judges: Judges) -> Outcome:
     tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
     if tree is None:
         return Outcome("requeued", {**AGAIN, "detail": "its worktree is gone"})
+    if agent := record.data["claim"].get("agent"):
+        # Nothing of it may write while this commits, judges and lets another begin.
+        await asyncio.to_thread(end_remains, work.dispatch, str(agent))
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
     await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
     changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)

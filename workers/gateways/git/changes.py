@@ -30,14 +30,15 @@ def commit_all(
 ) -> str | None:
     """Commit everything in a worktree to its branch, untracked files too; None if all was.
 
-    Call it when the agent has ended: a lock that its killed git left in the worktree is taken for
-    stale then, because our own calls exclude each other. Raises RefusedError, with nothing
+    Call it when the agent has ended: a lock that its killed git left on the worktree or the branch
+    is taken for stale then, because our own calls exclude each other. Raises RefusedError, with nothing
     changed, for another branch, unresolved conflicts, or a repository inside.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.alone(lock_of(admin)) as mine:
-        for name in _LOCKS:
-            (admin / name).unlink(missing_ok=True)
+        own = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
+        for lock in (*(admin / name for name in _LOCKS), own):
+            lock.unlink(missing_ok=True)
         _refuse_unfit(mine, worktree)
         mine.run("add", "--all")
         _refuse_embedded(mine, _added_links(mine, worktree.base))

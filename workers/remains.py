@@ -1,0 +1,36 @@
+"""What an agent left running on this machine, ended where nobody else is there to end it.
+
+A watchdog ends it when the keeper dies, a keeper when the watchdog does. Where both are lost at
+once, what they guarded goes on, and would write where another is at work, or where nothing is.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from kernel.errors import UnknownRecordError
+from workers.agent_process.containment import end_marked
+from workers.brief import mark_told
+from workers.dispatch import Dispatch
+from workers.workplace import papers_of
+
+END_S_MAX = 10.0
+
+
+class RemainsError(OSError):
+    """What an agent left running cannot be ended. Try again a little later."""
+
+
+def end_remains(dispatch: Dispatch, agent: str) -> None:
+    """Kill what still runs here of an agent that is dead. Raises RemainsError if some stays.
+
+    To be called once the grace of its keeper is over. One that lives is let be.
+    """
+    try:
+        dead = dispatch.views.record(agent).state == "dead"
+    except UnknownRecordError:
+        return
+    mark = mark_told(papers_of(agent, dispatch.settings)) if dead else None
+    # Elsewhere the system does not show whose a process is.
+    if mark and sys.platform == "linux" and not end_marked(mark, within_s=END_S_MAX):
+        raise RemainsError(f"a process that {agent} left behind cannot be ended")
