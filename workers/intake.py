@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from celery import Celery
@@ -21,6 +22,7 @@ from workers.alive import show_alive
 from workers.app import INTAKE, make_app
 from workers.client import Client
 from workers.config import Settings, read_settings
+from workers.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +98,10 @@ def accept(client: Client, request: Any) -> str:
     if not isinstance(machine, str):
         raise wrong("the request", f"machine: {machine!r} is no name")
     priority = request.get("priority", 5)
+    if machine == "task":
+        repo = payload.get("repo")
+        here = isinstance(repo, str) and Path(repo).is_dir()
+        payload = Tasks(client).checked(request["id"], payload, here=here)
     done = client.submit(payload, id=request["id"], machine=machine, priority=priority)
     return f"{'known' if done.replayed else 'accepted'}: {done.id}"
 

@@ -66,15 +66,20 @@ class Tasks:
         given = self.checked(task_id, payload)
         return self.client.submit(given, id=task_id, machine="task", priority=priority)
 
-    def checked(self, task_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a task would be born from; nothing is written. Raises as `submit` does."""
+    def checked(
+        self, task_id: str, payload: Mapping[str, Any], *, here: bool = True
+    ) -> dict[str, Any]:
+        """Return what a task would be born from; nothing is written. Raises as `submit` does.
+
+        `here`: its repository is to be on this machine, and is looked at.
+        """
         parse_signals(payload.get("signals", ()))
         check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
         given = dict(payload)
         if self.client.settings.stage_failures:
             given.setdefault("stage_failures", True)
-        if isinstance(repo, str) and payload.get("agent"):
+        if here and isinstance(repo, str) and payload.get("agent"):
             given |= self._admit(task_id, payload, Path(repo))
         return given
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.end_to_end.coding import (
     AGENTS,
+    FIXES,
     events,
     git,
     kill_keeper,
@@ -20,7 +21,10 @@ from tests.end_to_end.coding import (
     trusted,
 )
 from tests.end_to_end.conftest import NewHouse
+from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
+from workers.gateways.server import EmbeddedServer
+from workers.tasks import Tasks
 
 
 @pytest.fixture
@@ -301,3 +305,41 @@ def test_what_is_about_the_files_of_a_machine_is_done_there(
         assert record.state == "closed", record.data
         reaches(house, f"b/turn~{name}~1", "reaped")
     assert trees(repo) == 1
+
+
+def test_work_is_judged_only_when_nobody_is_at_it_any_more(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    author = "git -c user.name=u -c user.email=u@x"
+    agent = f"{FIXES}; {author} commit -qam mended; echo $$ > {tmp_path}/pid; sleep 600"
+    gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}
+    of = submit(house, "told", task(repo, agent, signals=[gone], max_retries=0))
+    house.sees((tmp_path / "pid").exists, what="the agent has done its work")
+    (entry,) = reaches(house, of, "in_progress").entries
+
+    told = {"summary": "by its own word"}
+    Tasks(house.client).report(entry.key(of), entry.token, "completed", told)
+
+    assert reaches(house, of, "closed", "failed").state == "closed"
+    assert (repo / "answer.txt").read_text() == "42\n"
+
+
+def test_a_keeper_waits_for_a_store_that_is_away(
+    new_house: NewHouse, repo: Path, tmp_path: Path, server: EmbeddedServer
+) -> None:
+    with FaultProxy(server.port) as proxy:
+        house = new_house(proxy.url, **AGENTS).full()
+        agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {FIXES}; touch {tmp_path}/end"
+        of = submit(house, "away", task(repo, agent))
+        reaches(house, of, "in_progress")
+
+        proxy.refuse()
+        (tmp_path / "go").touch()
+        house.sees((tmp_path / "end").exists, what="the agent has ended")
+        tried = proxy.connections
+        house.sees(lambda: proxy.connections > tried + 20, what="all have tried in vain")
+        proxy.heal()
+
+        record = reaches(house, of, "closed")
+        assert (record.data["claimed"], record.data["crashes"]) == (1, 0)

@@ -49,6 +49,11 @@ if os.environ.get("DIES_ONCE") and not os.path.exists(os.environ["DIES_ONCE"]):
 app = intake.app
 """
 
+
+def task(**more: Any) -> dict[str, Any]:
+    return {"id": "b/three", "payload": {"title": "mend it", **more}, "machine": "task"}
+
+
 NewIntake = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -150,6 +155,11 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
 
     assert here.show("one").state == "awaiting_inference"
     assert here.show("one").priority == 1
+    # Its repository is on another machine, which will look at it.
+    elsewhere = task(repo="/nowhere", agent="make")
+    send(here, {**elsewhere, "id": "b/far"})
+    until(lambda: here.list(machine="task"), what="the task is born")
+    assert here.show("b/far").state == "open"
     assert len(here.list()) == 2
 
     wrong: list[Any] = [
@@ -164,6 +174,10 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
         {"id": "three", "payload": matter(), "machine": 3},
         {"id": "three", "payload": matter(colour="blue")},
         {"id": "not an id", "payload": matter()},
+        {"id": "three", "payload": {"title": "no backlog"}, "machine": "task"},
+        task(signals=[{"type": "magic", "value": "x"}]),
+        task(agent="no-such-command", repo=str(ROOT)),
+        task(surprise=1),
         "only text",
         None,
     ]
