@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,23 @@ out = Console(width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True)
 
 SHORT = 100
+# What of a record's data is shown where it is there, in this order.
+SHOWN = (
+    "result",
+    "summary",
+    "failure",
+    "blocked_on",
+    "lost",
+    "end",
+    "handed_off",
+    "tally",
+    "reason",
+    "role",
+    "command",
+    "identity",
+    "successes",
+    "violations",
+)
 COLOURS = {
     "done": "green",
     "done_cleanup_successful": "green",
@@ -85,16 +102,9 @@ def record(value: Mapping[str, Any]) -> None:
     if value["paused"]:
         head.append("  paused", style="yellow")
     out.print(head)
-    data = value["data"]
-    inciting = data.get("inciting") or data
     facts = grid("", "")
-    facts.add_row("about", escape(inciting.get("title") or "(no title)"))
-    for phase, proposal in (data.get("proposals") or {}).items():
-        shown = "taken back" if proposal.get("cleared") else short(proposal["payload"])
-        facts.add_row(phase, escape(f"{shown}  ({proposal['confidence']:.2f}, {proposal['id']})"))
-    for name in ("result", "failure", "handed_off", "tally", "reason"):
-        if data.get(name):
-            facts.add_row(name, escape(short(data[name])))
+    for name, told in known(value["data"]):
+        facts.add_row(name, escape(told))
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
@@ -108,6 +118,20 @@ def record(value: Mapping[str, Any]) -> None:
         cards([value["card"]])
     if value["runs"]:
         runs(value["runs"])
+
+
+def known(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name what of a record's data people ask for: what it is about, is proposed, came of it."""
+    inciting = data.get("inciting") or data
+    yield "about", inciting.get("title") or data.get("task") or data.get("name") or "(no title)"
+    for phase, proposal in (data.get("proposals") or {}).items():
+        shown = "taken back" if proposal.get("cleared") else short(proposal["payload"])
+        yield phase, f"{shown}  ({proposal['confidence']:.2f}, {proposal['id']})"
+    claim = data.get("claim") or {}
+    if claim.get("deadline_s"):
+        why = "; ".join(claim.get("deadline_reasons", ()))
+        yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {why}"
+    yield from ((name, short(data[name])) for name in SHOWN if data.get(name))
 
 
 def runs_of(lines: Sequence[Event | Note]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from kernel.machines import MACHINES
 from kernel.table import Terminal
 from tests.workers.routes import bring, client_of, matter
+from workers.claiming import claim
 from workers.cli import app, main
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer, free_port
@@ -103,6 +104,18 @@ def test_show_tells_record_card_children_and_runs(here: Client, ask: Ask, run: R
     assert "Paper" in said
     for name in ("approve", "edit", "reject"):
         assert f"  interlock decide one {name} --proposal {value['card']['proposal']}\n" in said
+
+
+def test_show_tells_a_tasks_deadline_with_its_reasons(here: Client, run: Run) -> None:
+    given = {"title": "mend it", "repo": "/nowhere", "agent": "make", "scope": "large"}
+    here.submit(given, id="b/one", machine="task")
+    assert claim(here.dispatch, here.show("b/one"), agent="b/agent~one~1") is not None
+
+    said = run("show", "b/one").stdout
+
+    assert "mend it" in said
+    assert "3600 s: " in said
+    assert "large" in said
 
 
 def test_history_is_the_whole_log(here: Client, ask: Ask, run: Run) -> None:
