@@ -127,6 +127,31 @@ class Deployed:
         self.processes[name] = process
         return process
 
+    def start_unit(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
+        """Run the command of a unit, with the variables that it sets, and these."""
+        lines = (DEPLOY / f"{name}.service").read_text().splitlines()
+        said = [line.partition("=") for line in lines if not line.startswith("#")]
+        own = dict(one.split("=", 1) for key, _, one in said if key == "Environment")
+        (start,) = (one for key, _, one in said if key == "ExecStart")
+        program, *words = shlex.split(start.replace("%%", "%"))
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK")}
+        places = {
+            "INTERLOCK_STORE_URL": self.url("worker"),
+            "INTERLOCK_HOME": str(self.folder / name),
+            "PYTHONPATH": str(ROOT),
+        }
+        output = self._stack.enter_context(self.log(name).open("wb"))
+        process = subprocess.Popen(
+            [str(self.folder / "bin" / Path(program).name), *words],
+            cwd=ROOT,
+            env={**kept, **own, **places, **variables},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        self.processes[name] = process
+        return process
+
     def log(self, name: str) -> Path:
         """Return where a service's words go."""
         return self.folder / f"{name}.log"

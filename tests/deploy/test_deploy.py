@@ -32,8 +32,10 @@ from tests.deploy.services import (
     filled,
     needs_cli,
 )
+from tests.end_to_end.coding import make_repository, task
 from tests.end_to_end.house import thread
 from tests.waiting import until
+from workers.client import Client
 from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
 
@@ -64,6 +66,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: Deployed) -> None:
     a_plain_message_of_a_sender_becomes_a_thread(deployed)
     a_card_is_shown_to_the_producer_who_decides(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
+    a_machine_with_agents_works_for_the_deployment(deployed)
     flower_shows_the_workers_to_who_knows_the_password(deployed)
     the_operator_sees_the_level_and_that_nothing_was_denied(deployed)
     without_a_password_nothing_is_answered(deployed)
@@ -125,6 +128,28 @@ def the_sweeps_of_both_beats_are_sent(deployed: Deployed) -> None:
     until(ran, what="a sweep ran", within_s=READY_S)
     for sweep in ("orphans", "stalls", "prune"):
         assert f"Task sweep.{sweep}" not in deployed.said("worker")
+
+
+def a_machine_with_agents_works_for_the_deployment(deployed: Deployed) -> None:
+    deployed.start_unit("agents", INTERLOCK_HOST="agents", INTERLOCK_LEASE_S="10")
+    until(partial(deployed.says, "agents", " ready."), what="agents is ready", within_s=READY_S)
+    repo = make_repository(deployed.folder / "repo")
+    client = deployed.client("producer")
+    names = [f"n{number}" for number in range(3)]
+
+    for name in names:
+        payload = task(repo, f"echo {name} > {name}", signals=[])
+        client.submit(payload, id=f"b/{name}", machine="task")
+
+    for name in names:
+        until(partial(stands, client, f"b/{name}", "closed"), what=name, within_s=READY_S)
+        assert (repo / name).exists()
+        turn = partial(stands, client, f"b/turn~{name}~1", "reaped")
+        until(turn, what="its worktree is gone", within_s=READY_S)
+
+
+def stands(client: Client, of: str, state: str) -> bool:
+    return client.show(of).state == state
 
 
 def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> None:
@@ -270,10 +295,13 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
     assert names == offered
 
 
+NUMBERS = ("CONCURRENCY", "AGENTS_MAX")
+
+
 def test_every_setting_of_the_compose_file_is_one() -> None:
     for service in SERVICES.values():
         variables = service.get("environment", {})
-        given = {k: "1" if k.endswith("CONCURRENCY") else "x" for k in variables}
+        given = {k: "1" if k.endswith(NUMBERS) else "x" for k in variables}
         read_settings({**given, "INTERLOCK_STORE_URL": "redis://store:6379/0"})
 
 

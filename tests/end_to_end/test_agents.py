@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,8 +257,9 @@ def agent_of(house: House, child: str) -> str:
     return str(house.client.show(child).data["claim"]["agent"])
 
 
-def pid_of(folder: Path, number: int) -> int:
-    return int((folder / f"pid{number}").read_text())
+def gone(folder: Path) -> bool:
+    """Whether the processes of both parts have ended."""
+    return not any(is_alive(int((folder / f"pid{n}").read_text())) for n in (1, 2))
 
 
 def test_an_aborted_session_takes_all_that_are_below_it_along(
@@ -280,8 +282,7 @@ def test_an_aborted_session_takes_all_that_are_below_it_along(
         assert house.events(one)[-1].cause.actor == "abort"
     for child in children:
         reaches(house, child, "failed")
-    for number in (1, 2):
-        house.sees(lambda n=number: not is_alive(pid_of(tmp_path, n)), what="no process is left")  # type: ignore[misc]
+    house.sees(partial(gone, tmp_path), what="no process is left")
 
 
 @pytest.mark.parametrize("reaches_siblings", [True, False])
@@ -328,6 +329,5 @@ def test_the_parts_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
 
     for one in below:
         assert reaches(house, one, "dead").data["end"]["abort"] == "parent_aborted"
-    for number in (1, 2):
-        house.sees(lambda n=number: not is_alive(pid_of(tmp_path, n)), what="no process is left")  # type: ignore[misc]
+    house.sees(partial(gone, tmp_path), what="no process is left")
     nothing_left(house, repo, "whole")
