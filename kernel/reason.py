@@ -48,6 +48,19 @@ ABORT_OF: Mapping[TransitionReason, AbortReason] = {
     TransitionReason.PERMISSION_DENIED: AbortReason.PERMISSION_DENIED,
 }
 
+# Why a task or an agent changed its state, by what ended the agent; aborted, where nothing is here.
+WHY_OF: Mapping[AbortReason, TransitionReason] = {
+    AbortReason.SIBLING_ABORTED: TransitionReason.SIBLING_ABORTED,
+    AbortReason.PERMISSION_DENIED: TransitionReason.PERMISSION_DENIED,
+    AbortReason.COMPACT_FAILURE: TransitionReason.COMPACTION_FAILED,
+}
+
+
+def why_of(abort: AbortReason) -> TransitionReason:
+    """Return why a state changes where an agent was ended by this."""
+    return WHY_OF.get(abort, TransitionReason.ABORTED)
+
+
 # POSIX fixes these three numbers; an exit code is minus the signal that ended the process.
 _SIGINT, _SIGKILL, _SIGTERM = 2, 9, 15
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,3 +44,14 @@ def end_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
         with suppress(ProcessLookupError):
             os.kill(process_id, signal.SIGKILL)
     return left
+
+
+def processes(fits: Callable[[int, bytes], bool]) -> list[int]:
+    """Return the processes that fit, by number and command line."""
+    found = []
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if fits(int(entry.name), (entry / "cmdline").read_bytes()):
+                    found.append(int(entry.name))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernel.breaker import Trip
-from kernel.reason import AbortReason, TransitionReason
+from kernel.reason import AbortReason, TransitionReason, why_of
 from workers.agent_process.process import Exit
 from workers.agent_report import Blocked, Failed, Split
 from workers.work import Outcome
@@ -17,12 +17,10 @@ def agent_end(
     ended: Exit, abort: AbortReason | None, told: Told, *, trip: Trip | None, alive: bool
 ) -> Outcome:
     """Return what to tell: one that never gave a sign of life was not spawned well."""
-    sibling = abort is AbortReason.SIBLING_ABORTED
-    why = TransitionReason.SIBLING_ABORTED if sibling else TransitionReason.ABORTED
     end = {
         "exit_code": ended.code,
         "abort": abort,
-        "why": why if abort else TransitionReason.COMPLETED,
+        "why": why_of(abort) if abort else TransitionReason.COMPLETED,
         "left_behind": ended.left_behind,
         "detail": ended.errors[-DETAIL_LENGTH_MAX:],
     }

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 PARTY = "assignment"
 PAGE = 50
 HISTORY_MAX = 50
+CHAIN_MAX = 1_000
 LOOKED_AT_MAX = 2_000
 ERROR_LENGTH_MAX = 2_000
 
@@ -67,6 +68,8 @@ def runs_here(data: Data) -> bool:
 
 def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     """Claim a task for an agent. Whoever was faster, or is in the way, is no failure: None."""
+    if not _is_due(dispatch, record):
+        return None
     tenure = Tenure(uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms)
     limit, data = time_for(dispatch, record), record.data
     try:
@@ -100,13 +103,46 @@ def cancelled_above(dispatch: Dispatch, task: Record) -> str:
     return above if part and above and dispatch.views.record(above).state == "cancelled" else ""
 
 
-def hopeless(name: str, other: Record | None) -> str:
-    """Say why another task can never be done, or nothing; None is one that does not exist."""
-    if other is None:
-        return f"{name}, which does not exist"
-    if other.state == "cancelled" or other.data.get("given_up"):
-        return f"{name}, which is {other.state} for good"
-    return ""
+def _is_due(dispatch: Dispatch, record: Record) -> bool:
+    """Whether it is worth the work to claim it: the table has the last word, at more cost."""
+    if record.data["not_before"] > dispatch.views.now_ms():
+        return False
+    root = root_of(record.id)
+    for name in record.data["depends_on"]:
+        try:
+            if dispatch.views.record(f"{root}/{name}").state not in ("done", "closed"):
+                return False
+        except UnknownRecordError:
+            return False
+    return True
+
+
+def hopeless(dispatch: Dispatch, waiting: Record, name: str) -> str:
+    """Say why a task that another waits for can never be done, or nothing."""
+    root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
+    while True:
+        of = f"{root}/{next_name}"
+        if of in seen:
+            return f"{name}, which waits for it in turn"
+        seen.add(of)
+        try:
+            other = dispatch.views.record(of)
+        except UnknownRecordError:
+            return f"{next_name}, which does not exist"
+        if other.state == "cancelled" or other.data.get("given_up"):
+            return f"{next_name}, which is {other.state} for good"
+        onward = _waits_for(other)
+        if onward is None or len(seen) > CHAIN_MAX:
+            return ""
+        next_name = onward
+
+
+def _waits_for(task: Record) -> str | None:
+    """Return the one task that this one waits for, if there is one."""
+    on = task.data.get("blocked_on") or {}
+    if task.state == "blocked":
+        return str(on["on"]) if on.get("kind") == "task" else None
+    return task.data["depends_on"][0] if task.state == "open" and task.data["depends_on"] else None
 
 
 def identified(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:

@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 BACKOFF_MS_FIRST = 1_000
 BACKOFF_MS_MAX = 600_000
 DETAIL_MAX = 2_000
-HOST_PATIENCE_MS = 5 * 60_000
 
 
 class MissingHandlerError(RuntimeError):
@@ -109,12 +108,11 @@ class Runner:
     def _elsewhere(self, machine: Machine, key: str) -> str:
         """Send an effect on to the machine whose files it is about; '' where it is to be done here.
 
-        Where that machine has not taken it for long, it is done here, and says what it misses.
+        Nobody else can do it: where that machine is gone, its stage's own time limit says so.
         """
         try:
             record = self.dispatch.views.record(split_key(key)[0])
-            late = self.dispatch.views.now_ms() - record.since_ms > HOST_PATIENCE_MS
-            host = machine.place(record.data) if machine.place and not late else ""
+            host = machine.place(record.data) if machine.place else ""
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(one.name for one in record.entries if one.key(record.id) == key)

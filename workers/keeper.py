@@ -75,9 +75,8 @@ class Keeper:
     def _adopted(self, machine: str, effect: Effect, key: str, token: str) -> Work:
         asked_at = time.monotonic()
         effect = self.dispatch.effect(machine, effect.name)
-        holder = f"{self.dispatch.holder}:{os.getpid()}"
-        leases = self.dispatch.leases
-        lease = leases.adopt(key, effect, token, nonce=uuid4().hex[:8], holder=holder)
+        adopt, holder = self.dispatch.leases.adopt, f"{self.dispatch.holder}:{os.getpid()}"
+        lease = adopt(key, effect, token, nonce=uuid4().hex[:8], holder=holder)
         return self._work(lease, asked_at)
 
     def _work(self, lease: Lease, asked_at: float) -> Work:
@@ -98,7 +97,7 @@ class Keeper:
         try:
             process = self._started()
         except (SpawnError, OSError) as refusal:
-            self._never_began(str(refusal), final=isinstance(refusal, SpawnError))
+            self._never_began(str(refusal))
             return
         with process:
             ended = self._followed(process)
@@ -316,17 +315,18 @@ class Keeper:
     def _found(self) -> TaskTurn | None:
         """Claim the next task that this session is for, with a worktree made."""
         asked_at = time.monotonic()
-        found = next_task(self.dispatch, self.agent.record, self.first.data)
-        if found is None:
-            return None
-        lease, place = found
-        return TaskTurn(self._work(lease, asked_at), place, self.agent.record)
+        # Where the store is away there is none now; what was claimed meanwhile lapses.
+        with suppress(KernelError):
+            if found := next_task(self.dispatch, self.agent.record, self.first.data):
+                work = self._work(found[0], asked_at)
+                return TaskTurn(work, found[1], self.agent.record)
+        return None
 
     # --- the end -------------------------------------------------------------------------------
 
-    def _never_began(self, reason: str, *, final: bool) -> None:
+    def _never_began(self, reason: str) -> None:
         told = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
-        self.first.tell(Outcome("failed", {**told, "final": final}))
+        self.first.tell(Outcome("failed", told))
         tell(self.agent, Outcome("spawn_failed", told), otherwise="ended")
 
     def _conclude(self, ended: Exit) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from workers.gateways.git.repository import Identity
 
+# The code of a failure for changes beyond the files that a task owns.
+SCOPE_VIOLATION = "scope_violation"
 IDENTITY = Identity("Interlock", "interlock@localhost")
 
 

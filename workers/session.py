@@ -13,7 +13,16 @@ from workers.dispatch import Dispatch
 from workers.fleet import renewing
 from workers.gateways.git.errors import GitError
 
-SAME = ("agent", "agent_name", "role", "stream", "session")
+SAME = (
+    "agent",
+    "agent_name",
+    "role",
+    "tenant",
+    "stream",
+    "session",
+    "parent_agent",
+    "abort_policy",
+)
 
 
 def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, Place] | None:

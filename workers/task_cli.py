@@ -48,6 +48,8 @@ def submit(
     backlog: Annotated[str | None, typer.Option(help="Otherwise the repository's name.")] = None,
     name: Annotated[str | None, typer.Option(help="A name of your own in the backlog.")] = None,
     role: Annotated[str, typer.Option(help="Who is to do it.")] = "any",
+    scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
+    tenant: Annotated[str, typer.Option(help="Whose it is.")] = "default",
     owns: Annotated[list[str] | None, typer.Option(help="A file that it may change.")] = None,
     after: Annotated[list[str] | None, typer.Option(help="A task that must be done first.")] = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
@@ -76,6 +78,8 @@ def submit(
         "push": push,
         "agent": agent,
         "role": role,
+        "scope": scope,
+        "tenant": tenant,
         "signals": [{"type": "test_passes", "value": one} for one in verify or ()],
         "owned_files": owns,
         "depends_on": after,
@@ -100,16 +104,17 @@ def submit(
 def claim(
     backlog: Annotated[str, typer.Argument(help="A backlog, or one task's id.")],
     owner: Annotated[str, typer.Option(help="Who works on it.")],
-    role: Annotated[str, typer.Option(help="Which role's line.")] = "any",
+    role: Annotated[str | None, typer.Option(help="Which role's line.")] = None,
+    tenant: Annotated[str, typer.Option(help="Whose tasks.")] = "default",
     as_json: AsJson = False,
 ) -> None:
     """Claim the next task of a backlog, or one by its id, for an agent that you run yourself."""
     here = tasks(owner)
     found: Claim | None
     if "/" in backlog:
-        found = here.claim(backlog, owner=owner)
+        found = here.claim(backlog, owner=owner, role=role, tenant=tenant)
     else:
-        found = here.claim_next(backlog, role=role, owner=owner)
+        found = here.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
     value = None
     if found is not None:
         value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}

@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel.breaker import Limits, Trip, tripped
 from kernel.errors import CallError, FencedError, GuardRefusedError, KernelError, StoreError
-from kernel.reason import ABORT_OF, AbortReason, TransitionReason
+from kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from kernel.record import Record
 from workers.agent_process.process import Exit
 from workers.agent_report import Blocked, ChildCancelled, Failed, Split
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 SUMMARY_LENGTH_MAX = 8_000
 REASON_LENGTH_MAX = 2_000
 # A shell adds the signal's number to this.
-SIGNALS_FROM = 128
+SIGNALS_FROM, SIGNALS_MAX = 128, 64
 
 
 class TaskTurn:
@@ -144,10 +144,6 @@ class TaskTurn:
         tree = self._tree()
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})
-        within_s = self.work.dispatch.settings.verify_s
-        if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
-            why = TransitionReason.STOP_HOOK_BLOCKED
-            return Outcome("failed", {"reason": blocked[:REASON_LENGTH_MAX], "why": why})
         with suppress(KernelError):
             self.work.note("activity", {"word": "committing"})
         try:
@@ -156,6 +152,11 @@ class TaskTurn:
         except (GitError, OSError) as refusal:
             reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
             return Outcome("failed", {"reason": reason})
+        # After the commit: what a hook leaves behind is not the agent's work.
+        within_s = self.work.dispatch.settings.verify_s
+        if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
+            why = TransitionReason.STOP_HOOK_BLOCKED
+            return Outcome("failed", {"reason": blocked[:REASON_LENGTH_MAX], "why": why})
         said = ((self.monitor.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
         summary = said or "the agent ended well and said nothing"
         where = {"branch": self.place.branch, "worktree": self.place.worktree, "took_s": took_s}
@@ -166,21 +167,21 @@ class TaskTurn:
         if trip is not None:
             told = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome("failed", {**told, "reason": trip.reason, "final": trip.final})
-        if not (self.monitor.told or ended.reason_by_us) and killed(ended.code):
+        silent = not (self.monitor.told or ended.reason_by_us) and killed(ended.code)
+        if silent and self.work.record.state == "in_progress":
             # It could not say anything itself: what it left behind is looked at.
             reason = f"its process was killed, exit code {ended.code}"
             return Outcome("orphaned", {"reason": reason, "abort": abort})
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
         reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no word'}"
-        sibling = abort is AbortReason.SIBLING_ABORTED
-        why = TransitionReason.SIBLING_ABORTED if sibling else TransitionReason.ABORTED
-        return Outcome("failed", {"reason": reason, "abort": abort, "why": why})
+        return Outcome("failed", {"reason": reason, "abort": abort, "why": why_of(abort)})
 
     def tell(self, outcome: Outcome) -> None:
         """Lead the turn on, and tell the task how it came out."""
         if outcome.trigger == "completed":
             self.monitor.finish()
-        else:
+        elif outcome.trigger != "orphaned":
+            # What was lost may be recovered yet, and nobody clears it away before that is known.
             told = {k: v for k, v in outcome.payload.items() if k in ("reason", "why", "abort")}
             self.monitor.turn("task_failed", **told)
         self.settled = True
@@ -196,7 +197,7 @@ class TaskTurn:
 
 def killed(code: int) -> bool:
     """Tell whether a signal ended a process, by its exit code or by that of its shell."""
-    return code < 0 or code > SIGNALS_FROM
+    return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
 
 
 def of_failed(told: Failed) -> Outcome:

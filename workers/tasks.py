@@ -80,7 +80,7 @@ class Tasks:
         if self.client.settings.stage_failures:
             given.setdefault("stage_failures", True)
         if here and isinstance(repo, str) and payload.get("agent"):
-            given |= self._admit(task_id, payload, Path(repo))
+            given = self._admit(task_id, payload, Path(repo)) | given
         return given
 
     def claim_next(
@@ -100,14 +100,16 @@ class Tasks:
         return None
 
     def claim(
-        self, task: str, *, owner: str, role: str | None = None, tenant: str | None = None
+        self, task: str, *, owner: str, role: str | None = None, tenant: str = "default"
     ) -> Claim:
         """Claim one task. Raises GuardRefusedError where it may not be claimed now or by you."""
         effect = self.dispatch.effect("task", "agent")
-        if self.client.show(task).data.get("agent"):
+        found = self.client.show(task)
+        if found.data.get("agent"):
             raise HeldError(task, "it is for the agent that it names")
         tenure = Tenure(uuid4().hex[:8], owner, effect.lease_ms)
-        who = identified(self.dispatch, root_of(task), name=owner, role=role or "any", command="")
+        known = {"name": owner, "role": str(found.data["role"]), "command": ""}
+        who = identified(self.dispatch, root_of(task), **known)
         words = {"owner": owner, "identity": who, "role": role}
         payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
         given = {name: value for name, value in payload.items() if value is not None}
@@ -181,10 +183,7 @@ class Tasks:
     def starved(self, record: Record) -> str:
         """Say why an open task can never be claimed as things stand, or nothing."""
         for name in record.data["depends_on"]:
-            other: Record | None = None
-            with suppress(UnknownRecordError):
-                other = self.client.show(f"{root_of(record.id)}/{name}")
-            if why := hopeless(name, other):
+            if why := hopeless(self.dispatch, record, name):
                 return f"it depends on {why}"
         return ""
 

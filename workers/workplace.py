@@ -10,6 +10,8 @@ from kernel.record import Record, record_id, root_of
 from workers.config import Settings
 
 BRANCHES = "interlock"
+# No name of a record has it, so it is no other claim's branch.
+COURT = "=="
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,10 @@ class Workplace:
     def folder(self, settings: Settings) -> Path:
         """Return the worktree's folder on this machine."""
         return settings.home.absolute() / "worktrees" / root_of(self.task) / self.name
+
+    def court(self, commit: str) -> str:
+        """Return the branch of the checkout in which a commit of this claim is judged."""
+        return f"{self.branch}{COURT}{commit[:12]}"
 
     def papers(self, settings: Settings) -> Path:
         """Return the folder of what the keeper keeps: its order, its log, the agent's output."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kernel.record import Record
 from tests.end_to_end.house import House
-from tests.processes import PROC
+from tests.processes import processes
 from workers.agents import Agents
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
@@ -70,17 +68,6 @@ def trusted(house: House, command: str, levels: int, *, name: str = "agent") -> 
     for _ in range(levels):
         agents.promote(of)
     return of
-
-
-def processes(fits: Callable[[int, bytes], bool]) -> list[int]:
-    """Return the processes that fit, by number and command line."""
-    found = []
-    for entry in PROC.iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                if fits(int(entry.name), (entry / "cmdline").read_bytes()):
-                    found.append(int(entry.name))
-    return found
 
 
 def keepers(of: str = "") -> list[int]:

@@ -22,7 +22,7 @@ from kernel.event import Event, Note
 from kernel.record import Record
 from kernel.store.fold import fold
 from kernel.table import Terminal
-from tests.processes import is_alive
+from tests.processes import is_alive, processes
 from tests.waiting import until
 from workers.client import Client
 from workers.config import read_settings
@@ -293,6 +293,10 @@ class House:
             with suppress(ProcessLookupError):
                 os.killpg(process.id, signal.SIGKILL)
         until(lambda: not any(one.alive for one in self.processes), what="every process is gone")
+        # A session that rests between two tasks would outlive its test; its watchdog ends it.
+        for keeper in processes(lambda _, words: str(self.folder / "home").encode() in words):
+            with suppress(ProcessLookupError):
+                os.kill(keeper, signal.SIGKILL)
         for process in self.processes:
             if failed:
                 sys.stdout.write(f"--- {process.name}\n{process.said[-4000:]}\n")

@@ -242,7 +242,10 @@ def test_the_parts_of_a_split_task_are_judged_by_what_they_merged(
     # Not for an agent: a person splits it.
     payload = task(repo, agent, ("llm_judge", "all there?"), not_before=10**15)
     of = submit(house, "whole", payload)
-    subtasks = [{"title": "first", "text": "a.txt"}, {"title": "second", "text": "b.txt"}]
+    subtasks = [
+        {"title": title, "text": name, "signals": [{"type": "path_exists", "value": name}]}
+        for title, name in (("first", "a.txt"), ("second", "b.txt"))
+    ]
     house.client.dispatch.fire(of, "split", {"subtasks": subtasks}, Call(Cause("person")))
 
     reaches(house, of, "closed", within_s=90)

@@ -11,13 +11,15 @@ import pytest
 from kernel.machines import MACHINES
 from kernel.reason import AbortReason, TransitionReason
 from kernel.store.leases import Lease
-from tests.workers.claims import claimed
+from tests.workers.claims import Claimed, claimed
 from tests.workers.routes import client_of
+from workers.agent_process.process import Exit
 from workers.agent_report import Failed
+from workers.brief import Place
 from workers.client import Client
 from workers.equipment import Equipment
 from workers.gateways.server import EmbeddedServer
-from workers.task_turn import killed, of_failed, stop_hook_refusal, tell
+from workers.task_turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from workers.work import Outcome, Work
 
 
@@ -54,6 +56,35 @@ def test_a_word_that_comes_too_late_frees_the_place_and_changes_nothing(here: Cl
     record = here.show("b/one")
     assert record.state == "cancelled"
     assert "agent" not in [entry.name for entry in record.entries]
+
+
+def killed_at_work(here: Client, *, begun: bool) -> Claimed:
+    """Tell of an agent that was killed, before or after it gave a sign of life."""
+    claim = claimed(here, "b/one")
+    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
+    turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
+    if begun:
+        turn.begin()
+    ended = Exit(-9, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
+    turn.tell(turn.failed(ended, AbortReason.UNKNOWN, None))
+    return claim
+
+
+def test_the_turn_of_a_killed_agent_is_left_to_what_becomes_of_its_task(here: Client) -> None:
+    begun = killed_at_work(here, begun=True)
+
+    assert here.show("b/one").state == "orphaned"
+    assert here.show(begun.place.turn).state == "running"
+
+
+def test_an_agent_that_is_killed_before_it_began_has_failed_and_says_how(here: Client) -> None:
+    begun = killed_at_work(here, begun=False)
+
+    record = here.show("b/one")
+    assert record.state == "failed"
+    assert "exit code -9" in record.data["failure"]["reason"]
+    assert "refused" not in record.data["failure"]["reason"]
+    assert here.show(begun.place.turn).state == "failed"
 
 
 @pytest.mark.parametrize(

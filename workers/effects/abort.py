@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from kernel.cascade import AbortPolicy, AbortScope, Tree, told
 from kernel.errors import CallError, UnknownRecordError
-from kernel.reason import AbortReason, TransitionReason
+from kernel.event import Event
+from kernel.reason import AbortReason, TransitionReason, why_of
 from kernel.record import Record, partition_of, root_of
 from workers.claiming import party
 from workers.work import Work
@@ -19,27 +20,29 @@ ALIVE = ("starting", "working", "idle")
 def abort(work: Work) -> None:
     """End every agent that an abort reaches. A repetition finds them ended."""
     record = work.dispatch.views.record(work.record.id)
-    scopes = _scopes(record)
-    if not scopes:
+    scope = _scope(work)
+    if scope is None:
         return
     tree = _tree(work, record)
     data = record.data
     policy = AbortPolicy(
         tool_to_sibling=data["tool_to_sibling"], sibling_to_session=data["sibling_to_session"]
     )
-    for scope in scopes:
-        for agent, reason in told(tree, session=record.id, scope=scope, policy=policy).items():
-            work.go_on()
-            _tell(work, agent, reason)
+    for agent, reason in told(tree, session=record.id, scope=scope, policy=policy).items():
+        work.go_on()
+        _tell(work, agent, reason)
 
 
-def _scopes(record: Record) -> tuple[AbortScope, ...]:
-    """Return what was aborted, the narrowest first."""
-    raised, end = record.data.get("raised"), record.data.get("end") or {}
-    scopes = [AbortScope(raised["scope"])] if raised else []
-    if record.state == "dead" and end.get("why") != TransitionReason.COMPLETED:
-        scopes.append(AbortScope.SESSION)
-    return tuple(scopes)
+def _scope(work: Work) -> AbortScope | None:
+    """Return what was aborted by the very event that owes this: an earlier one has had its own."""
+    version = int(work.lease.suffix.partition(".")[0])
+    for line in work.dispatch.views.history(work.record.id):
+        if isinstance(line, Event) and line.version == version:
+            if line.trigger == "abort_raised":
+                return AbortScope(line.payload["scope"])
+            well = line.payload.get("why") == TransitionReason.COMPLETED
+            return None if well else AbortScope.SESSION
+    return None
 
 
 def _tree(work: Work, origin: Record) -> Tree:
@@ -65,9 +68,7 @@ def _tree(work: Work, origin: Record) -> Tree:
 
 
 def _tell(work: Work, agent: str, reason: AbortReason) -> None:
-    sibling = reason is AbortReason.SIBLING_ABORTED
-    why = TransitionReason.SIBLING_ABORTED if sibling else TransitionReason.ABORTED
-    end = {"abort": reason, "why": why, "reason": f"{work.record.id} was aborted"}
+    end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
     # Who has ended already has nothing left to hear.
     with suppress(CallError):
         work.dispatch.fire(agent, "ended", end, party(PARTY, "ended", agent))

@@ -6,17 +6,19 @@ from contextlib import suppress
 
 from kernel.errors import CallError, UnknownRecordError
 from kernel.event import Cause
-from kernel.reason import TransitionReason
 from kernel.record import Record, parent_of, partition_of, root_of
 from kernel.store.plan import Call, Warrant
 from workers.claiming import hopeless, party
 from workers.fleet import assign
+from workers.ownership import SCOPE_VIOLATION
 from workers.work import Work
 from workers.workplace import Workplace
 
 PARTY = "aftermath"
 BLOCKED_MAX = 10_000
 EARLIER_MAX = 3
+# To be refused by a system (126) is no violation; to change what is another's is one.
+VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
 
 
@@ -90,8 +92,8 @@ def _deed(record: Record) -> str:
         return "succeeded" if earned else ""
     if record.state != "failed":
         return ""
-    why = (record.data.get("failure") or {}).get("why")
-    return "violated" if why == TransitionReason.PERMISSION_DENIED else "failed"
+    code = (record.data.get("failure") or {}).get("code")
+    return "violated" if code in VIOLATIONS else "failed"
 
 
 def _cancel_children(work: Work, record: Record) -> None:
@@ -113,10 +115,10 @@ def _unblock(work: Work, record: Record) -> None:
     blocker: Record | None = None
     with suppress(UnknownRecordError):
         blocker = work.dispatch.views.record(f"{root_of(record.id)}/{on['on']}")
-    if blocker is not None and blocker.state in ("done", "closed"):
+    if blocker is not None and blocker.state == "closed":
         with suppress(CallError):
             work.dispatch.fire(record.id, "unblocked", {}, party(PARTY, "unblocked", record.id))
-    elif why := hopeless(str(on["on"]), blocker):
+    elif why := hopeless(work.dispatch, record, str(on["on"])):
         with suppress(CallError):
             told = {"reason": f"it waits for {why}"}
             work.dispatch.fire(record.id, "starved", told, party(PARTY, "starved", record.id))

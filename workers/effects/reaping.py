@@ -37,7 +37,7 @@ def reaping(work: Work) -> Outcome | None:
     if data.get("agent"):
         end_remains(work.dispatch, str(data["agent"]))
     if data.get("repo") and data.get("worktree"):
-        _cleared(work, data)
+        _cleared(work, data, accepted=record.state == "completing")
     return Outcome("agent_reaped")
 
 
@@ -75,7 +75,7 @@ def _left_alone(work: Work, record: Record) -> None:
             work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
 
 
-def _cleared(work: Work, data: Data) -> None:
+def _cleared(work: Work, data: Data, *, accepted: bool) -> None:
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
@@ -83,14 +83,21 @@ def _cleared(work: Work, data: Data) -> None:
     folder = Path(str(data["worktree"])).resolve()
     found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
     if found is not None:
-        if found.present:
+        if found.present and not accepted:
             with suppress(RefusedError):
                 message = f"Work that was not accepted\n\nTask: {data['task']}\n"
                 commit_all(repository, found, message=message, identity=IDENTITY)
+        if found.present:
             remove_worktree(repository, folder, force=True)
         with suppress(RefusedError):
             # Nothing on it that its target lacks: nobody will look for it.
             delete_branch(repository, found.branch, target=str(data["target"]), force=False)
+    courts = Workplace(str(data["task"]), int(data["number"])).court("")
+    for tree in worktrees(repository):
+        if tree.branch.startswith(courts):
+            # Of a judge that was lost, and whose task ended before the next.
+            remove_worktree(repository, tree.folder, force=True)
+            delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
     _forget_tries(work, repository, data)
 
 

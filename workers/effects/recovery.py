@@ -7,13 +7,15 @@ from dataclasses import replace
 from functools import partial
 
 from kernel.reason import TransitionReason
+from workers.checkout import checked_out
 from workers.claimed_work import judged, repository_of, worktree_of
 from workers.evidence import changes_shown
 from workers.gateways.git.branch import head
-from workers.gateways.git.changes import changed_files, commit_all
+from workers.gateways.git.changes import commit_all
+from workers.gateways.git.diff import paths_between
 from workers.gateways.git.errors import GitError
 from workers.judges import Judges
-from workers.ownership import IDENTITY, outside
+from workers.ownership import IDENTITY, SCOPE_VIOLATION, outside
 from workers.remains import end_remains
 from workers.work import Outcome, Work
 from workers.workplace import workplace_of
@@ -44,16 +46,18 @@ async def _recovered(judges: Judges) -> Outcome:
         await asyncio.to_thread(end_remains, work.dispatch, str(agent))
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
     await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
-    changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)
+    place, settings = workplace_of(record), work.dispatch.settings
+    commit = str(await asyncio.to_thread(head, repository, place.branch))
+    changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
     if beyond := outside(changed, record.data["owned_files"]):
         named = ", ".join(beyond[:5])
         told = {"reason": f"a lost agent changed files that it does not own: {named}"}
         why = TransitionReason.PERMISSION_DENIED
-        return Outcome("unrecoverable", {**told, "why": why, "final": True})
+        codes = {"code": SCOPE_VIOLATION, "why": why, "final": True}
+        return Outcome("unrecoverable", {**told, **codes})
     if changed and record.data["signals"]:
-        branch = workplace_of(record).branch
-        commit = str(await asyncio.to_thread(head, repository, branch))
         changes = partial(changes_shown, repository, base=tree.base, commit=commit)
-        if (await judged(judges, tree.folder, changes)).passed:
-            return Outcome("recovered", {"commit": commit, "branch": branch})
+        async with checked_out(repository, place, commit, settings) as folder:
+            if (await judged(judges, folder, changes)).passed:
+                return Outcome("recovered", {"commit": commit, "branch": place.branch})
     return Outcome("requeued", AGAIN)

@@ -8,21 +8,21 @@ from functools import partial
 
 from kernel.errors import UnknownRecordError
 from kernel.reason import TransitionReason
+from workers.checkout import checked_out
 from workers.claimed_work import judged, repository_of, worktree_of
 from workers.completion_signal import Verdict
 from workers.evidence import changes_shown, parts_shown
-from workers.gateways.git.branch import delete_branch, head
-from workers.gateways.git.changes import changed_files
+from workers.gateways.git.branch import commit_of, head
+from workers.gateways.git.diff import paths_between
 from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.worktree import add_worktree, remove_worktree
 from workers.judges import Judges
-from workers.ownership import outside
+from workers.ownership import SCOPE_VIOLATION, outside
 from workers.work import Outcome, Work
 from workers.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
 GONE_LOOK_S = 0.1
-GONE_LOOKS = 150
+GONE_LOOKS = 900  # longer than the lease of an agent whose keeper was lost as it told its end
 
 
 async def verification(work: Work) -> Outcome:
@@ -68,23 +68,11 @@ async def _joined(judges: Judges) -> Outcome:
     if not record.data["signals"]:
         return Outcome("verified", {})
     repository = await asyncio.to_thread(repository_of, record)
-    place = Workplace(record.id, record.version)
-    folder = place.folder(work.dispatch.settings)
-    tree = await asyncio.to_thread(
-        add_worktree,
-        repository,
-        branch=place.branch,
-        folder=folder,
-        base=str(record.data["target"]),
-    )
-    try:
+    commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
+    place = Workplace(record.id, 0)  # no claim's: they count from 1
+    async with checked_out(repository, place, commit, work.dispatch.settings) as folder:
         changes = partial(parts_shown, repository, record, work.dispatch.views)
-        return _told(await judged(judges, tree.folder, changes), tree.base)
-    finally:
-        await asyncio.to_thread(remove_worktree, repository, folder, force=True)
-        await asyncio.to_thread(
-            delete_branch, repository, place.branch, target=tree.base, force=True
-        )
+        return _told(await judged(judges, folder, changes), commit)
 
 
 async def _judged(judges: Judges) -> Outcome:
@@ -93,23 +81,27 @@ async def _judged(judges: Judges) -> Outcome:
     tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
-    changed = await asyncio.to_thread(changed_files, repository, tree, base=tree.base)
+    branch = workplace_of(record).branch
+    commit = await asyncio.to_thread(head, repository, branch)
+    if commit is None:
+        return Outcome("verification_rejected", {"reason": "its branch is gone"})
+    changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
     beyond = outside(changed, record.data["owned_files"])
     if beyond:
         return Outcome(
             "verification_rejected",
             {
                 "reason": f"it changed files that it does not own: {', '.join(beyond[:5])}",
+                "code": SCOPE_VIOLATION,
                 "why": TransitionReason.PERMISSION_DENIED,
                 "paths": list(beyond[:RESULTS_MAX]),
                 "final": True,
             },
         )
-    # What is judged is what is merged: a commit that its tests make comes too late.
-    branch = workplace_of(record).branch
-    commit = await asyncio.to_thread(head, repository, branch)
-    changes = partial(changes_shown, repository, base=tree.base, commit=commit or branch)
-    return _told(await judged(judges, tree.folder, changes), commit)
+    changes = partial(changes_shown, repository, base=tree.base, commit=commit)
+    place, settings = workplace_of(record), work.dispatch.settings
+    async with checked_out(repository, place, commit, settings) as folder:
+        return _told(await judged(judges, folder, changes), commit)
 
 
 def _told(verdict: Verdict, commit: str | None) -> Outcome:

@@ -117,13 +117,6 @@ def alive(ask: Ask) -> Data:
     return {**ask.data, **ask.payload}
 
 
-def raised(ask: Ask) -> Data:
-    """Keep the widest scope of what was raised: its effect may see two at once."""
-    before = ask.data.get("raised") or {}
-    wider = before.get("scope") == "sibling" and ask.payload["scope"] == "tool"
-    return ask.data if wider else {**ask.data, "raised": dict(ask.payload)}
-
-
 def ended(ask: Ask) -> Data:
     """Keep how it ended."""
     return {**ask.data, "end": {name: value for name, value in ask.payload.items() if value}}
@@ -181,7 +174,7 @@ PUBLISHED = (
 OURS = (
     Transition(S.STARTING, T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("abort", "person"), ours=KILLED),
     Transition(S.IDLE,     T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("supervision", "orphans", "abort", "person"), ours=IDLE_DEATH),
-    Transition(S.WORKING,  T.ABORT_RAISED,    S.WORKING, update=raised, effect=ABORT, loop=Loop.INTERNAL, by=by("supervision", "person"), ours=CHAIN),
+    Transition(S.WORKING,  T.ABORT_RAISED,    S.WORKING, effect=ABORT, loop=Loop.INTERNAL, by=by("supervision", "person"), ours=CHAIN),
 )
 # fmt: on
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from kernel.access import NEEDED, Trust, refusal
 from kernel.errors import InvalidPayloadError
 from kernel.machine import validated
@@ -299,13 +302,23 @@ def child_cancelled(ask: Ask) -> Data:
 def part(parent: Data, child: Data) -> tuple[Data, int | None]:
     """Return what a subtask is born from: its own work, where and by whom its parent's is done."""
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
-    # A part is bound by what binds the whole: else to split would be a way around it.
-    bound = {"needs_approval": bool(parent["needs_approval"] or child.get("needs_approval"))}
+    # A part is bound by what binds the whole: else to split would be a way around it. What nothing
+    # judges is merged only when a person has seen it, where the whole was to be judged.
+    unjudged = bool(parent["signals"]) and not child.get("signals")
+    asks = parent["needs_approval"] or child.get("needs_approval") or unjudged
+    bound: dict[str, Any] = {"needs_approval": bool(asks)}
+    if child.get("role", "any") == "any":
+        bound["role"] = parent["role"]
     if parent.get("split_by"):
         bound["parent_agent"] = parent["split_by"]
-    if not child.get("owned_files"):
-        bound["owned_files"] = parent["owned_files"]
+    mine = [one for one in child.get("owned_files", ()) if _below(one, parent["owned_files"])]
+    bound["owned_files"] = mine or parent["owned_files"]
     return {**inherited, **child, **bound}, None
+
+
+def _below(path: str, owned: Sequence[str]) -> bool:
+    """Whether a path is among what is owned, or below it; without any, every one is."""
+    return not owned or any(path == one or path.startswith(f"{one}/") for one in owned)
 
 
 def joined(ask: Ask) -> Data:

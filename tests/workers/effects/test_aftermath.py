@@ -86,15 +86,14 @@ def test_work_that_was_verified_earns_trust_once(here: Here) -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "counts"), [(None, (1, 0)), ("aborted", (1, 0)), ("permission_denied", (0, 1))]
+    ("code", "counts"), [("", (1, 0)), ("spawn_error", (1, 0)), ("scope_violation", (0, 1))]
 )
 def test_a_failure_is_counted_and_a_violation_is_one(
-    here: Here, why: str | None, counts: tuple[int, int]
+    here: Here, code: str, counts: tuple[int, int]
 ) -> None:
     claimed = here.begun("one")
     here.trusted(claimed, 2)
-    told = {"reason": "no", "why": why} if why else {"reason": "no"}
-    here.report(claimed, "failed", **told)
+    here.report(claimed, "failed", reason="no", code=code)
     here.does(claimed.task, "aftermath", twice)
 
     identity = here.client.show(claimed.record.data["claim"]["identity"])
@@ -191,3 +190,19 @@ def test_a_part_of_a_cancelled_task_is_not_merged(here: Here) -> None:
     why = "b/whole, which it is a part of, was cancelled"
     assert (record.state, record.data["failure"]["reason"]) == ("failed", why)
     assert record.data["given_up"]
+
+
+def test_what_waits_for_itself_in_a_ring_is_shown_to_a_person(here: Here) -> None:
+    for name, on in (("one", "two"), ("two", "one")):
+        claimed = here.begun(name)
+        here.trusted(claimed, 0 if name == "two" else 1)
+        here.report(claimed, "blocked", on=on, kind="task")
+
+    here.does("b/two", "aftermath")
+
+    record = here.client.show("b/two")
+    assert record.data["blocked_on"]["on"] == "it waits for one, which waits for it in turn"
+    here.submit("a", depends_on=["b"])
+    here.submit("b", depends_on=["a"])
+    why = {row["id"]: row["why"] for row in here.tasks.of("b")}
+    assert why["b/a"] == "it depends on b, which waits for it in turn"

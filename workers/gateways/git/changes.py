@@ -31,8 +31,8 @@ def commit_all(
     """Commit everything in a worktree to its branch, untracked files too; None if all was.
 
     Call it when the agent has ended: a lock that its killed git left on the worktree or the branch
-    is taken for stale then, because our own calls exclude each other. Raises RefusedError, with nothing
-    changed, for another branch, unresolved conflicts, or a repository inside.
+    is taken for stale then, because our own calls exclude each other. Raises RefusedError, with
+    nothing changed, for another branch, unresolved conflicts, or a repository inside.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
     with git.alone(lock_of(admin)) as mine:

@@ -79,6 +79,16 @@ def diff(
     return Diff(tuple(files), len(entries) - len(told))
 
 
+def paths_between(repository: Repository, *, base: str, commit: str) -> tuple[str, ...]:
+    """Return every path that differs between two commits, sorted; both names of a renamed file.
+
+    Raises GitError; TimedOutError if it takes longer than DIFF_S.
+    """
+    between = (commit_of(repository, base), commit_of(repository, commit))
+    reader = _Reader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
+    return tuple(sorted(entry.path for entry in reader.entries(between)))
+
+
 def merge_of(repository: Repository, commit: str, *, target: str) -> tuple[str, str] | None:
     """Return where a target stood before and after it took a commit in by a merge, or None.
 

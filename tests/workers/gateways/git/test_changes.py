@@ -144,16 +144,17 @@ def test_an_empty_message_and_another_identity_will_do(
     assert git(repository.root, "log", "-1", "--format=%an%ae%B", tree.branch) == "üx"
 
 
-def test_the_lock_of_a_killed_git_in_a_worktree_of_ours_is_taken_away(
+def test_the_locks_of_a_killed_git_on_a_worktree_of_ours_and_its_branch_are_taken_away(
     repository: Repository, tree: Worktree
 ) -> None:
     write(tree.folder, a__txt="x\n")
     admin = repository.common / "worktrees" / "t"
     for name in ("index.lock", "HEAD.lock"):
         (admin / name).write_text("")
+    (repository.common / "refs" / "heads" / f"{tree.branch}.lock").write_text("")
 
     assert keep(repository, tree)
-    assert not list(admin.glob("*.lock"))
+    assert not list(repository.common.glob("**/*.lock"))
 
 
 @pytest.mark.parametrize("where", ["detached", "another branch"])
