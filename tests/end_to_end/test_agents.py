@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from kernel.record import Record
 from tests.end_to_end.coding import (
@@ -25,8 +26,11 @@ from tests.end_to_end.coding import (
 )
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House
+from tests.end_to_end.test_stranding import due
+from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 from workers.agents import Agents
+from workers.gateways.server import EmbeddedServer
 
 # An agent that does what the text of its task says, as a program of its own would.
 AGENT = """
@@ -331,3 +335,57 @@ def test_the_parts_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
         assert reaches(house, one, "dead").data["end"]["abort"] == "parent_aborted"
     house.sees(partial(gone, tmp_path), what="no process is left")
     nothing_left(house, repo, "whole")
+
+
+def test_what_a_session_writes_after_its_word_is_not_judged(
+    new_house: NewHouse, repo: Path, command: str, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    go, wrote = tmp_path / "go", tmp_path / "wrote"
+    todo = {"write": "a"}, DONE, {"wait": str(go)}, {"write": "late"}, {"pid": str(wrote)}
+    meanwhile = f"touch {go}; until [ -e {wrote} ]; do sleep 0.05; done"
+    signals = [
+        {"type": "test_passes", "value": meanwhile},
+        {"type": "path_exists", "value": "late"},
+    ]
+    of = submit(house, "late", steps(repo, command, *todo, signals=signals))
+
+    record = reaches(house, of, "failed", "closed")
+
+    assert [one["passed"] for one in record.data["checked"]] == [True, False]
+    assert not (repo / "late").exists()
+
+
+def test_a_session_outlives_a_store_that_is_away(
+    new_house: NewHouse, repo: Path, command: str, server: EmbeddedServer
+) -> None:
+    with FaultProxy(server.port) as proxy:
+        alone = {"INTERLOCK_AGENTS_MAX": "1", "INTERLOCK_LEASE_S": "10"}
+        house = new_house(proxy.url, **AGENTS | alone).full()
+        reaches(house, submit(house, "one", steps(repo, command, {"write": "a"}, DONE)), "closed")
+        agent = one_agent(house, "idle")
+
+        proxy.refuse()
+        tried = proxy.connections
+        house.sees(lambda: proxy.connections > tried + 30, what="all have tried in vain")
+        proxy.heal()
+
+        second = submit(house, "two", steps(repo, command, {"write": "b"}, DONE))
+        assert reaches(house, second, "closed").data["claim"]["agent"] == agent.id
+
+
+def test_an_agent_that_lives_and_does_nothing_is_ended_by_its_progress_limit(
+    new_house: NewHouse, repo: Path, command: str, client: redis.Redis
+) -> None:
+    house = new_house(**AGENTS).full()
+    of = submit(house, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock"))
+    reaches(house, of, "in_progress")
+    agent = reaches(house, "b/agent~idles~1", "working")
+
+    due(house.client.dispatch, client, agent.id, "progress")
+
+    ended = reaches(house, agent.id, "dead")
+    assert house.events(agent.id)[-1].cause.actor == "stalls"
+    assert ended.data["end"]["abort"] == "timeout"
+    assert reaches(house, of, "failed").data["failure"]["abort"] == "timeout"
+    house.sees(lambda: not is_alive(agent.data["pid"]), what="its process is gone")
