@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import auto
 
 from kernel.axis import Ranked
-from kernel.errors import UnknownTriggerError
 
 
 class Trust(Ranked):
@@ -44,16 +43,6 @@ def earned(level: Trust, successes: int) -> bool:
     """Tell whether so many successes since the last violation lift an agent out of its level."""
     leaves_at = SUCCESSES_TO_LEAVE.get(level)
     return leaves_at is not None and successes >= leaves_at
-
-
-def needed(trigger: str) -> Trust:
-    """Return the least level that may fire the trigger.
-
-    Raises UnknownTriggerError for a trigger that is no agent's to fire.
-    """
-    if trigger not in NEEDED:
-        raise UnknownTriggerError("graduated access", trigger, sorted(NEEDED))
-    return NEEDED[trigger]
 
 
 def allowed(level: Trust, trigger: str) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from kernel.record import Record
 from workers.completion_signal import Signal, SignalType, Verdict
-from workers.config import PREFIX, Settings
+from workers.config import Settings, environment_without_settings
 from workers.evidence import task_shown
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, worktrees
@@ -43,7 +42,6 @@ async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Ve
     """
     record, settings = judges.work.record, judges.work.dispatch.settings
     signals = [Signal(one["type"], one["value"]) for one in record.data["signals"]]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     reviewer = judge = None
     if judges.able and any(signal.type in ASK_A_MODEL for signal in signals):
         case = {"task": task_shown(record), "changes": await asyncio.to_thread(changes)}
@@ -53,7 +51,7 @@ async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Ve
         folder=folder,
         reviewer=reviewer,
         judge=judge,
-        environment=clean,
+        environment=environment_without_settings(),
         test_s=settings.verify_s,
         answer_s=settings.judge_s,
     )

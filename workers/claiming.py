@@ -145,14 +145,19 @@ def _waits_for(task: Record) -> str | None:
     return task.data["depends_on"][0] if task.state == "open" and task.data["depends_on"] else None
 
 
+def identity_of(root: str, *, name: str, role: str, command: str) -> str:
+    """Return the id of an identity's record, born or not."""
+    digest = hashlib.sha256(json.dumps([name, role, command]).encode()).hexdigest()[:16]
+    return f"{root}/identity~{digest}"
+
+
 def identified(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
     """Return the record of a durable identity, born where it is new.
 
     Raises HeldError where a person took it out of service.
     """
     who = {"name": name, "role": role, "command": command}
-    digest = hashlib.sha256(json.dumps([name, role, command]).encode()).hexdigest()[:16]
-    of = f"{root}/identity~{digest}"
+    of = identity_of(root, name=name, role=role, command=command)
     with suppress(IdTakenError):
         dispatch.create("identity", of, who, Call(Cause(PARTY)))
     if dispatch.views.record(of).state == "retired":

@@ -139,6 +139,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     return settings
 
 
+def environment_without_settings() -> dict[str, str]:
+    """Return the variables for a command that is not ours: it is to know no store, and no key."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+
+
 def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; where no store is named, use the one that `interlock up` keeps here."""
     settings = read_settings(environment)

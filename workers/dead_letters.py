@@ -14,10 +14,10 @@ from kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
 from kernel.store.plan import Call, Warrant
 from kernel.store.views import Place
 from workers.client import Client
+from workers.workplace import AT_WORK
 
 LISTED_MAX = 10_000
 # What a try is at when it comes to grief; a failure from anywhere else ends it as well.
-AT_WORK = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
 GRIEF = frozenset({"open", "orphaned"})
 
 

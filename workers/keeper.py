@@ -28,7 +28,7 @@ from workers.agent_streams import STREAMS
 from workers.app import make_app
 from workers.brief import Brief, read_brief
 from workers.claiming import cancelled_above
-from workers.config import PREFIX, Settings, read_settings
+from workers.config import PREFIX, Settings, environment_without_settings, read_settings
 from workers.dispatch import Dispatch
 from workers.equipment import Equipment
 from workers.heartbeat import Heartbeat
@@ -108,7 +108,7 @@ class Keeper:
         papers = Path(brief.papers)
         (papers / "task.md").write_text(turn.prompt, "utf-8")
         own = {} if brief.session else {**turn.words, "TASK_FILE": str(papers / "task.md")}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        kept = environment_without_settings()
         return AgentProcess.start(
             ["bash", "-c", brief.command],
             # The worktree of a session's first task is gone before its last.

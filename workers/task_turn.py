@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,7 @@ from workers.agent_process.process import Exit
 from workers.agent_report import Blocked, ChildCancelled, Failed, Split
 from workers.brief import Place
 from workers.completion_signal import Signal, SignalType
-from workers.config import PREFIX
+from workers.config import environment_without_settings
 from workers.gateways.git.changes import changed_files, commit_all
 from workers.gateways.git.errors import GitError
 from workers.gateways.git.repository import Repository
@@ -224,9 +223,13 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
     if not hooks:
         return ""
     signals = [Signal(SignalType.TEST_PASSES, hook) for hook in hooks]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     asked = check(
-        signals, folder=folder, reviewer=None, judge=None, environment=clean, test_s=within_s
+        signals,
+        folder=folder,
+        reviewer=None,
+        judge=None,
+        environment=environment_without_settings(),
+        test_s=within_s,
     )
     refused = [one for one in asyncio.run(asked).results if not one.passed]
     return f"a stop hook refused: {refused[0].value}: {refused[0].detail}" if refused else ""

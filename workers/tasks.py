@@ -15,7 +15,7 @@ from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of, split_key
 from kernel.store import codec
 from kernel.store.plan import Call, Tenure, Warrant
-from workers.claiming import held, hopeless, identified, in_line
+from workers.claiming import held, hopeless, identified, identity_of, in_line
 from workers.client import Client, Submitted
 from workers.command import check_command
 from workers.completion_signal import parse_signals
@@ -185,6 +185,12 @@ class Tasks:
         for name in record.data["depends_on"]:
             if why := hopeless(self.dispatch, record, name):
                 return f"it depends on {why}"
+        data = record.data
+        if data.get("agent"):
+            who = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
+            with suppress(UnknownRecordError):
+                if self.client.show(identity_of(root_of(record.id), **who)).state == "retired":
+                    return f"its agent {data['agent_name']} was taken out of service by a person"
         return ""
 
     def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> dict[str, str]:

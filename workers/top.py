@@ -28,7 +28,7 @@ DEAD_MS = 60_000
 MACHINES = ("task", "agent")
 ALIVE = ("working", "starting", "idle")
 # Done, but not merged, comes first: its agent may have ended, and then nothing else tells of it.
-AT_WORK = ("done", "in_progress", "claimed")
+LISTED = ("done", "in_progress", "claimed")
 # Who needs a look stands on top.
 ORDER = (
     VisualState.STALLED,
@@ -149,7 +149,7 @@ class Top:
         for place, number in populations.items():
             counts[place.machine, place.state] += number
         limits: dict[Place, int] = {}
-        for name in (*(("agent", one) for one in ALIVE), *(("task", one) for one in AT_WORK)):
+        for name in (*(("agent", one) for one in ALIVE), *(("task", one) for one in LISTED)):
             limits |= _shared(_only(populations, name))
         limits |= dict.fromkeys(_only(populations, ("task", "open")), OPEN_MAX)
         dead = dict.fromkeys(_only(populations, ("agent", "dead")), LINES_MAX)
@@ -181,9 +181,9 @@ class Top:
         lately = [one for one in ended if one.since_ms > now_ms - DEAD_MS]
         shown = [one.id for one in (*census.some("agent", ALIVE), *lately)][:LINES_MAX]
         agents = views.records(shown)
-        wanted = [one.id for one in census.some("task", AT_WORK)][:LINES_MAX]
+        wanted = [one.id for one in census.some("task", LISTED)][:LINES_MAX]
         tasks = views.records([*wanted, *(str(one.data["task"]) for one in agents.values())])
-        claimed = [one for one in tasks.values() if one.state in AT_WORK and "claim" in one.data]
+        claimed = [one for one in tasks.values() if one.state in LISTED and "claim" in one.data]
         agents |= views.records(_agent_of(one) for one in claimed if _agent_of(one) not in agents)
         claims = [
             Claim(_place(one), task=one, agent=agents.get(_agent_of(one)), present=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 from kernel.record import Record, record_id, root_of
 from workers.config import Settings
 
+# The states in which a task is about its last claim.
+AT_WORK = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
 BRANCHES = "interlock"
 # No name of a record has it, so it is no other claim's branch.
 COURT = "=="

@@ -31,6 +31,7 @@ from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 from workers.agents import Agents
 from workers.gateways.server import EmbeddedServer
+from workers.tasks import Tasks
 
 # An agent that does what the text of its task says, as a program of its own would.
 AGENT = """
@@ -203,7 +204,9 @@ def test_a_retired_identity_claims_nothing_more(
     house.full()
 
     reaches(house, other, "closed")
-    assert house.client.show(left).state == "open"
+    (row,) = [row for row in Tasks(house.client).of("b") if row["id"] == left]
+    why = "its agent agent was taken out of service by a person"
+    assert (row["state"], row["why"]) == ("open", why)
 
 
 def test_an_agent_that_cannot_begin_is_dead_with_its_reason_and_its_task_waits(

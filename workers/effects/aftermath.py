@@ -12,14 +12,13 @@ from workers.claiming import hopeless, party
 from workers.fleet import assign
 from workers.ownership import SCOPE_VIOLATION
 from workers.work import Work
-from workers.workplace import Workplace
+from workers.workplace import AT_WORK, Workplace
 
 PARTY = "aftermath"
 BLOCKED_MAX = 10_000
 EARLIER_MAX = 3
 # To be refused by a system (126) is no violation; to change what is another's is one.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
-AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
 
 
 def aftermath(work: Work) -> None:

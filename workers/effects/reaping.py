@@ -17,10 +17,9 @@ from workers.gateways.git.worktree import remove_worktree, worktrees
 from workers.ownership import IDENTITY
 from workers.remains import end_remains
 from workers.work import Outcome, Work
-from workers.workplace import Workplace
+from workers.workplace import AT_WORK, Workplace
 
 PARTY = "reaping"
-AT_WORK = ("claimed", "in_progress", "orphaned", "done", "pending_approval")
 
 
 def reaping(work: Work) -> Outcome | None:
