@@ -30,6 +30,7 @@ from workers.claiming import (
 )
 from workers.dispatch import Dispatch
 from workers.gateways.git.errors import GitError
+from workers.papers import forget_old_papers
 from workers.slots import Slot, take_slot
 from workers.workplace import Workplace, workplace_of
 
@@ -44,6 +45,9 @@ class KeeperError(RuntimeError):
 def assign(dispatch: Dispatch, root: str) -> int:
     """Start agents for open tasks of a backlog while this machine has slots; return how many."""
     started = 0
+    # What cannot be removed now is tried again with the next agent.
+    with suppress(OSError):
+        forget_old_papers(dispatch.settings)
     for line in dispatch.views.lines(root):
         for record in in_line(dispatch, root, line):
             if not runs_here(record.data):
