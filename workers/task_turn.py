@@ -13,7 +13,7 @@ from kernel.breaker import Limits, Trip, tripped
 from kernel.errors import CallError, FencedError, GuardRefusedError, KernelError, StoreError
 from kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from kernel.record import Record
-from workers.agent_process.process import Exit
+from workers.agent_process.process import WATCHDOG_LOST, Exit
 from workers.agent_report import Blocked, ChildCancelled, Failed, Split
 from workers.brief import Place
 from workers.completion_signal import Signal, SignalType
@@ -166,7 +166,8 @@ class TaskTurn:
         if trip is not None:
             told = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
             return Outcome("failed", {**told, "reason": trip.reason, "final": trip.final})
-        silent = not (self.monitor.told or ended.reason_by_us) and killed(ended.code)
+        by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
+        silent = not (self.monitor.told or by_us) and killed(ended.code)
         if silent and self.work.record.state == "in_progress":
             # It could not say anything itself: what it left behind is looked at.
             reason = f"its process was killed, exit code {ended.code}"

@@ -29,6 +29,8 @@ def reaping(work: Work) -> Outcome | None:
         _left_alone(work, record)
         return None
     if record.state not in ("completing", "failed"):
+        if not _at_work(work, record.data):
+            _fire(work, record, "task_failed", {"reason": "nobody led it on"})
         return None
     data = record.data
     _wait_for_the_end(work, data)
@@ -59,19 +61,29 @@ def _wait_for_the_end(work: Work, data: Data) -> None:
 
 def _wait_for_the_judges(work: Work, data: Data) -> None:
     """Refuse while the task is still about this very claim: its judges need the worktree."""
-    with suppress(UnknownRecordError):
+    if _at_work(work, data):
+        raise NotYetError(f"{data['task']} is judged, and its work is in the worktree")
+
+
+def _at_work(work: Work, data: Data) -> bool:
+    """Whether the task is still about the claim that a turn is about."""
+    try:
         task = work.dispatch.views.record(str(data["task"]))
-        claim = task.data.get("claim") or {}
-        if task.state in AT_WORK and claim.get("number") == data["number"]:
-            raise NotYetError(f"{task.id} is {task.state}, and its work is in the worktree")
+    except UnknownRecordError:
+        return False
+    claim = task.data.get("claim") or {}
+    return task.state in AT_WORK and claim.get("number") == data["number"]
 
 
 def _left_alone(work: Work, record: Record) -> None:
     """Lead on a turn that nobody began, so that it comes to its end."""
-    for trigger in ("task_claimed", "task_failed"):
-        payload = {"reason": "nobody began it"} if trigger == "task_failed" else {}
-        with suppress(CallError):
-            work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
+    _fire(work, record, "task_claimed", {})
+    _fire(work, record, "task_failed", {"reason": "nobody began it"})
+
+
+def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
+    with suppress(CallError):
+        work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
 
 
 def _cleared(work: Work, data: Data, *, accepted: bool) -> None:

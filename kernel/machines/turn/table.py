@@ -15,7 +15,7 @@ from kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
 
 BEGIN_MS = 60_000
 SET_UP_MS = 900_000
-WORK_MS = 4 * 3_600_000
+WORK_MS = 3_600_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
@@ -98,9 +98,11 @@ def after(ms: int) -> Callable[[Data], int | None]:
 
 
 def driven(state: S, limit_ms: int) -> Waiting:
-    """Return a state that the agent's keeper or a judge leads on from."""
-    stall = Timer("stall", after(limit_ms), T.TASK_FAILED, payload={"reason": "nobody led it on"})
-    return Waiting(state, (stall,), asks=lambda _: False)
+    """Return a state that the agent's keeper or a judge leads on from.
+
+    How long that may take is the task's matter; now and then its turn is asked whether it is over.
+    """
+    return Waiting(state, (Timer("look", after(limit_ms), effect=REAPING),), asks=lambda _: False)
 
 
 def reaped(state: S) -> Active:
@@ -133,7 +135,7 @@ def by(*names: str) -> tuple[str, ...]:
     return names
 
 
-LAYERS = by("assignment", "supervision", "stalls", "aftermath", "reaping")
+LAYERS = by("assignment", "supervision", "aftermath", "reaping")
 
 # fmt: off
 PUBLISHED = (
