@@ -329,7 +329,7 @@ def test_the_parts_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
     new_house: NewHouse, repo: Path, command: str, tmp_path: Path
 ) -> None:
     house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
-    _, children = family(house, repo, command, tmp_path)
+    _, children = family(house, repo, command, tmp_path, idle_limit_s=5)
     below = {agent_of(house, child) for child in children}
 
     house.client.cancel("b/whole", reason="no longer wanted")

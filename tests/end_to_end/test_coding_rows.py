@@ -101,10 +101,10 @@ ENDS: dict[str, AbortReason] = {  # how a command ends, and what that is recorde
     "exit 3": AbortReason.UNKNOWN,
     "exit 124": AbortReason.TIMEOUT,
     "exit 126": AbortReason.PERMISSION_DENIED,
-    "kill -INT $$; sleep 9": AbortReason.USER_INTERRUPT,
     "kill -TERM $$; sleep 9": AbortReason.SHUTDOWN_SIGNAL,
     "kill -KILL $$": AbortReason.OOM,
 }
+READY = """echo '{"type": "ready"}' >&$INTERLOCK_REPORT_FD"""
 SAID = (  # what an agent itself says of why it cannot go on
     TransitionReason.PROMPT_TOO_LONG,
     TransitionReason.MAX_OUTPUT_TOKENS,
@@ -254,7 +254,7 @@ def agents_of_ours(play: Scenes) -> None:
     play.runs("wrong", "failed", "sleep 1.2", signals=[{"type": "path_exists", "value": "no"}])
     play.runs("blocked-by-hook", "failed", "true", stop_hooks=["exit 1"])
     for number, how in enumerate(ENDS):
-        play.runs(f"ends{number}", "failed", f"sleep 1.2; {how}")
+        play.runs(f"ends{number}", "failed", f"{READY}; {how}")
     play.runs("hangs", "failed", "sleep 600", deadline_s=3)
     play.runs("fast", "failed", "exit 3")
 

@@ -258,7 +258,7 @@ def test_the_parts_of_a_split_task_are_judged_by_what_they_merged(
     assert ("+b.txt\n" in second, "a.txt" in second) == (True, False)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_what_a_lost_agent_left_is_judged_by_the_same_model(
     new_house: NewHouse, repo: Path, provider: Provider
 ) -> None:

@@ -31,7 +31,7 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_what_a_keeper_and_its_watchdog_leave_that_are_killed_at_once_is_ended_before_the_next(
     new_house: NewHouse, repo: Path, tmp_path: Path
 ) -> None:

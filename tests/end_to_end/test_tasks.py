@@ -267,7 +267,7 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
     house.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
     new_house: NewHouse, repo: Path
