@@ -185,6 +185,7 @@ def test_a_cancelled_task_leaves_no_process_and_no_worktree(
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.proof
 def test_a_task_whose_keeper_is_killed_is_orphaned_and_done_by_the_next(
     new_house: NewHouse, repo: Path, tmp_path: Path
 ) -> None:
