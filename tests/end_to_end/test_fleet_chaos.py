@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import pytest
 from kernel.record import Record
 from tests.end_to_end.coding import AGENTS, git, make_repository, submit, task, trees
 from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.house import House, overlaps
+from tests.end_to_end.house import House, Process, overlaps
 from tests.processes import PROC, is_alive, marked, processes
 from workers.agent_process.containment import MARK
 
@@ -333,13 +334,21 @@ def test_a_fleet_whose_parts_are_killed_at_random_merges_or_explains_every_task(
     assert found["closed"] > TASKS // 2
 
 
+def over(fleet: Fleet, number: int) -> bool:
+    return len(fleet.left()) <= TASKS - number
+
+
+def ended(workers: list[Process]) -> bool:
+    return not any(is_alive(one.id) for one in workers)
+
+
 def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fleet) -> None:
     house = fleet.house.full(workers=2, concurrency=4)
     fleet.hand_in()
 
     for part in (1, 2):
         house.sees(
-            lambda part=part: len(fleet.left()) <= TASKS - 8 * part,  # type: ignore[misc]
+            partial(over, fleet, 8 * part),
             what="some tasks are over",
             within_s=WITHIN_S,
         )
@@ -348,7 +357,7 @@ def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fle
             one.signal(signal.SIGTERM)
             house.worker(concurrency=4, ready=False)
         house.sees(
-            lambda before=before: not any(is_alive(one.id) for one in before),  # type: ignore[misc]
+            partial(ended, before),
             what="the old workers have ended",
             within_s=120,
         )
