@@ -58,15 +58,15 @@ def queue_of(settings: Settings, name: str) -> str:
     return f"{settings.namespace}.{name}"
 
 
-def queue_at(settings: Settings, name: str, host: str) -> Queue:
-    """Return the queue of a local effect on one machine, which that machine's workers serve."""
+def queue_at(settings: Settings, host: str) -> Queue:
+    """Return the queue of local effects on one machine, which that machine's workers serve."""
     redis = settings.broker.startswith(REDIS)
-    return _queue(queue_of(settings, at(name, host)), redis=redis)
+    return _queue(queue_of(settings, at(host)), redis=redis)
 
 
-def at(name: str, host: str) -> str:
-    """Return the name of an effect's queue on one machine."""
-    return f"{name}@{host}"
+def at(host: str) -> str:
+    """Return the name of one machine's queue. One for all effects: a worker asks every queue."""
+    return f"local@{host}"
 
 
 def broker_priority(settings: Settings, priority: int) -> int:

@@ -241,7 +241,7 @@ class Dispatch:
             task,
             args=[bell.key],
             task_id=bell.key,
-            queue=queue_at(self.settings, bell.name, host),
+            queue=queue_at(self.settings, host),
             priority=priority,
             argsrepr=shown,
             kwargsrepr="",

@@ -21,10 +21,8 @@ from workers.sweeps import SWEEPS as ALL_SWEEPS
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
-    effects = [effect for machine in MACHINES.values() for effect in machine.effects.values()]
-    names = {effect.name for effect in effects}
-    here = {at(effect.name, settings.host) for effect in effects if effect.local}
-    made = make_app(settings, (*sorted(names), *sorted(here), SWEEPS))
+    names = {name for machine in MACHINES.values() for name in machine.effects}
+    made = make_app(settings, (*sorted(names), at(settings.host), SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
     equipment = Equipment(settings)
     runner = Runner(dispatch, equipment)
