@@ -130,3 +130,18 @@ def test_a_stop_hook_refuses_by_its_exit_code(
     said: Any = stop_hook_refusal(hooks, tmp_path, within_s=0.5)
 
     assert (refusal in said) if refusal else said == ""
+
+
+def test_work_whose_worktree_is_gone_is_an_orphan_and_no_failure(
+    here: Client, tmp_path: Path
+) -> None:
+    claim = claimed(here, "b/one")
+    gone = str(tmp_path / "gone")
+    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
+    turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
+    turn.begin()
+
+    turn.tell(turn.finished("done", 1.0))
+
+    record = here.show("b/one")
+    assert (record.state, record.data["lost"]["reason"]) == ("orphaned", "its worktree is gone")
