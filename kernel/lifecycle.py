@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel.effect import Effect
@@ -97,13 +97,16 @@ class Lifecycle:
         """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
 
         `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
-        bounds what the record's whole family may spend, `tenure` leases its first effect at once.
+        bounds what the record's whole family may spend; a root's own data say it otherwise.
+        `tenure` leases its first effect at once.
         """
         machine = self.machine(machine_name)
         if not countdown and new_id.count("/") != len(machine.under):
             raise InvalidIdError(new_id, machine.shape)
         written = codec.encode(payload, "the payload")
         data = machine.birth(payload)
+        if machine.cap and not countdown and cap is None:
+            cap = machine.cap(data)
         newborn = Record(
             id=record_id(new_id),
             machine=machine.name,
@@ -202,8 +205,12 @@ class Lifecycle:
     ) -> Answer:
         """Write a line that changes no state. With an op-id a repeat writes nothing.
 
-        Deltas and effects need one: repeated without it they would count and be owed twice.
+        Deltas and effects need one: repeated without it they would count and be owed twice. What
+        shows the record elsewhere is owed with each cost.
         """
+        machine = self.machine(record.machine)
+        if jot.deltas and machine.mirror and machine.mirrored(record.data):
+            jot = replace(jot, owes=(*jot.owes, machine.mirror))
         if jot.deltas or jot.owes:
             _nameable(op_id)
         _countable(jot.deltas)
@@ -344,7 +351,7 @@ def _unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str
             names = UNWARRANTED | ({"cascade"} if closes else set())
     if decision.by and names and not names & set(decision.by):
         return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
-    if decision.sees and warrant.kind != "person":
+    if decision.sees and warrant.kind == NO_WARRANT.kind:
         return "a person fires it, naming the proposal that was seen"
     return ""
 

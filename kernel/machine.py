@@ -11,7 +11,7 @@ from functools import cached_property
 from pydantic import BaseModel, ValidationError
 
 from kernel.defects import defects_of
-from kernel.effect import Effect, Kind
+from kernel.effect import CASCADE, Effect, Kind
 from kernel.errors import (
     GuardRefusedError,
     IllegalTransitionError,
@@ -33,6 +33,7 @@ from kernel.table import (
     TimerDue,
     Transition,
     Waiting,
+    always,
 )
 
 Shared = tuple[str, frozenset[str]]
@@ -59,6 +60,7 @@ class Decision:
     sees: bool = False
     shares: Shares | None = None
     departs: bool = False
+    cap: int | None = None  # what the record's family may spend from now on, where that changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,12 @@ class Machine:
     relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
     gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
     place: Callable[[Data], str] | None = None  # the machine that its local effects run on, or ''
+    cap: Callable[[Data], int | None] | None = None  # what its family may spend, in micro-dollars
+    mirror: Effect | None = None  # owed by every commit: it shows the record somewhere else
+    mirrored: Callable[[Data], bool] = always  # whether that is owed
+    frees: Effect | None = None  # owed on leaving a state that keeps a slot for one that does not
+    loses: str = ""  # fired at those who wait for a record that did not end well
+    lasting: tuple[str, ...] = ()  # countdowns that go on whatever state the record is in
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 
@@ -132,7 +140,10 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
-        owed = [row.effect for row in self.transitions if row.effect]
+        # Who empties a countdown owes its record a cascade, whatever its table says.
+        own = [self.mirror, self.frees, CASCADE if self.advances else None]
+        own += [row.effect for row in self.transitions]
+        owed = [effect for effect in own if effect]
         for stage in self.stages:
             owed += [effect for effect in stage.owes() if effect]
         return {effect.name: effect for effect in owed}
@@ -218,7 +229,7 @@ class Machine:
             payload=record.data,
             facts=NO_FACTS,
             mode=Mode.LEAVE,
-            owes=self._entered(stage, record.data),
+            owes=self._entered(stage, record.data) + self._mirrored(record.data),
             timers=stage.due(record.data),
             waits=stage.waits_for_person(record.data),
             ends=False,
@@ -237,6 +248,7 @@ class Machine:
         if not stays:
             owes += self._entered(entered, data, carried=mode is Mode.CARRY)
             owes += self._left(left, record.data, entered, data)
+        owes += self._mirrored(data)
         return Decision(
             before=record,
             after=replace(
@@ -260,6 +272,7 @@ class Machine:
             sees=row.sees,
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
             departs=not stays and bool(entered.departs and entered.departs(data)),
+            cap=self.cap(data) if row.caps and self.cap else None,
         )
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
@@ -269,16 +282,25 @@ class Machine:
             return (Owed(effect, Kind.STATE, once),) if effect else ()
         if isinstance(stage, Waiting):
             asks = (stage.notifies,) if stage.asks(data) else ()
-            owed = (*asks, stage.offers)
-            return tuple(Owed(effect, Kind.TRANSITION) for effect in owed if effect)
+            offers = (stage.offers,) if stage.offered(data) else ()
+            return tuple(Owed(one, Kind.TRANSITION) for one in (*asks, *offers) if one)
+        if isinstance(stage, Terminal) and stage.tells:
+            return (Owed(stage.tells, Kind.TRANSITION),)
         return ()
 
+    def _mirrored(self, data: Data) -> tuple[Owed, ...]:
+        if self.mirror is None or not self.mirrored(data):
+            return ()
+        return (Owed(self.mirror, Kind.TRANSITION),)
+
     def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
+        freed = self.frees and left.keeps_slot(before) and not entered.keeps_slot(data)
+        owed = (Owed(self.frees, Kind.TRANSITION),) if self.frees and freed else ()
         # A surface that showed a card must take it away; entering another wait does that itself.
         if not (isinstance(left, Waiting) and left.notifies and left.asks(before)):
-            return ()
+            return owed
         tells = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
-        return () if tells else (Owed(left.notifies, Kind.TRANSITION),)
+        return owed if tells else (*owed, Owed(left.notifies, Kind.TRANSITION))
 
 
 def _shares(before: Shared, after: Shared) -> Shares | None:

@@ -83,6 +83,7 @@ class Stage:
     line: Callable[[Data], str] | None = None  # where it waits to be taken, by priority, then age
     holds: Callable[[Data], tuple[str, ...]] | None = None  # what no other of its family may hold
     departs: Callable[[Data], bool] | None = None  # whether its parent counts it as ended already
+    keeps: Callable[[Data], bool] | None = None  # whether it has a slot that others may wait for
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -98,6 +99,10 @@ class Stage:
         """Return the line that a record stands in here, or '', and the names that it holds."""
         line = self.line(data) if self.line else ""
         return line, frozenset(self.holds(data) if self.holds else ())
+
+    def keeps_slot(self, data: Data) -> bool:
+        """Whether a record has a slot here that it must give back when it leaves."""
+        return self.keeps is not None and self.keeps(data)
 
     def timer(self, name: str) -> Timer | None:
         """Return the timer of this name."""
@@ -120,7 +125,8 @@ class Waiting(Stage):
 
     asks: Callable[[Data], bool] = always  # whether it is a person who must
     notifies: Effect | None = None  # owed on entry and on leaving while a person is asked
-    offers: Effect | None = None  # owed on entry: it tells who may take the record
+    offers: Effect | None = None  # owed on entry: it brings the record further, or who may
+    offered: Callable[[Data], bool] = always  # whether that is owed
     card: str = ""
     affordances: tuple[tuple[str, str], ...] = ()  # what a person may choose -> trigger
     countdown: str = ""
@@ -163,6 +169,12 @@ class Active(Stage):
 class Terminal(Stage):
     """Nothing ever happens here again."""
 
+    tells: Effect | None = None  # owed on entry: others wait for this end
+
+    def owes(self) -> Iterator[Effect | None]:
+        """Name every effect that this stage may owe."""
+        yield self.tells
+
 
 class Loop(StrEnum):
     """What a row whose source is its target does."""
@@ -195,6 +207,7 @@ class Transition:
     reads: bool = False
     by: tuple[str, ...] = ()
     sees: bool = False
+    caps: bool = False  # its update may change what the record's family may spend
     ours: str = ""
 
     def owes(self) -> tuple[Owed, ...]:

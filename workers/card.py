@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ def card_of(machine: Machine, record: Record) -> Card | None:
         state=record.state,
         kind=stage.card,
         proposal=record.proposal,
-        title=(data.get("inciting") or data).get("title") or record.id,
+        title=title_of(record),
         question=question(stage.card, phase, proposed, data)[:BODY_MAX],
         proposed={} if proposed.get("cleared") else proposed,
         failure=data.get("failure"),
@@ -81,13 +81,20 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
         state=record.state,
         kind="quarantine",
         proposal=record.proposal,
-        title=(record.data.get("inciting") or record.data).get("title") or record.id,
+        title=title_of(record),
         question=f"Given up: {names}. Mend the cause, then let it try again?",
         proposed={},
         failure=None,
         since_ms=record.since_ms,
         affordances=(Affordance("retry", "retry", {"type": "object"}),),
     )
+
+
+def title_of(record: Record) -> str:
+    """Return what a card is called: a title, the first line of a description, or the id."""
+    data = record.data
+    told = (data.get("inciting") or data).get("title") or data.get("description") or ""
+    return str(told).strip().partition("\n")[0] or record.id
 
 
 def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
@@ -117,6 +124,8 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
             return f"It was done: {action_line(payload)}. Is it right?"
         case "redirect":
             return f"It failed: {failure or 'no reason was given.'} What now?"
+        case _ if kind in JOB_CARDS:
+            return JOB_CARDS[kind](data)
         case "plan":
             return f"It is planned in {data['plan']}{waits_for(data)}. Shall it be worked on?"
         case "approval":
@@ -129,6 +138,37 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
             return f"Tidying up the source failed: {failure} Try again, or accept it?"
         case _:
             return "Shall work on this begin?"
+
+
+def pending_job(data: Mapping[str, Any]) -> str:
+    """Return what is asked about a job that waits: it is starved, or stepped by hand."""
+    lost = ", ".join(f"{one} is {how}" for one, how in sorted(data["lost"].items()))
+    return f"It waits in vain: {lost}. Go on without?" if lost else "Shall it be run now?"
+
+
+def intervention(data: Mapping[str, Any]) -> str:
+    """Return what is asked of a steward about a job that cannot go on."""
+    return f"It cannot go on: {why(data)} Mend the cause and resubmit it, or terminate it?"
+
+
+def sign_off(data: Mapping[str, Any]) -> str:
+    """Return what is asked about finished work, with what its reviewer said."""
+    review = data.get("review_result") or {}
+    made = closed(data.get("summary", "")) or "It is done."
+    said = f" The reviewer: {closed(review['summary'])}" if review.get("summary") else ""
+    return f"{made}{said} Approve it?"
+
+
+JOB_CARDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "draft": lambda _: "It is a draft. Shall it be activated?",
+    "pending": pending_job,
+    "suspended": lambda _: "It is suspended. Shall it be resumed?",
+    "paused": lambda _: "It is paused. Shall it go on?",
+    "review_required": lambda _: "Its work is done. Shall it be reviewed now?",
+    "intervention": intervention,
+    "sign_off": sign_off,
+    "limit": lambda data: f"{closed((data.get('failure') or {}).get('detail', ''))} Raise it?",
+}
 
 
 def waits_for(data: Mapping[str, Any]) -> str:

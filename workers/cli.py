@@ -33,6 +33,7 @@ from workers.cli_answer import (
 from workers.config import settings_here
 from workers.event_export import Export, export_to, instant_ms
 from workers.inspection import diagnose, verify_all
+from workers.job_cli import app as job_app
 from workers.outline import outline
 from workers.plan_cli import app as plan_app
 from workers.report import report
@@ -48,6 +49,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
+app.add_typer(job_app, name="job")
 app.add_typer(plan_app, name="plan")
 app.add_typer(task_app, name="task")
 app.add_typer(agent_app, name="agent")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from kernel.autonomy import parse
-from kernel.axis import PolicyError
 from kernel.errors import (
     CallError,
     IllegalTransitionError,
@@ -88,8 +86,7 @@ class Client:
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
         _shaped(payload, new_id, priority)
         call = Call(Cause(self.actor))
-        cap = _cap(machine, payload)
-        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority, cap=cap)
+        fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
         begins = self.dispatch.lifecycle.machine(machine).begins
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
@@ -149,7 +146,7 @@ class Client:
         if choice == "retry" and quarantine_of(machine, record):
             self.retry(record_id)
             return self.show(record_id)
-        entered = self._entered(record, proposal)
+        entered = self.entered(record, proposal)
         state = record.state
         if entered != record.entered:
             # Repeated with its op-id after a lost answer, a choice means what it meant then.
@@ -171,7 +168,7 @@ class Client:
         relationship: str = "decompose",
     ) -> Record:
         """Split a matter at its consent gate into parts that are resolved by themselves."""
-        warrant = Warrant.person(self._entered(self.show(record_id), proposal))
+        warrant = Warrant.person(self.entered(self.show(record_id), proposal))
         parts = {"children": [dict(child) for child in children], "relationship": relationship}
         call = Call(Cause(self.actor), warrant=warrant)
         fired = self.dispatch.fire(record_id, "decomposed", parts, call)
@@ -294,7 +291,7 @@ class Client:
     def _machine_of(self, record_id: str) -> Machine:
         return self.dispatch.lifecycle.machine(self.show(record_id).machine)
 
-    def _entered(self, record: Record, proposal: str) -> int:
+    def entered(self, record: Record, proposal: str) -> int:
         """Return the version that a proposal names. Raises StaleDecisionError if it is no such."""
         seen_id, _, entered = proposal.rpartition(":")
         if seen_id != record.id or not (entered.isascii() and entered.isdigit()):
@@ -346,16 +343,3 @@ def _shaped(payload: Any, new_id: Any, priority: Any) -> None:
         raise InvalidIdError(repr(new_id), "it is not text")
     if type(priority) is not int or not 0 <= priority <= PRIORITY_LAST:
         raise InvalidPayloadError("priority", [f"{priority!r} is not between 0 (first) and 9"])
-
-
-def _cap(machine: str, payload: Mapping[str, Any]) -> int | None:
-    """Return what a family may spend: by its policy, or what all tries of a task may cost."""
-    if machine == "task":
-        # What is no number here is refused at birth, like all that is wrong with a payload.
-        counts = payload.get("budget_micro"), payload.get("max_retries", 3)
-        whole = all(isinstance(one, int) and one >= 0 for one in counts)
-        return counts[0] * (counts[1] + 1) if whole else None
-    try:
-        return parse(payload.get("policy")).budget_micro
-    except PolicyError as refusal:
-        raise InvalidPayloadError("the thread", [f"policy: {refusal}"]) from None

@@ -72,6 +72,7 @@ class Settings(BaseModel):
     alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
     stage_failures: bool = False  # whether tasks may be failed by whole stages, unclaimed
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # at once, on this machine
+    queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs at once, by their queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0
     spawn_s: Seconds = 60.0
@@ -88,6 +89,17 @@ class Settings(BaseModel):
         if not all(tier and model for tier, _, model in pairs):
             raise ValueError("write tier=model, several separated by commas")
         return {tier.strip(): model.strip() for tier, _, model in pairs}
+
+    @field_validator("queue_slots", mode="before")
+    @classmethod
+    def _slots(cls, value: object) -> object:
+        """Read `queue=slots,queue=slots`."""
+        if not isinstance(value, str):
+            return value
+        pairs = [one.strip().partition("=") for one in value.split(",")]
+        if not all(queue and slots.isdecimal() and int(slots) > 0 for queue, _, slots in pairs):
+            raise ValueError("write queue=slots with at least 1, several separated by commas")
+        return {queue: int(slots) for queue, _, slots in pairs}
 
     @field_validator("roles", mode="before")
     @classmethod
@@ -168,9 +180,17 @@ def _shown(value: object) -> str:
 # Not read by us: by the example capabilities, which are a user's code, and by agents.
 FOREIGN = (
     "INTERLOCK_DESK",
-    # What an agent is told of its task, which may call a command of ours.
+    # What an agent or a job's command is told of its work, which may call a command of ours.
     "INTERLOCK_AGENT_MARK",
     "INTERLOCK_BRANCH",
+    "INTERLOCK_JOB_BRIEF",
+    "INTERLOCK_JOB_DIR",
+    "INTERLOCK_JOB_ID",
+    "INTERLOCK_JOB_KEY",
+    "INTERLOCK_JOB_PHASE",
+    "INTERLOCK_JOB_REPLY",
+    "INTERLOCK_JOB_ROLE",
+    "INTERLOCK_JOB_RUN",
     "INTERLOCK_KEY",
     "INTERLOCK_REPORT_FD",
     "INTERLOCK_TASK_FILE",

@@ -27,6 +27,8 @@ from kernel.store.leases import Leases
 from kernel.store.plan import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
 from kernel.store.redis import Store
 from kernel.store.scripts import Client
+from kernel.store.slots import Slots
+from kernel.store.tells import Dependent, Tells
 from kernel.store.views import Views
 from kernel.table import Data
 from workers.app import broker_priority, queue_at, queue_of
@@ -81,6 +83,16 @@ class Dispatch:
     def leases(self) -> Leases:
         """Claim, renew, settle, release."""
         return Leases(self.client, self.keys, self.limits)
+
+    @cached_property
+    def tells(self) -> Tells:
+        """Who is told of whose end."""
+        return Tells(self.client, self.keys)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """What only so many may have at once."""
+        return Slots(self.client, self.keys)
 
     @cached_property
     def indexes(self) -> Indexes:
@@ -160,11 +172,16 @@ class Dispatch:
         self.publish(answer.owed)
         return answer
 
-    def depart(self, parent: Record, countdown: str, member: str, outcome: str) -> Answer:
+    def depart(self, parent: Dependent, member: str, outcome: str) -> Answer:
         """Take an ended member out of a countdown."""
-        answer = self.lifecycle.store.depart(parent, countdown, member, outcome, self.render)
+        answer = self.lifecycle.store.depart(parent, member, outcome, self.render)
         self.publish(answer.owed)
         return answer
+
+    def owe(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
+        """Owe an effect of a record anew: what it waits for may have come."""
+        record = self.views.record(record_id)
+        self.note(record, Jot(f"{effect}_owed", why, owes=(effect,)), op_id=op_id)
 
     def set_aside(self, kind: str, reason: str, body: object) -> int:
         """Keep and count a message that nobody can ever act on."""

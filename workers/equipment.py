@@ -15,6 +15,7 @@ from workers.config import Settings
 if TYPE_CHECKING:
     from workers.gateways.capabilities import Registry
     from workers.gateways.cards import Surfaces
+    from workers.gateways.llm.job import JobModel
     from workers.gateways.llm.judge import JudgeModel
     from workers.gateways.llm.model import Model
     from workers.gateways.sources import Sources
@@ -30,7 +31,8 @@ class Equipment:
     def check(self) -> None:
         """Open everything now, so that a wrong setting ends the start and not the first effect."""
         assert all((self.model, self.registry, self.sources, self.surfaces)), "all is open"
-        assert self.judge is None or self.judge.name, "where it can be, this is open too"
+        for model in (self.judge, self.job_model):
+            assert model is None or model.name, "where it can be, this is open too"
 
     @cached_property
     def model(self) -> Model:
@@ -54,6 +56,19 @@ class Equipment:
         with self._lock:
             return open_judge(
                 self.settings.judge_model or self.settings.model,
+                base_url=self.settings.model_base_url,
+                api_key=self.settings.model_api_key,
+                attempts_max=self.settings.model_attempts_max,
+            )
+
+    @cached_property
+    def job_model(self) -> JobModel | None:
+        """The model that works on jobs; None where only the embedded one is there."""
+        from workers.gateways.llm.job import open_job_model  # noqa: PLC0415 - see above
+
+        with self._lock:
+            return open_job_model(
+                self.settings.model,
                 base_url=self.settings.model_base_url,
                 api_key=self.settings.model_api_key,
                 attempts_max=self.settings.model_attempts_max,

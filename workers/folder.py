@@ -76,6 +76,17 @@ class Folder:
                 kept = kept[-len(sought) :]
             return False
 
+    def content(self, path: str) -> bytes:
+        """Return what is in a file, up to the limit."""
+        with _told(), ExitStack() as opened:
+            file = self._open(self._inside(path), opened)
+            content = b""
+            while chunk := os.read(file, _READ_BYTES):
+                content += chunk
+                if len(content) > FILE_BYTES_MAX:
+                    raise FolderError(f"the file has more than {FILE_BYTES_MAX} bytes")
+            return content
+
     def _check(self, path: str) -> None:
         if problem := problem_of_path(path):
             raise FolderError(problem)

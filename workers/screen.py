@@ -50,6 +50,16 @@ COLOURS = {
     "blocked": "yellow",
     "pending_approval": "yellow",
     "planned": "yellow",
+    "success": "green",
+    "canceled": "bright_black",
+    "running": "magenta",
+    "reviewing": "magenta",
+    "review_required": "cyan",
+    "approval_required": "yellow",
+    "intervention_required": "yellow",
+    "suspended": "yellow",
+    "paused": "yellow",
+    "draft": "bright_black",
 }
 
 

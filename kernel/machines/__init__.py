@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from kernel.machine import Machine
 from kernel.machines.agent.table import AGENT
+from kernel.machines.graph.table import GRAPH
 from kernel.machines.identity.table import IDENTITY
+from kernel.machines.job.table import JOB
 from kernel.machines.task.table import TASK
 from kernel.machines.thread.table import THREAD
 from kernel.machines.turn.table import TURN
 
 MACHINES: Mapping[str, Machine] = {
-    machine.name: machine for machine in (THREAD, TASK, AGENT, TURN, IDENTITY)
+    machine.name: machine for machine in (THREAD, TASK, AGENT, TURN, IDENTITY, JOB, GRAPH)
 }

@@ -171,6 +171,7 @@ class Indexes:
             keys.kids(record.id),
             keys.standing(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
+            keys.dependents(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]

@@ -66,6 +66,18 @@ class Keys:
         """Hash: how many left a countdown, by outcome."""
         return f"{self._of(record_id)}tally:{record_id}:{countdown}"
 
+    def dependents(self, record_id: str) -> str:
+        """Set: who is to be told of a record's end."""
+        return f"{self._of(record_id)}dependents:{record_id}"
+
+    def slots(self, name: str) -> str:
+        """Sorted set: who has a slot of this name, by since when."""
+        return f"{self._of(name)}slots:{name}"
+
+    def slots_line(self, name: str) -> str:
+        """Sorted set: who waits for a slot of this name, first come first."""
+        return f"{self._of(name)}slots-line:{name}"
+
     def holds(self, record_id: str) -> str:
         """Hash: names that a record of this one's family holds, and which."""
         return f"{self._of(record_id)}holds:{root_of(record_id)}"

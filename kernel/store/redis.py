@@ -35,6 +35,7 @@ from kernel.store.plan import (
     timers_plan,
 )
 from kernel.store.scripts import Client, call
+from kernel.store.tells import Dependent
 from kernel.table import Owed
 
 
@@ -171,6 +172,7 @@ class Store:
             "window_ms": self.limits.op_window_ms,
         }
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
+        plan |= {"cap": decision.cap} if decision.cap is not None else {}
         plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
@@ -244,11 +246,9 @@ class Store:
         bells = tuple(self._bell(record, suffix, effect) for suffix, effect in pairs)
         return Answer(word, owed=bells)
 
-    def depart(
-        self, parent: Record, countdown: str, member: str, outcome: str, render: Render
-    ) -> Answer:
-        """Take a member out of a countdown that it should have left when it ended."""
-        keys = self.keys
+    def depart(self, parent: Dependent, member: str, outcome: str, render: Render) -> Answer:
+        """Take a member that has ended out of a countdown, whatever partition it is in itself."""
+        keys, countdown = self.keys, parent.countdown
         nonce = codec.nonce_of(f"depart:{member}")
         bell = advance_bell(parent.id, parent.machine, countdown, nonce, parent.priority)
         queues, messages = pushes((bell,), render)

@@ -123,6 +123,21 @@ class Views:
         word = "ZREVRANGE" if newest else "ZRANGE"
         return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
 
+    def every_in(
+        self, machine: Machine, state: str, partition: int, page: int
+    ) -> Iterator[RecordId]:
+        """Yield every record of one partition in a state, page by page, in no order.
+
+        One that enters or leaves meanwhile may be missed or told twice.
+        """
+        key, cursor = self.keys.standing_in(partition, machine.name, state), b"0"
+        while True:
+            cursor, rows = read(self.client, "ZSCAN", key, cursor, "COUNT", page)
+            members = rows[::2] if rows and isinstance(rows[0], bytes) else [row[0] for row in rows]
+            yield from (RecordId(one.decode()) for one in members)
+            if int(cursor) == 0:
+                return
+
     def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
         """Return records in one round trip; one that does not exist is left out."""
         asked = list(dict.fromkeys(record_ids))
@@ -132,6 +147,13 @@ class Views:
         return {
             one: codec.record_of(one, pairs, counters) for one, pairs, counters in rows if pairs
         }
+
+    def births(self, record_ids: Iterable[str]) -> dict[str, str]:
+        """Return the digest of what each record was born from; who does not exist is left out."""
+        asked = list(dict.fromkeys(record_ids))
+        found = read_all(self.client, [("HGET", self.keys.record(one), "birth") for one in asked])
+        rows = zip(asked, found, strict=True)
+        return {one: born.decode() for one, born in rows if born is not None}
 
     def latest(self, record_ids: Iterable[str], limit: int) -> dict[str, list[Event | Note]]:
         """Return the end of each record's log, newest first, in one round trip."""

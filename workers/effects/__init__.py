@@ -6,31 +6,49 @@ from collections.abc import Mapping
 
 from workers.effects.abort import abort
 from workers.effects.aftermath import aftermath
+from workers.effects.approval import approval
 from workers.effects.assignment import assignment
 from workers.effects.cascade import cascade
 from workers.effects.cleanup import cleanup
 from workers.effects.execution import execution
 from workers.effects.inference import inference
+from workers.effects.manifest import manifest
 from workers.effects.merge import merge
 from workers.effects.reaping import reaping
 from workers.effects.recovery import recovery
+from workers.effects.registration import registration
 from workers.effects.resolution import resolution
+from workers.effects.reviewer import reviewer
+from workers.effects.scheduling import scheduling
 from workers.effects.spawn import spawn
+from workers.effects.tell import tell
+from workers.effects.tending import tending
+from workers.effects.vacancy import vacancy
 from workers.effects.verification import verification
+from workers.effects.worker import worker
 from workers.work import Run
 
 HANDLERS: Mapping[str, Run] = {
     "abort": abort,
     "aftermath": aftermath,
+    "approval": approval,
     "assignment": assignment,
     "cascade": cascade,
     "cleanup": cleanup,
     "execution": execution,
     "inference": inference,
+    "manifest": manifest,
     "merge": merge,
     "reaping": reaping,
     "recovery": recovery,
+    "registration": registration,
     "resolution": resolution,
+    "reviewer": reviewer,
+    "scheduling": scheduling,
     "spawn": spawn,
+    "tell": tell,
+    "tending": tending,
+    "vacancy": vacancy,
     "verification": verification,
+    "worker": worker,
 }

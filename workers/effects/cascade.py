@@ -7,6 +7,7 @@ from kernel.errors import CallError, UnknownRecordError
 from kernel.event import Cause
 from kernel.record import Record
 from kernel.store.plan import Call
+from kernel.store.tells import MISSING, Dependent
 from kernel.table import Terminal, Waiting
 from workers.work import Outcome, Work
 
@@ -26,12 +27,16 @@ def cascade(work: Work) -> Outcome | None:
 def advance(work: Work) -> Outcome | None:
     """Fire the end of a countdown, unless the record has moved on from it."""
     generation, _, name = work.lease.suffix.partition(":")[0].partition(".advance.")
-    stage = work.machine.stage(work.record.state)
-    waits = isinstance(stage, Waiting) and stage.countdown == name
-    if not waits or str(work.record.entered) != generation:
-        return None
-    tally = work.dispatch.views.tally(work.record.id, f"{name}:{generation}")
-    return Outcome(work.machine.advances, {"tally": tally})
+    machine, record = work.machine, work.record
+    ended = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
+    stage = machine.stage(record.state)
+    if name in machine.lasting:
+        # It counts for the record in whatever state, as long as anything is left to wait for.
+        waits = bool(machine.explain(record, machine.advances, ended).target)
+    else:
+        here = isinstance(stage, Waiting) and stage.countdown == name
+        waits = here and str(record.entered) == generation
+    return Outcome(machine.advances, ended) if waits else None
 
 
 def close(work: Work, record: Record) -> None:
@@ -58,13 +63,13 @@ def recheck(work: Work, record: Record) -> None:
     stage = work.machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.countdown):
         return
-    countdown = f"{stage.countdown}:{record.entered}"
-    for member in work.dispatch.views.counted(record.id, countdown) - {"*"}:
+    counting = Dependent.of(record, f"{stage.countdown}:{record.entered}")
+    for member in work.dispatch.views.counted(record.id, counting.countdown) - {"*"}:
         work.go_on()
         try:
             child = work.dispatch.views.record(member)
         except UnknownRecordError:
-            work.dispatch.depart(record, countdown, member, "missing")
+            work.dispatch.depart(counting, member, MISSING)
             continue
         if isinstance(work.machine.stage(child.state), Terminal):
-            work.dispatch.depart(record, countdown, member, child.state)
+            work.dispatch.depart(counting, member, child.state)

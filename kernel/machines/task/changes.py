@@ -52,6 +52,12 @@ def begins_in(data: Data) -> State:
     return State.PLANNED if data.get("plan") else State.OPEN
 
 
+def cap(data: Data) -> int | None:
+    """Return what all its tries together may spend, in micro-dollars."""
+    once: int | None = data.get("budget_micro")
+    return None if once is None else once * (int(data["max_retries"]) + 1)
+
+
 # --- claims ----------------------------------------------------------------------------------
 
 

@@ -93,6 +93,7 @@ TASK = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
+    cap=do.cap,
     part=do.part,
     begins_in=do.begins_in,
     relies=do.relies,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kernel.autonomy import parse
 from kernel.effect import CASCADE, SPAWN
 from kernel.machine import Machine
 from kernel.machines.thread import changes as do
@@ -44,6 +45,11 @@ EXPIRY = "where the producer set an expiry, an unanswered card ends the thread; 
 def by(*names: str) -> tuple[str, ...]:
     """Name who fires a row in the running system."""
     return names
+
+
+def cap(data: Data) -> int | None:
+    """Return what its policy lets it spend, in micro-dollars."""
+    return parse(data["policy"]).budget_micro
 
 
 def intent_ok(ask: Ask) -> bool:
@@ -173,6 +179,7 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
+    cap=cap,
     part=do.part,
     payloads={
         T.INFERENCE_STARTED: carry.InferenceStarted,

@@ -1,6 +1,6 @@
 --@use clock entry
 -- Forgets one ended record whose log is archived; a tombstone keeps its id taken. Its caller forgets whole families, leaves first.
--- KEYS  record, counters, log, ops, ops' times, tombstone, kids, in state, ended index, members and tallies...
+-- KEYS  record, counters, log, ops, ops' times, tombstone, kids, in state, ended index, dependents, members and tallies...
 -- ARGV  id, age ms, tombstone ms
 -- Returns {word}
 local stands = redis.call('HMGET', KEYS[1], 'ended', 'since', 'birth')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pydantic_ai import Agent
@@ -73,7 +73,8 @@ class Exchange:
             return self._failed(FailureCode.TIMEOUT, detail, ledger)
         except ModelAPIError as error:
             code = FailureCode.TIMEOUT if is_timeout(error) else FailureCode.PROVIDER_ERROR
-            return self._failed(code, self._told(error, ledger), ledger)
+            failed = self._failed(code, self._told(error, ledger), ledger)
+            return replace(failed, retry_after_s=error.retry_after)
         except UserError as error:
             detail = f"{self.name} cannot be asked: {sentence(error.message)}"
             return self._failed(FailureCode.PROVIDER_ERROR, detail, ledger)

@@ -66,6 +66,8 @@ class Failed:
     usage: Usage
     cost_micro: int
     model: str
+    # How long the provider wants to be left alone, in s; None where it did not say.
+    retry_after_s: float | None = None
 
 
 Outcome = Answered | Failed

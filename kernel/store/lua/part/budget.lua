@@ -23,9 +23,13 @@ local function within(chain, estimate)
   return 0
 end
 
-local function count(chain, deltas)
+-- What a family sums: money, ms at work, runs of workers.
+local OF_TREE = {spent = true, time_ms = true, runs = true}
+
+local function count(chain, deltas, cap)
+  if cap then redis.call('HSET', chain[1], 'cap', whole(cap)) end
   for name, amount in pairs(deltas) do
     redis.call('HINCRBY', chain[1], name, whole(amount))
-    if name == 'spent' then tree_add(chain, 'spent', amount) end
+    if OF_TREE[name] then tree_add(chain, name, amount) end
   end
 end

@@ -1,0 +1,1 @@
+"""The table of a job, a step of a graph."""

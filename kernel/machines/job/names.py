@@ -1,0 +1,70 @@
+"""The names of a job's states and triggers, and the words of those who work on one."""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+
+
+class State(StrEnum):
+    """Where a job can stand."""
+
+    DRAFT = auto()
+    PENDING = auto()
+    SUSPENDED = auto()
+    RUNNING = auto()
+    PAUSED = auto()
+    REVIEW_REQUIRED = auto()
+    REVIEWING = auto()
+    INTERVENTION_REQUIRED = auto()
+    APPROVAL_REQUIRED = auto()
+    SUCCESS = auto()
+    CANCELED = auto()
+    FAILED = auto()
+
+
+class Trigger(StrEnum):
+    """What can be fired at a job."""
+
+    CONFIGURE = auto()
+    ACTIVATE = auto()
+    SUSPEND = auto()
+    RESUME = auto()
+    CANCEL = auto()
+    DEPENDENCIES_MET = auto()
+    DEPENDENCY_LOST = auto()
+    DEPENDENCY_WAIVED = auto()
+    SLOT_AWAITED = auto()
+    BACKOFF_ELAPSED = auto()
+    RUN = auto()
+    SCHEDULED = auto()
+    PHASE_COMPLETED = auto()
+    AGENT_COMPLETED = auto()
+    STUCK = auto()
+    RETRY = auto()
+    PAUSE = auto()
+    UNPAUSE = auto()
+    RECOVERED = auto()
+    LIMIT_REACHED = auto()
+    STEP = auto()
+    REVIEW_COMPLETED = auto()
+    APPROVE = auto()
+    REJECT = auto()
+    RESUBMIT = auto()
+    RESUBMIT_TO_REVIEW = auto()
+    TERMINATE = auto()
+    FORCE_SUCCESS = auto()
+    RESTEP = auto()
+
+
+class Verdict(StrEnum):
+    """What a reviewer may say: where the job goes."""
+
+    APPROVAL_REQUIRED = State.APPROVAL_REQUIRED.value
+    INTERVENTION_REQUIRED = State.INTERVENTION_REQUIRED.value
+
+
+class Going(StrEnum):
+    """How far a job that is stepped by hand goes on by itself."""
+
+    NEXT = auto()  # the one command that its state names
+    GATE = auto()  # until a person decides

@@ -1,0 +1,65 @@
+"""Lets a job's reviewer look at what was made, and says what it found; it decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from kernel.machines.job.names import Verdict
+from workers.jobs.brief import folder_of
+from workers.jobs.evidence import keep
+from workers.jobs.labour import REVIEWER, OverBudgetError, Said, labour
+from workers.jobs.reply import Action, ReplyError, ReviewReply
+from workers.work import Outcome, Work
+
+
+async def reviewer(work: Work) -> Outcome:
+    """Review once. A job without a reviewer goes on to be signed off."""
+    doer = work.record.data.get("review")
+    if doer is None:
+        words = {"verdict": Verdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
+        return Outcome("review_completed", words)
+    folder = await asyncio.to_thread(folder_of, work)
+    began = time.monotonic()
+    try:
+        said = await labour(work, doer, REVIEWER, folder)
+    except OverBudgetError:
+        return Outcome("limit_reached", {"limit": "cost", "of": "job"})
+    except asyncio.CancelledError:
+        took = {"time_ms": _took_ms(began)}
+        await asyncio.to_thread(work.late, Outcome("stopped", deltas=took))
+        raise
+    deltas = {**said.deltas, "time_ms": _took_ms(began)}
+    return await asyncio.to_thread(told, said, folder, deltas)
+
+
+def told(said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
+    """Return the outcome of what a reviewer said. One that is stuck is a person's matter."""
+    reply = cast(ReviewReply, said.reply)
+    try:
+        evidence = keep(folder, reply.evidence_files)
+    except ReplyError as refusal:
+        return _intervene([f"the reviewer's reply cannot be taken: {refusal}"], "", deltas)
+    words: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
+    match reply.action:
+        case Action.RETRY:
+            return Outcome("retry", words, deltas, reply.summary)
+        case Action.STUCK:
+            why = said.unfit or reply.summary or "it gave no reason"
+            return _intervene([f"the reviewer is stuck: {why}"], reply.summary, deltas)
+        case Action.COMPLETED:
+            assert reply.verdict is not None, "a completed review has a verdict"
+            words |= {"verdict": Verdict[reply.verdict], "reasons": reply.reasons}
+            return Outcome("review_completed", words, deltas, reply.summary)
+
+
+def _intervene(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
+    words = {"verdict": Verdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
+    return Outcome("review_completed", words, deltas, reasons[0])
+
+
+def _took_ms(began: float) -> int:
+    return max(1, round((time.monotonic() - began) * 1_000))

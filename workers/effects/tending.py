@@ -1,0 +1,50 @@
+"""Looks after a graph: wakes its jobs when more may run, and ends it when all of them have."""
+
+from __future__ import annotations
+
+from kernel.effect import SCHEDULING
+from kernel.machines.job.changes import startable
+from kernel.machines.job.names import State
+from kernel.record import RecordId, partition_of, root_of
+from kernel.table import Terminal
+from workers.work import Outcome, Work
+
+PAGE = 1_000
+
+
+def tending(work: Work) -> Outcome | None:
+    """Ring every job that may start now; where none is left alive and none is a draft, finish."""
+    record = work.record
+    if record.state == "finished":
+        return None
+    alive = living(work)
+    if record.state == "open":
+        for one in alive:
+            work.go_on()
+            job = work.dispatch.views.record(one)
+            if job.state == State.PENDING and startable(job.data):
+                work.dispatch.owe(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
+    if alive or not ended(work):
+        return None
+    return Outcome("finish")
+
+
+def living(work: Work) -> list[RecordId]:
+    """Return every job of the graph that has not ended, by state."""
+    return [one for state in _states(work, over=False) for one in _standing(work, state)]
+
+
+def ended(work: Work) -> bool:
+    """Whether any job of the graph has ended: an empty graph is only waiting for its first."""
+    return any(_standing(work, state) for state in _states(work, over=True))
+
+
+def _states(work: Work, *, over: bool) -> list[str]:
+    machine = work.dispatch.lifecycle.machine("job")
+    return [str(one.state) for one in machine.stages if isinstance(one, Terminal) is over]
+
+
+def _standing(work: Work, state: str) -> list[RecordId]:
+    machine, graph = work.dispatch.lifecycle.machine("job"), work.record.id
+    found = work.dispatch.views.every_in(machine, state, partition_of(graph), PAGE)
+    return [one for one in found if root_of(one) == graph]

@@ -1,0 +1,20 @@
+"""Gives back the slots of a job that no longer runs, and rings who has them now."""
+
+from __future__ import annotations
+
+from kernel.effect import SCHEDULING
+from kernel.machines.job.changes import startable
+from kernel.machines.job.names import State
+from workers.jobs.slots import all_of, give_back, graph_of
+from workers.work import Work
+
+
+def vacancy(work: Work) -> None:
+    """Free what the job has, unless it runs again by now and needs it."""
+    record, dispatch = work.record, work.dispatch
+    if record.state in (State.RUNNING, State.PAUSED):
+        return
+    give_back(work, all_of(dispatch, record, graph_of(dispatch, record)))
+    if record.state == State.PENDING and startable(record.data):
+        # It may stand in line again already, and was just taken out of it.
+        dispatch.owe(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")

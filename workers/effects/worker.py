@@ -1,0 +1,83 @@
+"""Does a job's work, phase by phase, and says how it went; it decides nothing about the job."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kernel.machines.job.changes import finished
+from workers.jobs.brief import folder_of
+from workers.jobs.evidence import keep
+from workers.jobs.labour import WORKER, OverBudgetError, Said, labour, pause_s
+from workers.jobs.reply import Action, ReplyError
+from workers.work import Outcome, Work
+
+PAUSES_MAX = 100
+
+
+async def worker(work: Work) -> Outcome:
+    """Run the worker of each phase that is left. All of them done, it only says so again."""
+    folder = await asyncio.to_thread(folder_of, work)
+    data = work.record.data
+    if finished(data):
+        # It was suspended after its work: what it made is still there.
+        return Outcome("agent_completed", {"summary": data.get("summary", "")})
+    while True:
+        at = int(work.record.data["phase"])
+        doer = work.record.data["phases"][at]["worker"]
+        began = time.monotonic()
+        try:
+            said = await labour(work, doer, WORKER, folder)
+        except OverBudgetError:
+            return Outcome("limit_reached", {"limit": "cost", "of": "job"})
+        except asyncio.CancelledError:
+            await asyncio.to_thread(stopped, work, began)
+            raise
+        outcome = await asyncio.to_thread(told, work, said, folder, took(began, said))
+        last = at + 1 >= len(work.record.data["phases"])
+        if outcome.trigger != "agent_completed" or last:
+            return outcome
+        phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
+        await asyncio.to_thread(work.fire, phase)
+        work.go_on()
+
+
+def stopped(work: Work, began: float) -> None:
+    """Keep the time of work that was stopped: it was used all the same."""
+    work.late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
+
+
+def took(began: float, said: Said) -> dict[str, int]:
+    """Return what a run used."""
+    return {**said.deltas, "time_ms": took_ms(began)}
+
+
+def took_ms(began: float) -> int:
+    """Return how long it took, at least 1 ms."""
+    return max(1, round((time.monotonic() - began) * 1_000))
+
+
+def told(work: Work, said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
+    """Return the outcome of what a worker said, its evidence kept first."""
+    reply = said.reply
+    try:
+        evidence = keep(folder, reply.evidence_files)
+    except ReplyError as refusal:
+        detail = f"its reply cannot be taken: {refusal}"
+        return Outcome("stuck", {"code": "invalid_reply", "detail": detail}, deltas, detail)
+    words: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
+    match reply.action:
+        case Action.COMPLETED:
+            return Outcome("agent_completed", words, deltas, reply.summary)
+        case Action.RETRY if reply.rate_limited and work.record.data.get("pauses", 0) < PAUSES_MAX:
+            pause = {"for_s": pause_s(reply), "reason": reply.summary, "by": WORKER}
+            return Outcome("pause", pause | {"code": "rate_limit"}, deltas, reply.summary)
+        case Action.RETRY:
+            after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
+            return Outcome("retry", {**words, **after}, deltas, reply.summary)
+        case Action.STUCK:
+            code = {"code": "invalid_reply"} if said.unfit else {}
+            return Outcome("stuck", {**words, **code}, deltas, reply.summary)

@@ -1,0 +1,337 @@
+"""Graphs of jobs for producers and stewards: open, create, command, look; it runs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from pydantic import BaseModel
+
+from kernel.errors import CallError, GuardRefusedError, IdTakenError, IllegalTransitionError
+from kernel.event import Cause
+from kernel.machines.graph.table import Birth as GraphBirth
+from kernel.machines.job.names import Going, State
+from kernel.machines.job.payloads import Birth
+from kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
+from kernel.store.codec import digest, encode
+from kernel.store.plan import Call, Warrant
+from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
+from workers.graph_verbs import VERBS, Verb, next_steps
+from workers.jobs.graph_file import GraphFile, Step
+from workers.jobs.view import restore_manifest
+
+PAGE = 1_000
+LOOKED_AT_MAX = 100_000
+
+
+class JobCommandError(CallError):
+    """A command does not fit a job as it stands. Its message says what would, and who may."""
+
+
+class UnknownDependencyError(CallError):
+    """A job depends on one that does not exist. Create that first, or correct the name."""
+
+
+class CycleError(CallError):
+    """Jobs would wait for each other. Take one of the ring's dependencies out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What became of a graph: of each job, in the file's order."""
+
+    graph: str
+    jobs: tuple[Submitted, ...]
+
+
+class Graphs:
+    """What can be done with graphs and their jobs, over a client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.dispatch = client, client.dispatch
+
+    # --- to be born ---------------------------------------------------------------------------
+
+    def open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
+        """Open a graph; without a payload one that is there already is taken as it is."""
+        found = self.dispatch.views.records([graph]).get(graph)
+        if found is not None and found.machine != "graph":
+            raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
+        if found is not None and payload is None:
+            return Submitted(graph, replayed=True)
+        return self.client.submit(payload or {}, id=graph, machine="graph")
+
+    def create(
+        self, job: str, payload: Mapping[str, Any], *, priority: int = 5, held: bool = True
+    ) -> Submitted:
+        """Create one job, by default as a draft; its graph is opened where there is none."""
+        graph, _, name = job.partition("/")
+        if not name:
+            raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
+        if not held:
+            self._refuse_ring(job, payload.get("depends_on", ()))
+        self.open(graph)
+        own = self.graph(graph)
+        shared = {n: own.data[n] for n in ("stewards", "on_cancel")} if own is not None else {}
+        given = {"host": self.dispatch.settings.host, **shared, **payload, "hold": held}
+        return self.client.submit(given, id=job, machine="job", priority=priority)
+
+    def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
+        """Create every job of a file, then activate them. Repeating it completes what was begun.
+
+        Nothing is written where a job is known with another content, or depends on nothing known.
+        """
+        host = self.dispatch.settings.host
+        payloads = {
+            f"{file.name}/{step.name}": {"host": host, **step.payload, "hold": True}
+            for step in file.steps
+        }
+        self._refuse_others(payloads)
+        self.open(file.name, file.payload)
+        done = [
+            self.client.submit(
+                payloads[f"{file.name}/{step.name}"],
+                id=f"{file.name}/{step.name}",
+                machine="job",
+                priority=step.priority,
+            )
+            for step in file.steps
+        ]
+        if activate:
+            for page in _pages([one.id for one in done]):
+                records = self.dispatch.views.records(page)
+                for one in (records[job] for job in page if job in records):
+                    if one.state == State.DRAFT:
+                        self._fire(one, VERBS["activate"], {}, op_id=f"activate:{one.id}")
+        return Created(file.name, tuple(done))
+
+    def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record:
+        """Change what the jobs of a graph share; higher limits lift a halt."""
+        found = self.graph(graph)
+        if found is None:
+            raise CallError(f"there is no graph {graph!r}")
+        words = {**changes, "by": self.client.actor}
+        raises = found.state == "halted"
+        if raises and set(changes) != {"limits"}:
+            raise CallError(f"{graph} is halted: raise the limit that it has reached, alone")
+        return self.client.fire(graph, "raise_limits" if raises else "configure", words)
+
+    def configure(self, job: str, changes: Mapping[str, Any]) -> Record:
+        """Change a draft. Raises JobCommandError where it is none any more."""
+        return self.command(job, "config", changes)
+
+    # --- to be told ---------------------------------------------------------------------------
+
+    def command(
+        self,
+        job: str,
+        verb: str,
+        words: Mapping[str, Any] | None = None,
+        *,
+        proposal: str | None = None,
+        op_id: str | None = None,
+    ) -> Record:
+        """Give a job one command. Raises JobCommandError, which says what would be legal.
+
+        `proposal` is what a steward saw; without it the job is taken as it is now. Repeat a call
+        whose answer was lost with the same op-id.
+        """
+        record = self.job(job)
+        restore_manifest(self.dispatch, record)
+        if verb == "activate":
+            self._refuse_ring(job, record.data["depends_on"])
+        return self._fire(record, VERBS[verb], dict(words or {}), proposal=proposal, op_id=op_id)
+
+    def step(self, job: str) -> Record:
+        """Do the one thing that the state of a job names; it goes on alone only as configured."""
+        record = self.job(job)
+        if record.state == State.PENDING:
+            return self.command(job, "run", {"to": Going.NEXT})
+        return self.command(job, "step")
+
+    def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
+        """Give every job of a graph that takes it a command; return where each stands then."""
+        found: dict[str, str] = {}
+        for job in self.jobs(graph):
+            try:
+                found[job] = self.command(job, verb, words).state
+            except JobCommandError:
+                continue
+        return found
+
+    # --- to be seen ---------------------------------------------------------------------------
+
+    def job(self, job: str) -> Record:
+        """Return a job. Raises CallError for what is none."""
+        record = self.client.show(job)
+        if record.machine != "job":
+            raise CallError(f"{job!r} is a {record.machine}, not a job")
+        return record
+
+    def graph(self, graph: str) -> Record | None:
+        """Return a graph's own record; None where only jobs of it exist."""
+        found = self.dispatch.views.records([graph]).get(graph)
+        return found if found is not None and found.machine == "graph" else None
+
+    def jobs(self, graph: str) -> list[RecordId]:
+        """Return the jobs of a graph by name. Raises CallError where there is no such graph."""
+        machine = self.dispatch.lifecycle.machine("job")
+        partition = partition_of(graph)
+        found = {
+            one
+            # Twice: a job that moves on between two looks can be missed by one round.
+            for _ in range(2)
+            for stage in machine.stages
+            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
+            if root_of(one) == graph
+        }
+        if not found and self.graph(graph) is None:
+            raise CallError(
+                f"there is no graph {graph!r}; `interlock job list` names those we have"
+            )
+        return sorted(found)
+
+    def records(self, graph: str) -> Iterator[Record]:
+        """Yield the jobs of a graph as they stand, by name."""
+        for page in _pages(self.jobs(graph)):
+            found = self.dispatch.views.records(page)
+            yield from (found[one] for one in page if one in found)
+
+    def names(self) -> list[str]:
+        """Return every graph that has a record, by name."""
+        machine = self.dispatch.lifecycle.machine("graph")
+        return sorted(
+            one
+            for stage in machine.stages
+            for partition in range(PARTITIONS)
+            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
+        )
+
+    def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
+        """Return a graph as its file would have it: what is shared, and each job as it is now."""
+        own = self.graph(graph)
+        shared = {} if own is None else _only(GraphBirth, own.data)
+        steps = [
+            Step(
+                name=job.id.partition("/")[2],
+                priority=job.priority,
+                line=0,
+                payload=_only(Birth, job.data, "host", "hold"),
+            )
+            for job in self.records(graph)
+        ]
+        return shared, steps
+
+    def wait(self, job: str, over: Callable[[Record], bool], *, timeout_s: float) -> Record:
+        """Return a job as soon as it is over something, or as it is when the time is up."""
+        until, pause_s = time.monotonic() + timeout_s, POLL_S_FIRST
+        while True:
+            record = self.job(job)
+            if over(record) or time.monotonic() > until:
+                return record
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _fire(
+        self,
+        record: Record,
+        verb: Verb,
+        words: dict[str, Any],
+        *,
+        proposal: str | None = None,
+        op_id: str | None = None,
+    ) -> Record:
+        machine = self.dispatch.lifecycle.machine(record.machine)
+        actor = self.client.actor
+        if verb.signed:
+            words = {**words, "by": actor}
+        entered = self.client.entered(record, proposal) if proposal else record.entered
+        warrant = Warrant.person(entered) if verb.decides else Warrant()
+        reason = str(words.get("reason", ""))
+        call = Call(Cause(actor, reason), op_id or uuid4().hex, warrant)
+        try:
+            fired = self.dispatch.fire(record.id, verb.trigger, words, call)
+        except IllegalTransitionError as refusal:
+            now = self.job(record.id)
+            told = f"{now.id} is {now.state}: {verb.name} is not allowed; "
+            raise JobCommandError(told + next_steps(machine, now)) from refusal
+        except GuardRefusedError as refusal:
+            now = self.job(record.id)
+            told = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
+            raise JobCommandError(told + next_steps(machine, now)) from refusal
+        return fired.record or self.job(record.id)
+
+    def _refuse_others(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse a file before anything is written."""
+        for page in _pages(list(payloads)):
+            for job, known in self.dispatch.views.births(page).items():
+                if known != digest("job", encode(payloads[job], "the job")):
+                    raise IdTakenError(job)
+        outside = {
+            one: job
+            for job, payload in payloads.items()
+            for one in payload.get("depends_on", ())
+            if one not in payloads
+        }
+        self._refuse_unknown(outside)
+        for job in dict.fromkeys(outside.values()):
+            others = [one for one in payloads[job]["depends_on"] if one not in payloads]
+            self._refuse_ring(job, others, within=payloads)
+
+    def _refuse_unknown(self, outside: Mapping[str, str]) -> None:
+        for page in _pages(list(outside)):
+            known = self.dispatch.views.records(page)
+            for one in page:
+                if one not in known or known[one].machine != "job":
+                    told = f"{outside[one]} depends on {one!r}, and there is no such job"
+                    raise UnknownDependencyError(f"{told}; create it first or correct the name")
+
+    def _refuse_ring(
+        self, job: str, depends_on: Sequence[str], within: Mapping[str, Any] | None = None
+    ) -> None:
+        """Follow dependencies as they are stored; refuse what leads back, or to nothing."""
+        back = {job, *(within or ())}
+        came: dict[str, str] = dict.fromkeys(depends_on, job)
+        self._refuse_unknown(dict.fromkeys(depends_on, job))
+        waiting = deque(depends_on)
+        while waiting:
+            page = [waiting.popleft() for _ in range(min(PAGE, len(waiting)))]
+            for one, record in self.dispatch.views.records(page).items():
+                if one in back:
+                    raise CycleError(f"{_ring(one, came, job)} is a ring; take one out of it")
+                if record.state == State.SUCCESS or len(came) > LOOKED_AT_MAX:
+                    continue
+                for other in record.data["depends_on"]:
+                    if other not in came:
+                        came[other] = one
+                        waiting.append(other)
+            for one in page:
+                if one in back:
+                    raise CycleError(f"{_ring(one, came, job)} is a ring; take one out of it")
+
+
+def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
+    """Return of a record's data what it could be born from."""
+    names = model.model_fields.keys() - set(left_out)
+    return {name: data[name] for name in model.model_fields if name in names and name in data}
+
+
+def _ring(end: str, came: Mapping[str, str], job: str) -> str:
+    """Return how a job leads to itself, as "a -> b -> a"."""
+    found = [end]
+    while found[-1] != job and found[-1] in came:
+        found.append(came[found[-1]])
+        if len(found) > len(came) + 1:
+            break
+    return " -> ".join([*reversed(found)] if found[-1] == job else found)
+
+
+def _pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for at in range(0, len(ids), PAGE):
+        yield ids[at : at + PAGE]

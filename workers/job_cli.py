@@ -1,0 +1,370 @@
+"""The command line of jobs and their graphs: `interlock job ...`. It only calls the client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from workers import job_screen, screen
+from workers.cli_answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
+from workers.graph_verbs import gate
+from workers.graph_view import GraphView
+from workers.graphs import Graphs
+from workers.job_words import Described, configuration, creation, limits_of
+from workers.jobs.drawing import mermaid, svg
+from workers.jobs.graph_file import read_graph
+from workers.jobs.graph_text import graph_text
+from workers.jobs.reply import schemas
+
+app = typer.Typer(
+    help="Jobs in a graph: run, reviewed, signed off. docs/jobs.md says how.", no_args_is_help=True
+)
+
+Job = Annotated[str, typer.Argument(help="A job, as GRAPH/JOB.", metavar="GRAPH/JOB")]
+Graph = Annotated[str, typer.Argument(help="A graph.", metavar="GRAPH")]
+Either = Annotated[str, typer.Argument(help="A job, or a graph for all of its jobs.", metavar="ID")]
+Why = Annotated[str, typer.Option("--reason", help="Why; it becomes guidance for the worker.")]
+Must = Annotated[str, typer.Option("--reason", help="Why; a must.")]
+Seen = Annotated[str | None, typer.Option("--proposal", help="The proposal that you saw.")]
+Phase = Annotated[str | None, typer.Option(help="The phase to begin at again.")]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for what was begun.")]
+Cost = Annotated[str | None, typer.Option(help="US dollars that it may spend from now on.")]
+Time = Annotated[str | None, typer.Option(help="Time that it may work from now on: 90s, 10m, 2h.")]
+Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="Runs from now on.")]
+
+
+@app.command()
+@guarded
+def create(
+    job: Annotated[str | None, typer.Argument(help="A job, as GRAPH/JOB.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A whole graph.")] = None,
+    words: Described = "{}",
+    command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
+    description: Annotated[str, typer.Option(help="What it is.")] = "",
+    after: Annotated[list[str] | None, typer.Option(help="Jobs that it depends on.")] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    activate: Annotated[bool, typer.Option(help="Activate it at once.")] = False,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Create a job, or a whole graph from a file. Repeating it changes nothing."""
+    if (job is None) is (file is None):
+        fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
+    here = Graphs(client(actor))
+    if file is not None:
+        done = here.submit(read_graph(file), activate=activate)
+        rows = [{"id": one.id, "replayed": one.replayed} for one in done.jobs]
+        value = {"graph": done.graph, "jobs": rows, "activated": activate}
+    else:
+        assert job is not None, "one of the two is given"
+        given = creation(
+            words,
+            command=command,
+            description=description,
+            after=after,
+            job=job,
+            settings=here.client.settings,
+        )
+        one = here.create(job, given, priority=priority)
+        if activate and not one.replayed:
+            here.command(job, "activate")
+        rows = [{"id": one.id, "replayed": one.replayed}]
+        value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
+    answer(value, as_json=as_json, show=job_screen.created)
+
+
+@app.command()
+@guarded
+def config(
+    target: Either,
+    words: Described = "{}",
+    command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
+    description: Annotated[str | None, typer.Option(help="What it is.")] = None,
+    slots: Annotated[int | None, typer.Option(min=0, help="Of a graph: jobs at once.")] = None,
+    cost: Cost = None,
+    time: Time = None,
+    iterations: Runs = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Change a draft; of a graph its slots and limits, which also lifts a halt."""
+    here = Graphs(client(actor))
+    limits = limits_of(cost, time, iterations)
+    changes = configuration(words, command=command, description=description)
+    changes |= {"limits": limits} if limits else {}
+    if "/" in target:
+        record = here.configure(target, changes)
+    else:
+        record = here.configure_graph(target, changes | ({} if slots is None else {"slots": slots}))
+    _moved(record.id, record.state, as_json=as_json)
+
+
+@app.command()
+@guarded
+def activate(target: Either, as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Let a draft run once what it depends on has succeeded; of a graph, all drafts."""
+    _told(target, "activate", {}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Run exactly the one command that the state names, and wait for it."""
+    here = Graphs(client(actor))
+    begun = here.step(job)
+    # What was begun is over when the job has left the states that it began with.
+    at_it = {"pending": ("pending", "running"), "reviewing": ("reviewing",)}
+    during = at_it.get(begun.state, ())
+    now = here.wait(job, lambda record: record.state not in during, timeout_s=wait)
+    _moved(job, now.state, as_json=as_json)
+
+
+@app.command()
+@guarded
+def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Go on to the next gate: until somebody has to decide, or it has ended."""
+    here = Graphs(client(actor))
+    if not gate(here.job(job)) and here.job(job).state in ("pending", "review_required"):
+        here.command(job, "run", {"to": "gate"})
+    elif gate(here.job(job)):
+        here.command(job, "run")  # refused, with what is legal
+    now = here.wait(job, gate, timeout_s=wait)
+    _moved(job, now.state, as_json=as_json)
+
+
+@app.command()
+@guarded
+def suspend(
+    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Put a job aside with all that it has; what runs is stopped."""
+    _told(target, "suspend", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def resume(
+    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Take up a suspended job where it was."""
+    _told(target, "resume", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def pause(
+    target: Either,
+    for_s: Annotated[int | None, typer.Option("--for", min=1, help="Seconds; else open.")] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Stop the worker of a running job; it goes on after a while, or when you lift it."""
+    words = {"reason": reason} | ({"for_s": for_s} if for_s else {})
+    _told(target, "pause", words, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def unpause(
+    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Lift a pause."""
+    _told(target, "unpause", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def cancel(
+    target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """End a job, or all jobs of a graph; what runs is stopped."""
+    _told(target, "cancel", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def approve(
+    job: Job,
+    proposal: Seen = None,
+    reason: Why = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Sign a job off: it has succeeded, and what depends on it goes on."""
+    here = Graphs(client(actor))
+    seen = proposal or looked_at(here.client, job, "approve", as_json=as_json)
+    record = here.command(job, "approve", {"reason": reason}, proposal=seen)
+    _moved(job, record.state, as_json=as_json)
+
+
+@app.command()
+@guarded
+def reject(
+    job: Job,
+    reason: Must,
+    proposal: Seen = None,
+    phase: Phase = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Send a job back for more work; what you say is handed to its worker."""
+    here = Graphs(client(actor))
+    seen = proposal or looked_at(here.client, job, "reject", as_json=as_json)
+    words = {"reason": reason} | ({"phase": phase} if phase else {})
+    record = here.command(job, "reject", words, proposal=seen)
+    _moved(job, record.state, as_json=as_json)
+
+
+@app.command()
+@guarded
+def resubmit(
+    job: Job,
+    to: Annotated[Literal["worker", "review"], typer.Option(help="Where it goes on.")] = "worker",
+    reason: Why = "",
+    phase: Phase = None,
+    cost: Cost = None,
+    time: Time = None,
+    iterations: Runs = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """After an intervention: work on it again, or review it again, perhaps with higher limits."""
+    limits = limits_of(cost, time, iterations)
+    words = {"reason": reason} | ({"limits": limits} if limits else {})
+    words |= {"phase": phase} if phase else {}
+    verb = "resubmit --to review" if to == "review" else "resubmit"
+    _told(job, verb, words, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def terminate(
+    job: Job, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """End a job that needs an intervention."""
+    _told(job, "terminate", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command(name="force-success")
+@guarded
+def force_success(job: Job, reason: Must, as_json: AsJson = False, actor: Actor = "person") -> None:
+    """Call a job a success whatever its state, as a steward; the log keeps who and why."""
+    _told(job, "force-success", {"reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def restep(
+    job: Job,
+    phase: Annotated[str, typer.Option(help="The phase to go back to.")],
+    reason: Why = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Go back to an earlier phase; nothing may be at work meanwhile."""
+    _told(job, "restep", {"phase": phase, "reason": reason}, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def waive(
+    job: Job,
+    dependency: Annotated[str | None, typer.Option(help="Only this one, as GRAPH/JOB.")] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Let a starved job go on without what it lost."""
+    words = {"reason": reason} | ({"dependency": dependency} if dependency else {})
+    _told(job, "waive", words, as_json=as_json, actor=actor)
+
+
+@app.command()
+@guarded
+def status(target: Either, as_json: AsJson = False) -> None:
+    """Show how a graph stands, or in one line how a job does."""
+    view = GraphView(Graphs(client()))
+    if "/" in target:
+        record = view.graphs.job(target)
+        _moved(target, record.state, as_json=as_json)
+    else:
+        answer(view.status(target), as_json=as_json, show=job_screen.status)
+
+
+@app.command(name="list")
+@guarded
+def list_jobs(
+    graph: Annotated[str | None, typer.Argument(help="A graph; without it, all graphs.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the graphs, or the jobs of one with why they wait."""
+    view = GraphView(Graphs(client()))
+    if graph is None:
+        found = [view.status(name) for name in view.graphs.names()]
+        answer(found, as_json=as_json, show=job_screen.graphs)
+        return
+    now_ms = view.dispatch.views.now_ms()
+    rows = view.rows(graph)
+    answer(rows, as_json=as_json, show=lambda value: job_screen.rows(value, now_ms))
+
+
+@app.command()
+@guarded
+def show(job: Job, as_json: AsJson = False) -> None:
+    """Show a job whole: its manifest as the log has it, its evidence, what is legal now."""
+    answer(GraphView(Graphs(client())).show(job), as_json=as_json, show=job_screen.job)
+
+
+@app.command()
+@guarded
+def export(graph: Graph, out: Annotated[Path | None, typer.Option(help="A file.")] = None) -> None:
+    """Write a graph as the file that would create it again."""
+    here = Graphs(client())
+    _written(graph_text(graph, *here.exported(graph)), out)
+
+
+@app.command()
+@guarded
+def graph(
+    name: Graph,
+    form: Annotated[
+        Literal["mermaid", "svg"], typer.Option("--format", help="mermaid or svg.")
+    ] = "mermaid",
+    out: Annotated[Path | None, typer.Option(help="A file.")] = None,
+) -> None:
+    """Draw a graph with the states of its jobs."""
+    nodes = GraphView(Graphs(client())).nodes(name)
+    draw = svg if form == "svg" else mermaid
+    _written(draw(name, nodes), out)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of what workers and reviewers answer, and of a manifest."""
+    typer.echo(json.dumps(schemas(), indent=2))
+
+
+def _told(target: str, verb: str, words: Mapping[str, Any], *, as_json: bool, actor: str) -> None:
+    """Give a job, or each job of a graph that takes it, a command."""
+    here = Graphs(client(actor))
+    if "/" in target:
+        _moved(target, here.command(target, verb, words).state, as_json=as_json)
+    else:
+        answer(here.command_all(target, verb, words), as_json=as_json, show=job_screen.many)
+
+
+def _moved(job: str, state: str, *, as_json: bool) -> None:
+    answer({"id": job, "state": state}, as_json=as_json, show=job_screen.moved)
+
+
+def _written(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, "utf-8")
+        screen.plain({"file": str(out)})

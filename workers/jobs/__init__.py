@@ -1,0 +1,1 @@
+"""Graphs of jobs: their files, what is asked of workers and reviewers, what people see."""

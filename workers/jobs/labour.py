@@ -1,0 +1,215 @@
+"""One run of a worker or reviewer: a command, a capability or a model. What it said is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel.errors import CallError
+from workers.gateways.capabilities import run as run_capability
+from workers.gateways.llm.job import Order
+from workers.gateways.llm.outcome import Failed as Unanswered
+from workers.jobs.brief import brief_of, write_brief
+from workers.jobs.errand import Errand
+from workers.jobs.reply import (
+    PAUSE_S,
+    Action,
+    ReplyError,
+    ReviewReply,
+    WorkerReply,
+    parse,
+    read_reply,
+)
+from workers.result import Failed, Split, sentence
+from workers.work import Work
+
+WORKER, REVIEWER = "worker", "reviewer"
+TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit
+OUTPUT_TOLD_MAX = 800
+MICRO = 1_000_000
+RESULT = "result.md"
+MATERIAL_BYTES_MAX = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a worker or reviewer said, and what it cost. `unfit` tells why it could not be taken."""
+
+    reply: WorkerReply
+    deltas: Mapping[str, int]
+    unfit: str = ""
+
+
+class OverBudgetError(Exception):
+    """What it may cost is more than is left. Nothing was spent."""
+
+
+async def labour(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
+    """Let a job's worker or reviewer do its part once. Raises OverBudgetError before it spends."""
+    estimate = int(doer["cost_micro"])
+    if estimate and not await asyncio.to_thread(work.reserve, estimate):
+        raise OverBudgetError
+    brief = await asyncio.to_thread(brief_of, work.dispatch, work.record, role)
+    if doer.get("command"):
+        return await _command(work, doer["command"], role, folder, brief)
+    if doer.get("capability"):
+        return await _capability(work, doer, role)
+    return await _model(work, doer["model"], role, folder, brief)
+
+
+async def _command(
+    work: Work, command: str, role: str, folder: Path, brief: Mapping[str, Any]
+) -> Said:
+    errand = Errand(work, role, folder)
+    await asyncio.to_thread(write_brief, errand.place, brief)
+    task = asyncio.ensure_future(asyncio.to_thread(errand.run, command))
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            continue  # it has heard the order itself, and says when its command is really gone
+    code = task.result()
+    model = ReviewReply if role == REVIEWER else WorkerReply
+    try:
+        reply = read_reply(model, errand.reply)
+    except ReplyError as refusal:
+        return _unfit(model, f"its reply cannot be taken: {refusal}")
+    if reply is not None:
+        return Said(reply, _cost(reply))
+    told = errand.last_output(OUTPUT_TOLD_MAX)
+    if code == 0:
+        return Said(_silent(model, told), {})
+    how = sentence(f"exit code {code}: {told or 'no output'}", length_max=1_000)
+    action = Action.RETRY if code in TRY_AGAIN else Action.STUCK
+    return Said(model(action=action, summary=how), {})
+
+
+async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
+    model = ReviewReply if role == REVIEWER else WorkerReply
+    registry, name, parameters = work.equipment.registry, doer["capability"], doer["parameters"]
+    try:
+        one = registry[name]
+        registry.check(name, parameters)
+        runtime: dict[str, Any] = {"record_id": work.record.id, "key": work.key, "item_ids": []}
+        runtime |= {"token_number": work.lease.token_number}
+        bound = registry.bind(name, parameters, runtime)
+    except CallError as refusal:
+        return Said(model(action=Action.STUCK, summary=sentence(str(refusal))), {})
+    call = asyncio.ensure_future(run_capability(one, bound, deadline_s=one.deadline_s))
+    ordered = False
+    while not call.done():
+        try:
+            await asyncio.wait({call})
+        except asyncio.CancelledError:
+            # A thread cannot be stopped: who revoked it hears when it is really over.
+            if inspect.iscoroutinefunction(one.call) and not ordered:
+                call.cancel()
+            ordered = True
+    if call.cancelled() or ordered:
+        raise asyncio.CancelledError
+    match call.result():
+        case Failed() as failed:
+            again = failed.code in ("unavailable", "deadline") and one.idempotent
+            action = Action.RETRY if again else Action.STUCK
+            return Said(model(action=action, summary=sentence(failed.detail)), {})
+        case Split():
+            return _unfit(model, f"{name} splits its work, which a job does not")
+        case succeeded:
+            return _answered(model, succeeded.value)
+
+
+def _answered(model: type[WorkerReply], value: object) -> Said:
+    """Return what a capability gave as a reply: as one, or as the summary of a good end."""
+    if isinstance(value, Mapping) and "action" in value:
+        try:
+            reply = parse(model, value)
+        except ReplyError as refusal:
+            return _unfit(model, f"its reply cannot be taken: {refusal}")
+        return Said(reply, _cost(reply))
+    told = "" if value is None else json.dumps(value, ensure_ascii=False)
+    return Said(_silent(model, told), {})
+
+
+async def _model(
+    work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
+) -> Said:
+    shape = ReviewReply if role == REVIEWER else WorkerReply
+    model = work.equipment.job_model
+    if model is None:
+        why = "no model can answer: set INTERLOCK_MODEL to a language model"
+        return Said(shape(action=Action.STUCK, summary=why), {})
+    material = await asyncio.to_thread(_material, brief)
+    order = Order(role == REVIEWER, prompt, material)
+    ledger = model.ledger(order)
+    estimate = ledger.bound.micro()
+    if estimate and not await asyncio.to_thread(work.reserve, estimate):
+        raise OverBudgetError
+    try:
+        answer = await model.answer(order, ledger, timeout_s=work.dispatch.settings.model_timeout_s)
+    finally:
+        used = ledger.usage
+        tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
+        deltas = {k: v for k, v in {"spent": ledger.cost_micro, **tokens}.items() if v}
+    if isinstance(answer, Unanswered):
+        return Said(_unanswered(shape, answer), deltas)
+    if role == REVIEWER:
+        return Said(parse(shape, {"action": "COMPLETED", **answer}), deltas)
+    kept: list[str] = []
+    if answer["result"]:
+        await asyncio.to_thread((folder / RESULT).write_text, answer["result"], "utf-8")
+        kept = [RESULT]
+    words = {"action": answer["action"], "summary": answer["summary"], "evidence_files": kept}
+    return Said(parse(shape, words), deltas)
+
+
+def _unanswered(shape: type[WorkerReply], failed: Unanswered) -> WorkerReply:
+    limited = failed.retry_after_s is not None
+    after = max(1, round(failed.retry_after_s or 0)) if limited else None
+    told = sentence(failed.detail)
+    return shape(action=Action.RETRY, summary=told, retry_after_s=after, rate_limited=limited)
+
+
+def _material(brief: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a model is shown: the brief, and the text of its evidence."""
+    words = {k: v for k, v in brief.items() if k not in ("evidence", "dependencies")}
+    found = {"job": json.dumps(words, ensure_ascii=False, indent=1)}
+    named = {f"evidence {one['name']}": one for one in brief["evidence"]}
+    for name, other in brief["dependencies"].items():
+        found[f"dependency {name}"] = other["summary"]
+        named |= {f"dependency {name} {one['name']}": one for one in other["evidence"]}
+    for name, one in named.items():
+        try:
+            content = Path(one["path"]).read_bytes()[:MATERIAL_BYTES_MAX]
+        except OSError:
+            found[name] = "it is on another machine"
+            continue
+        found[name] = content.decode(errors="replace")
+    return found
+
+
+def _silent(model: type[WorkerReply], told: str) -> WorkerReply:
+    """Return the reply of one that did its part and said nothing of it."""
+    words: dict[str, Any] = {"action": Action.COMPLETED}
+    words["summary"] = sentence(told, length_max=1_000)
+    if model is ReviewReply:
+        words["verdict"] = "APPROVAL_REQUIRED"
+    return model.model_validate(words)
+
+
+def _unfit(model: type[WorkerReply], why: str) -> Said:
+    told = sentence(why, length_max=1_000)
+    return Said(model(action=Action.STUCK, summary=told), {}, unfit=told)
+
+
+def _cost(reply: WorkerReply) -> dict[str, int]:
+    return {"spent": round(reply.cost * MICRO)} if reply.cost else {}
+
+
+def pause_s(reply: WorkerReply) -> int:
+    """Return for how long a provider that limits its rate is to be left alone."""
+    return max(1, reply.retry_after_s or PAUSE_S)

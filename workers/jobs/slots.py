@@ -1,0 +1,66 @@
+"""The slots of a job: which it needs, how many there are, and who is rung when one is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kernel.effect import SCHEDULING
+from kernel.errors import UnknownRecordError
+from kernel.record import Record, RecordId, root_of
+from workers.dispatch import Dispatch
+from workers.work import Work
+
+GRAPH, QUEUE = "graph", "queue"
+
+
+def graph_of(dispatch: Dispatch, job: Record) -> Record | None:
+    """Return the graph of a job; None where its producer opened none."""
+    try:
+        return dispatch.views.record(root_of(job.id))
+    except UnknownRecordError:
+        return None
+
+
+def needed(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
+    """Return the slots that a job needs to run, and how many there are of each."""
+    found: dict[str, int] = {}
+    if graph is not None and graph.data["slots"]:
+        found[f"{GRAPH}:{graph.id}"] = int(graph.data["slots"])
+    queue = job.data.get("queue")
+    if queue and (limit := dispatch.settings.queue_slots.get(queue)):
+        found[f"{QUEUE}:{queue}"] = limit
+    return found
+
+
+def occupy(work: Work, slots: Mapping[str, int]) -> list[str]:
+    """Take all these slots for a job, or none; return those that are all taken."""
+    taken: list[str] = []
+    for name, limit in slots.items():
+        answer = work.dispatch.slots.occupy(name, work.record, limit)
+        ring(work, name, answer.rings)
+        if not answer.held:
+            # What it has of the others somebody else may use meanwhile.
+            give_back(work, {one: slots[one] for one in taken})
+            return [name]
+        taken.append(name)
+    return []
+
+
+def give_back(work: Work, slots: Mapping[str, int]) -> None:
+    """Give slots back, or places in their lines, and ring who has them now."""
+    for name, limit in slots.items():
+        ring(work, name, work.dispatch.slots.vacate(name, work.record.id, limit))
+
+
+def all_of(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
+    """Return every slot that a job may have or stand in line for, also of a limit since lifted."""
+    queue = job.data.get("queue")
+    names = [f"{GRAPH}:{root_of(job.id)}", *([f"{QUEUE}:{queue}"] if queue else [])]
+    return {**dict.fromkeys(names, 0), **needed(dispatch, job, graph)}
+
+
+def ring(work: Work, name: str, jobs: Iterable[RecordId]) -> None:
+    """Let jobs that were given a slot go on. One that is gone gives it back by its own end."""
+    for one in jobs:
+        if one != work.record.id:
+            work.dispatch.owe(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
