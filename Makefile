@@ -9,14 +9,14 @@ DEV  := $(VENV)/dev.stamp
 PIP  := $(BIN)/python -m pip --disable-pip-version-check --no-input
 UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
         --generate-hashes --no-emit-index-url --custom-compile-command "make lock" --quiet \
-        --extra embedded --extra server --group build $(UPGRADE)
+        --extra embedded --extra examples --extra server --group build $(UPGRADE)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo agents up test check bench proof lock clean
+.PHONY: help setup demo agents release-notes up test check bench proof lock clean
 
 help: ## Show what can be made
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(DEV) ## Make .venv with everything that tests and checks need
 
@@ -25,6 +25,10 @@ demo: $(RUN) ## Run the example inbox from producer to done, on a store of its o
 
 agents: $(RUN) ## Run four coding agents on a repository with a failing test
 	@$(BIN)/python -m examples.fix_the_tests
+
+# Of another repository: make release-notes RELEASE_NOTES_REPO=/path/to/it
+release-notes: $(RUN) ## Make release notes of this repository by a graph of ten reviewed jobs
+	@RELEASE_NOTES_REPO="$(RELEASE_NOTES_REPO)" $(BIN)/python -m examples.release_notes
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml

@@ -62,7 +62,7 @@ def keep_up(settings: Settings, *, say: Callable[[Mapping[str, str]], None]) -> 
     place = settings.home.absolute() / UP_FILE
     said = ""
     try:
-        with House(settings, flower=True) as house:
+        with House(settings, flower=True, jobs=True) as house:
             kept = {"store_url": house.settings.store_url}
             if settings.capabilities:
                 kept["capabilities"] = settings.capabilities

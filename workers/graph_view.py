@@ -111,15 +111,26 @@ class GraphView:
         ]
 
     def nodes(self, graph: str) -> list[Node]:
-        """Return the jobs of a graph as they are drawn."""
+        """Return the jobs of a graph as they are drawn, and those elsewhere that they wait for."""
+        jobs = list(self.graphs.records(graph))
+        own = {job.id for job in jobs}
+        elsewhere = sorted({one for job in jobs for one in job.data["depends_on"]} - own)
+        others = self.dispatch.views.records(elsewhere)
         return [
-            Node(
-                name=_short(job.id, graph),
-                state=job.state,
-                after=tuple(_short(one, graph) for one in job.data["depends_on"]),
-                note=self.why(job) if job.state not in ENDED else "",
-            )
-            for job in self.graphs.records(graph)
+            *(
+                Node(name=one, state=others[one].state, after=())
+                for one in elsewhere
+                if one in others
+            ),
+            *(
+                Node(
+                    name=_short(job.id, graph),
+                    state=job.state,
+                    after=tuple(_short(one, graph) for one in job.data["depends_on"]),
+                    note=self.why(job) if job.state not in ENDED else "",
+                )
+                for job in jobs
+            ),
         ]
 
     def why(self, job: Record) -> str:

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -66,18 +67,29 @@ class Graphs:
         return self.client.submit(payload or {}, id=graph, machine="graph")
 
     def create(
-        self, job: str, payload: Mapping[str, Any], *, priority: int = 5, held: bool = True
+        self,
+        job: str,
+        payload: Mapping[str, Any],
+        *,
+        priority: int = 5,
+        held: bool = True,
+        here: bool = True,
     ) -> Submitted:
-        """Create one job, by default as a draft; its graph is opened where there is none."""
+        """Create one job, by default as a draft; its graph is opened where there is none.
+
+        `here`: its commands and files are on this machine, unless it names another.
+        """
         graph, _, name = job.partition("/")
         if not name:
             raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
         if not held:
             self._refuse_ring(job, payload.get("depends_on", ()))
+        self._refuse_late(graph, [job])
         self.open(graph)
         own = self.graph(graph)
         shared = {n: own.data[n] for n in ("stewards", "on_cancel")} if own is not None else {}
-        given = {"host": self.dispatch.settings.host, **shared, **payload, "hold": held}
+        given = {**shared, **payload, "hold": held}
+        given = self._placed(job, given) if here else given
         return self.client.submit(given, id=job, machine="job", priority=priority)
 
     def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
@@ -85,12 +97,14 @@ class Graphs:
 
         Nothing is written where a job is known with another content, or depends on nothing known.
         """
-        host = self.dispatch.settings.host
         payloads = {
-            f"{file.name}/{step.name}": {"host": host, **step.payload, "hold": True}
+            f"{file.name}/{step.name}": self._placed(
+                f"{file.name}/{step.name}", {**step.payload, "hold": True}
+            )
             for step in file.steps
         }
         self._refuse_others(payloads)
+        self._refuse_late(file.name, list(payloads))
         self.open(file.name, file.payload)
         done = [
             self.client.submit(
@@ -236,6 +250,19 @@ class Graphs:
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_S_MAX)
 
+    def _placed(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Bind a job that has commands or files to this machine; others may run on any."""
+        phases = payload.get("phases")
+        named = phases if isinstance(phases, list) else []
+        doers = [one.get("worker") for one in named if isinstance(one, Mapping)]
+        doers.append(payload.get("review"))
+        commands = any("command" in one for one in doers if isinstance(one, Mapping))
+        if not commands and not payload.get("dir"):
+            return dict(payload)
+        settings = self.dispatch.settings
+        here = {"host": settings.host, "dir": str(settings.home.resolve() / "jobs" / job)}
+        return {**here, **({"folder": str(Path.cwd())} if commands else {}), **payload}
+
     # --- inside -------------------------------------------------------------------------------
 
     def _fire(
@@ -283,6 +310,17 @@ class Graphs:
         for job in dict.fromkeys(outside.values()):
             others = [one for one in payloads[job]["depends_on"] if one not in payloads]
             self._refuse_ring(job, others, within=payloads)
+
+    def _refuse_late(self, graph: str, jobs: Sequence[str]) -> None:
+        """Refuse new jobs of a graph that is over: nobody looks after them any more."""
+        own = self.graph(graph)
+        if own is None or own.state != "finished":
+            return
+        for page in _pages(jobs):
+            known = self.dispatch.views.births(page)
+            new = next((job for job in page if job not in known), None)
+            if new is not None:
+                raise CallError(f"{graph} is finished and takes no {new}; open another graph")
 
     def _refuse_unknown(self, outside: Mapping[str, str]) -> None:
         for page in _pages(list(outside)):

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kernel.effect import REVIEWER, WORKER
 from workers.app import SWEEPS, queue_of
 from workers.config import FOREIGN, PREFIX, Settings
 from workers.gateways.server import EmbeddedServer, free_port
@@ -27,8 +28,9 @@ class HouseError(RuntimeError):
 class House:
     """The processes below one folder. They end with this process, however it ends."""
 
-    def __init__(self, settings: Settings, *, flower: bool) -> None:
-        self.settings, self.flower = settings, flower
+    def __init__(self, settings: Settings, *, flower: bool, jobs: bool = False) -> None:
+        """Start nothing yet. With `jobs`, workers and reviewers of jobs have a process to them."""
+        self.settings, self.flower, self.jobs = settings, flower, jobs
         self.home = settings.home.absolute()
         self.flower_url = ""
         self._stack = ExitStack()
@@ -66,10 +68,15 @@ class House:
         celery = [sys.executable, "-m", "celery", "-A"]
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
         sweeps = queue_of(self.settings, SWEEPS)
-        threads = ["-P", "threads", "-c", str(self.settings.concurrency), "-X", sweeps]
-        self._run(
-            "worker", [*celery, "workers.main", "worker", "-n", "worker@%h", *threads, *quiet]
-        )
+        long = [queue_of(self.settings, one.name) for one in (WORKER, REVIEWER)]
+        threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
+        others = ["-X", ",".join([sweeps, *(long if self.jobs else [])])]
+        work = [*celery, "workers.main", "worker"]
+        self._run("worker", [*work, "-n", "worker@%h", *threads, *others, *quiet])
+        if self.jobs:
+            # A job's command may run for hours, and holds a thread as long.
+            only = ["-Q", ",".join(long)]
+            self._run("jobs", [*work, "-n", "jobs@%h", *threads, *only, *quiet])
         # Whatever holds every thread of the worker, somebody looks after what is stuck.
         alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
         self._run("sweeps", [*celery, "workers.main", "worker", "-n", "sweeps@%h", *alone, *quiet])
@@ -114,7 +121,7 @@ class House:
     def _wait_until_ready(self) -> None:
         """Wait until every worker answers; a worker says so in its log when it consumes."""
         until = time.monotonic() + READY_S
-        waiting = ["worker", "sweeps", "intake"]
+        waiting = [name for name in self._processes if name not in ("beat", "flower")]
         while waiting:
             if name := self.dead():
                 raise HouseError(f"{name} ended at its start; read {self.log(name)}")

@@ -20,8 +20,9 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_expo
 from kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from workers.alive import show_alive
 from workers.app import INTAKE, make_app
-from workers.client import Client
+from workers.client import Client, Submitted
 from workers.config import Settings, read_settings
+from workers.graphs import Graphs
 from workers.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,18 @@ def accept(client: Client, request: Any) -> str:
         repo = payload.get("repo")
         here = isinstance(repo, str) and Path(repo).is_dir()
         payload = Tasks(client).checked(request["id"], payload, here=here)
+    if machine == "job":
+        # What it depends on must be known, and nothing of it is on this machine.
+        held = bool(payload.get("hold"))
+        create = Graphs(client).create
+        done = create(request["id"], payload, priority=priority, held=held, here=False)
+        return said(done)
     done = client.submit(payload, id=request["id"], machine=machine, priority=priority)
+    return said(done)
+
+
+def said(done: Submitted) -> str:
+    """Return what became of a message, as one line."""
     return f"{'known' if done.replayed else 'accepted'}: {done.id}"
 
 

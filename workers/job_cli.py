@@ -11,13 +11,10 @@ import typer
 
 from workers import job_screen, screen
 from workers.cli_answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
-from workers.graph_verbs import gate
-from workers.graph_view import GraphView
 from workers.graphs import Graphs
+from workers.job_client import Jobs
 from workers.job_words import Described, configuration, creation, limits_of
-from workers.jobs.drawing import mermaid, svg
 from workers.jobs.graph_file import read_graph
-from workers.jobs.graph_text import graph_text
 from workers.jobs.reply import schemas
 
 app = typer.Typer(
@@ -67,7 +64,6 @@ def create(
             description=description,
             after=after,
             job=job,
-            settings=here.client.settings,
         )
         one = here.create(job, given, priority=priority)
         if activate and not one.replayed:
@@ -114,12 +110,7 @@ def activate(target: Either, as_json: AsJson = False, actor: Actor = "person") -
 @guarded
 def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "person") -> None:
     """Run exactly the one command that the state names, and wait for it."""
-    here = Graphs(client(actor))
-    begun = here.step(job)
-    # What was begun is over when the job has left the states that it began with.
-    at_it = {"pending": ("pending", "running"), "reviewing": ("reviewing",)}
-    during = at_it.get(begun.state, ())
-    now = here.wait(job, lambda record: record.state not in during, timeout_s=wait)
+    now = Jobs(client(actor)).step(job, wait_s=wait)
     _moved(job, now.state, as_json=as_json)
 
 
@@ -127,12 +118,7 @@ def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "per
 @guarded
 def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "person") -> None:
     """Go on to the next gate: until somebody has to decide, or it has ended."""
-    here = Graphs(client(actor))
-    if not gate(here.job(job)) and here.job(job).state in ("pending", "review_required"):
-        here.command(job, "run", {"to": "gate"})
-    elif gate(here.job(job)):
-        here.command(job, "run")  # refused, with what is legal
-    now = here.wait(job, gate, timeout_s=wait)
+    now = Jobs(client(actor)).run(job, wait_s=wait)
     _moved(job, now.state, as_json=as_json)
 
 
@@ -196,9 +182,9 @@ def approve(
     actor: Actor = "person",
 ) -> None:
     """Sign a job off: it has succeeded, and what depends on it goes on."""
-    here = Graphs(client(actor))
-    seen = proposal or looked_at(here.client, job, "approve", as_json=as_json)
-    record = here.command(job, "approve", {"reason": reason}, proposal=seen)
+    here = client(actor)
+    seen = proposal or looked_at(here, job, "approve", as_json=as_json)
+    record = Jobs(here).approve(job, proposal=seen, reason=reason)
     _moved(job, record.state, as_json=as_json)
 
 
@@ -213,10 +199,9 @@ def reject(
     actor: Actor = "person",
 ) -> None:
     """Send a job back for more work; what you say is handed to its worker."""
-    here = Graphs(client(actor))
-    seen = proposal or looked_at(here.client, job, "reject", as_json=as_json)
-    words = {"reason": reason} | ({"phase": phase} if phase else {})
-    record = here.command(job, "reject", words, proposal=seen)
+    here = client(actor)
+    seen = proposal or looked_at(here, job, "reject", as_json=as_json)
+    record = Jobs(here).reject(job, proposal=seen, reason=reason, phase=phase)
     _moved(job, record.state, as_json=as_json)
 
 
@@ -235,10 +220,8 @@ def resubmit(
 ) -> None:
     """After an intervention: work on it again, or review it again, perhaps with higher limits."""
     limits = limits_of(cost, time, iterations)
-    words = {"reason": reason} | ({"limits": limits} if limits else {})
-    words |= {"phase": phase} if phase else {}
-    verb = "resubmit --to review" if to == "review" else "resubmit"
-    _told(job, verb, words, as_json=as_json, actor=actor)
+    now = Jobs(client(actor)).resubmit(job, to=to, reason=reason, phase=phase, limits=limits)
+    _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
@@ -247,14 +230,14 @@ def terminate(
     job: Job, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """End a job that needs an intervention."""
-    _told(job, "terminate", {"reason": reason}, as_json=as_json, actor=actor)
+    _moved(job, Jobs(client(actor)).terminate(job, reason=reason).state, as_json=as_json)
 
 
 @app.command(name="force-success")
 @guarded
 def force_success(job: Job, reason: Must, as_json: AsJson = False, actor: Actor = "person") -> None:
     """Call a job a success whatever its state, as a steward; the log keeps who and why."""
-    _told(job, "force-success", {"reason": reason}, as_json=as_json, actor=actor)
+    _moved(job, Jobs(client(actor)).force_success(job, reason=reason).state, as_json=as_json)
 
 
 @app.command()
@@ -267,7 +250,8 @@ def restep(
     actor: Actor = "person",
 ) -> None:
     """Go back to an earlier phase; nothing may be at work meanwhile."""
-    _told(job, "restep", {"phase": phase, "reason": reason}, as_json=as_json, actor=actor)
+    now = Jobs(client(actor)).restep(job, phase=phase, reason=reason)
+    _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
@@ -280,20 +264,19 @@ def waive(
     actor: Actor = "person",
 ) -> None:
     """Let a starved job go on without what it lost."""
-    words = {"reason": reason} | ({"dependency": dependency} if dependency else {})
-    _told(job, "waive", words, as_json=as_json, actor=actor)
+    now = Jobs(client(actor)).waive(job, dependency=dependency, reason=reason)
+    _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
 @guarded
 def status(target: Either, as_json: AsJson = False) -> None:
     """Show how a graph stands, or in one line how a job does."""
-    view = GraphView(Graphs(client()))
+    here = Jobs(client())
     if "/" in target:
-        record = view.graphs.job(target)
-        _moved(target, record.state, as_json=as_json)
+        _moved(target, here.graphs.job(target).state, as_json=as_json)
     else:
-        answer(view.status(target), as_json=as_json, show=job_screen.status)
+        answer(here.status(target), as_json=as_json, show=job_screen.status)
 
 
 @app.command(name="list")
@@ -303,13 +286,13 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List the graphs, or the jobs of one with why they wait."""
-    view = GraphView(Graphs(client()))
+    here = Jobs(client())
     if graph is None:
-        found = [view.status(name) for name in view.graphs.names()]
+        found = [here.status(name) for name in here.graphs.names()]
         answer(found, as_json=as_json, show=job_screen.graphs)
         return
-    now_ms = view.dispatch.views.now_ms()
-    rows = view.rows(graph)
+    now_ms = here.graphs.dispatch.views.now_ms()
+    rows = here.list(graph)
     answer(rows, as_json=as_json, show=lambda value: job_screen.rows(value, now_ms))
 
 
@@ -317,15 +300,14 @@ def list_jobs(
 @guarded
 def show(job: Job, as_json: AsJson = False) -> None:
     """Show a job whole: its manifest as the log has it, its evidence, what is legal now."""
-    answer(GraphView(Graphs(client())).show(job), as_json=as_json, show=job_screen.job)
+    answer(Jobs(client()).show(job), as_json=as_json, show=job_screen.job)
 
 
 @app.command()
 @guarded
 def export(graph: Graph, out: Annotated[Path | None, typer.Option(help="A file.")] = None) -> None:
     """Write a graph as the file that would create it again."""
-    here = Graphs(client())
-    _written(graph_text(graph, *here.exported(graph)), out)
+    _written(Jobs(client()).export(graph), out)
 
 
 @app.command()
@@ -338,9 +320,7 @@ def graph(
     out: Annotated[Path | None, typer.Option(help="A file.")] = None,
 ) -> None:
     """Draw a graph with the states of its jobs."""
-    nodes = GraphView(Graphs(client())).nodes(name)
-    draw = svg if form == "svg" else mermaid
-    _written(draw(name, nodes), out)
+    _written(Jobs(client()).graph(name, form=form), out)
 
 
 @app.command()

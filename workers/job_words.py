@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kernel.errors import CallError
 from kernel.record import root_of
-from workers.config import Settings
 from workers.jobs.graph_values import span_of
 
 MICRO = 1_000_000
@@ -32,21 +30,14 @@ def creation(
     description: str,
     after: Sequence[str] | None,
     job: str,
-    settings: Settings,
 ) -> dict[str, Any]:
-    """Return what one job is born from: run here, with a directory below the home of this house."""
+    """Return what one job is born from; what it is after without a graph is one of its own."""
     given = {"description": description, **configuration(words, command=command, description=None)}
     if "phases" not in given:
         raise WordError("name the worker: --command, or `phases` in --fields")
     graph = root_of(job)
     named = [one if "/" in one else f"{graph}/{one}" for one in after or ()]
-    place = settings.home.resolve() / "jobs" / job
-    return {
-        "folder": str(Path.cwd()),
-        "dir": str(place),
-        "depends_on": named,
-        **given,
-    }
+    return {"depends_on": named, **given}
 
 
 def configuration(words: str, *, command: str | None, description: str | None) -> dict[str, Any]:

@@ -18,15 +18,14 @@ from kernel.machines.task.payloads import Birth
 from kernel.record import record_id
 from kernel.store.codec import encode
 from workers.completion_signal import InvalidSignalError, parse_signals
+from workers.json_line import shown
 from workers.plan_order import cycle_in
-from workers.result import sentence
-from workers.yaml_document import YamlDocument, YamlError, read_yaml
+from workers.yaml_document import UnreadableError, YamlDocument, read_text, read_yaml
 
 BYTES_MAX = 256 * 1024
 TASKS_MAX = 200
 PRIORITY_MAX = 9
 PRIORITY_DEFAULT = 5
-SHOWN_LENGTH_MAX = 80
 TOP = ("plan", "backlog", "defaults", "tasks")
 # What a birth calls otherwise; the plan itself is named once, at the top.
 BORN_AS = {"after": "depends_on", "owns": "owned_files"}
@@ -75,8 +74,8 @@ class PlanFile:
         ring = cycle_in(graph)
         if ring:
             first = next(task for task in self.tasks if task.name in ring)
-            shown = " -> ".join(ring)
-            raise wrong(self.path, first, "depends_on", f"{shown} is a ring; take one out of it")
+            listed = " -> ".join(ring)
+            raise wrong(self.path, first, "depends_on", f"{listed} is a ring; take one out of it")
 
 
 def wrong(path: Path, task: PlannedTask, part: str, problem: str) -> PlanError:
@@ -87,34 +86,18 @@ def wrong(path: Path, task: PlannedTask, part: str, problem: str) -> PlanError:
         inner = f".{last}{inner}"
     words, line = task.places[known]
     place = f"{words}{inner}".strip(".")
-    shown = f"{place}: {problem}" if place else problem
-    return PlanError(path, line, f"task {task.name!r}: {shown}")
+    told = f"{place}: {problem}" if place else problem
+    return PlanError(path, line, f"task {task.name!r}: {told}")
 
 
 def read_plan(path: Path, *, repo: Path | None = None, backlog: str | None = None) -> PlanFile:
     """Read a plan. `repo` and `backlog` take the place of those in the file. Raises PlanError."""
-    text = _read(path)
+    advice = "split it, tasks may name those of other plans"
     try:
-        document = read_yaml(text)
-    except YamlError as error:
+        document = read_yaml(read_text(path, bytes_max=BYTES_MAX, advice=advice))
+    except UnreadableError as error:
         raise PlanError(path, error.line, error.problem) from error
     return _Reader(path, document).plan(repo, backlog)
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise PlanError(path, 0, f"cannot be read: {error.strerror or error}") from error
-    if len(content) > BYTES_MAX:
-        problem = f"has more than {BYTES_MAX} bytes; split it, tasks may name those of other plans"
-        raise PlanError(path, 0, problem)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise PlanError(path, line, "is not UTF-8; save it as UTF-8") from error
 
 
 class _Reader:
@@ -157,14 +140,14 @@ class _Reader:
         fields = {k: v for k, v in {**defaults, **own}.items() if v is not None}
         for one in ("verify", "signals"):
             if not isinstance(fields.get(one, []), list):
-                problem = f"{one}: {_shown(fields[one])}: write a list"
+                problem = f"{one}: {shown(fields[one])}: write a list"
                 raise self._error((*(at if one in own else ("defaults",)), one), problem)
         task = PlannedTask(name, self._places(index, own, fields))
         self._check_id(task, backlog)
         self._check_signals(task, fields)
         priority = fields.get("priority", PRIORITY_DEFAULT)
         if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
-            problem = f"{_shown(priority)}: write 0 (first) to {PRIORITY_MAX} (last)"
+            problem = f"{shown(priority)}: write 0 (first) to {PRIORITY_MAX} (last)"
             raise wrong(self._path, task, "priority", problem)
         payload = self._born(task, self._payload(fields) | {"plan": plan})
         return replace(task, priority=priority, payload=payload)
@@ -201,7 +184,7 @@ class _Reader:
         try:
             parse_signals(_signals(fields))
         except InvalidSignalError as error:
-            problem = f"{_shown(error.value)}: {error.problem}"
+            problem = f"{shown(error.value)}: {error.problem}"
             raise wrong(self._path, task, f"signals.{error.index}", problem) from error
 
     def _born(self, task: PlannedTask, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,9 +196,9 @@ class _Reader:
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]
             part = ".".join(map(str, first["loc"]))
-            shown = f"{_shown(first['input'])}: " if part and first["type"] != "missing" else ""
+            given_as = f"{shown(first['input'])}: " if part and first["type"] != "missing" else ""
             advice = "; put it in quotation marks" if first["type"] == "string_type" else ""
-            problem = shown + first["msg"].removeprefix("Value error, ") + advice
+            problem = given_as + first["msg"].removeprefix("Value error, ") + advice
             raise wrong(self._path, task, part, problem) from invalid
         except InvalidPayloadError as refusal:
             part, _, problem = refusal.problems[0].rpartition(": ")
@@ -241,10 +224,10 @@ class _Reader:
         self, value: Any, at: tuple[str | int, ...], known: tuple[str, ...], what: str
     ) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._error(at, f"{what} is {_shown(value)}; write lines of the form key: value")
+            raise self._error(at, f"{what} is {shown(value)}; write lines of the form key: value")
         for one in value:
             if one not in known:
-                problem = f"{what}: {_shown(one)} is no field here; known: {', '.join(known)}"
+                problem = f"{what}: {shown(one)} is no field here; known: {', '.join(known)}"
                 raise self._error((*at, str(one)), problem)
         return value
 
@@ -265,7 +248,7 @@ class _Reader:
         elif "/" in value:
             problem = "a slash is for parts; leave it out"
         if problem:
-            raise self._error((*at, name), f"{name}: {_shown(value)}: {problem}")
+            raise self._error((*at, name), f"{name}: {shown(value)}: {problem}")
         try:
             return record_id(value)
         except InvalidIdError as error:
@@ -283,7 +266,3 @@ def _signals(fields: Mapping[str, Any]) -> list[Any]:
     """Return the signals: each command of `verify`, then those that are written as such."""
     commands = [{"type": "test_passes", "value": one} for one in fields.get("verify", ())]
     return [*commands, *fields.get("signals", ())]
-
-
-def _shown(value: Any) -> str:
-    return sentence(repr(value), length_max=SHOWN_LENGTH_MAX)

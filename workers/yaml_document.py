@@ -1,113 +1,227 @@
 """YAML that a person wrote, read into plain values that know their lines; it guesses nothing.
 
-Refused is what could fill all memory or be read in two ways: aliases, tags, merges, a key twice.
+Refused is what could fill all memory or be read in two ways: aliases, tags, merges, a key twice,
+numbers of base 60 and 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import yaml
 
 from kernel.errors import CallError
 
 DEPTH_MAX = 16
-_MERGE = "<<"
+NODES_MAX = 1_000_000
+NUMBER_LENGTH_MAX = 100
+# The parser in C tells the same lines. A file of ten thousand steps takes the other one seconds.
+LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_SHOWN_LENGTH_MAX = 60
+_CORE = "tag:yaml.org,2002:"
+_TYPES = frozenset(f"{_CORE}{name}" for name in ("null", "bool", "int", "float", "timestamp"))
+_NUMBERS = frozenset(f"{_CORE}{name}" for name in ("int", "float"))
+# A byte order mark inside of a text is dropped by one parser and kept by the other.
+_STRANGE = re.compile(yaml.reader.Reader.NON_PRINTABLE.pattern + "|\ufeff")
+_TWO_READINGS = re.compile(r"[-+]?(?:0[0-7_]+|[^:]*:.*)")
 
 
-class YamlError(CallError):
-    """It is no YAML that we read. Correct it at `line`, which is 0 where none can be told."""
+class UnreadableError(CallError):
+    """A text cannot be read as it is. Correct it at `line`, which is 0 where none can be told."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"line {line}: {problem}" if line else problem)
         self.line, self.problem = line, problem
 
 
+class Node(NamedTuple):
+    """A value and its line, which is that of its key if it has one. `text` is what stands there.
+
+    `value` is a list of nodes, nodes by their keys, or what a scalar means. It is a tuple because
+    files have hundreds of thousands of them.
+    """
+
+    line: int
+    value: Any
+    text: str = ""
+
+    def plain(self) -> Any:
+        """Return the value without its lines."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
     """What a text says, and where it says it."""
 
-    value: Any
-    root: yaml.Node | None
+    root: Node | None
+
+    @property
+    def value(self) -> Any:
+        """Return what it says."""
+        return None if self.root is None else self.root.plain()
 
     def line(self, *path: str | int) -> int:
         """Return the line of what is at a path, or of the nearest there is on the way to it."""
         node, line = self.root, 1
         for step in path:
-            found = _child(node, step)
-            if found is None:
+            node = None if node is None else _inside(node, step)
+            if node is None:
                 break
-            node, line = found
+            line = node.line
         return line
 
 
-def read_yaml(text: str) -> YamlDocument:
-    """Read one document. Raises YamlError."""
+def read_text(path: Path, *, bytes_max: int, advice: str) -> str:
+    """Read a file of text; the advice is for one that is too large. Raises UnreadableError."""
     try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
-        value = None if root is None else loader.construct_document(root)
+        with path.open("rb") as file:
+            content = file.read(bytes_max + 1)
+    except OSError as error:
+        raise UnreadableError(0, f"cannot be read: {error.strerror or error}") from error
+    if len(content) > bytes_max:
+        raise UnreadableError(0, f"has more than {bytes_max} bytes; {advice}")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UnreadableError(line, "is not UTF-8; save it as UTF-8") from error
+
+
+def read_yaml(text: str) -> YamlDocument:
+    """Read one document. Raises UnreadableError."""
+    if strange := _STRANGE.search(text):
+        line = text.count("\n", 0, strange.start()) + 1
+        problem = f"unacceptable character #x{ord(strange.group()):04x}"
+        raise UnreadableError(line, f"it is no YAML: {problem}; take it out")
+    # The end of a text is a line further for the parser in C.
+    last = max(1, len(text.splitlines()))
+    try:
+        return YamlDocument(_Composer(LOADER(text), last).root())
     except yaml.MarkedYAMLError as error:
-        line = _line_of(error.problem_mark or error.context_mark)
+        line = min(_line_of(error.problem_mark or error.context_mark), last)
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise YamlError(line, f"it is no YAML: {said}; correct it") from error
-    except (yaml.YAMLError, ValueError) as error:
+        raise UnreadableError(line, f"it is no YAML: {said}; correct it") from error
+    except yaml.YAMLError as error:
         first = (str(error) or type(error).__name__).partition("\n")[0]
-        raise YamlError(0, f"it is no YAML: {first}; correct it") from error
-    return YamlDocument(value, root)
+        raise UnreadableError(0, f"it is no YAML: {first}; correct it") from error
 
 
-class _Loader(yaml.SafeLoader):
-    """The safe loader, within bounds."""
+class _Composer:
+    """Makes nodes of what a parser sees, within bounds."""
 
-    depth = 0
+    def __init__(self, loader: Any, last: int) -> None:
+        self._loader, self._last = loader, last
+        self._nodes = 0
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        untyped: Any = self
-        event = untyped.peek_event()
-        line = _line_of(event.start_mark)
+    def root(self) -> Node | None:
+        """Return the one document that there is, or None where there is none."""
+        take, seen = self._loader.get_event, self._loader.check_event
+        take()
+        if seen(yaml.StreamEndEvent):
+            return None
+        take()
+        root = self._node(take(), depth=1)
+        take()
+        if not seen(yaml.StreamEndEvent):
+            line = _line_of(take().start_mark)
+            problem = "expected a single document, but this begins another one"
+            raise UnreadableError(line, f"it is no YAML: {problem}; make files of them")
+        return root
+
+    def _node(self, event: Any, *, depth: int) -> Node:
+        line = min(_line_of(event.start_mark), self._last)
         if isinstance(event, yaml.AliasEvent):
             # A few aliases of aliases are enough to fill all memory.
-            raise YamlError(line, f"the alias *{event.anchor} is not allowed; write it out")
-        if tag := getattr(event, "tag", None):
-            raise YamlError(line, f"the tag {tag} is not allowed; leave it out")
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
+            problem = f"the alias *{_short(event.anchor or '')} is not allowed; write it out"
+            raise UnreadableError(line, problem)
+        if event.tag:
+            problem = f"the tag {_short(event.tag)} is not allowed; leave it out"
+            raise UnreadableError(line, problem)
+        self._nodes += 1
+        if self._nodes > NODES_MAX:
+            raise UnreadableError(line, f"it has more than {NODES_MAX} values; split it")
+        if depth > DEPTH_MAX:
             # Also a matter of time: the parser takes ever longer for each further bracket.
-            raise YamlError(line, f"it is nested deeper than {DEPTH_MAX} levels; make it flatter")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+            problem = f"it is nested deeper than {DEPTH_MAX} levels; make it flatter"
+            raise UnreadableError(line, problem)
+        if isinstance(event, yaml.ScalarEvent):
+            return Node(line, self._scalar(event, line), event.value)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Node(line, self._list(depth))
+        return Node(line, self._mapping(depth))
 
-    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
+    def _list(self, depth: int) -> list[Node]:
+        found: list[Node] = []
+        while not isinstance(event := self._loader.get_event(), yaml.SequenceEndEvent):
+            found.append(self._node(event, depth=depth + 1))
+        return found
+
+    def _mapping(self, depth: int) -> dict[Any, Node]:
+        found: dict[Any, Node] = {}
         lines: dict[str, int] = {}
-        for key, _ in node.value:
-            line = _line_of(key.start_mark)
-            if not isinstance(key, yaml.ScalarNode):
-                raise YamlError(line, "a key is a list or a mapping; write a word")
-            if key.value == _MERGE:
-                raise YamlError(line, f"the merge {_MERGE} is not allowed; write it out")
-            if key.value in lines:
-                problem = f"{key.value!r} is there twice, first in line {lines[key.value]}"
-                raise YamlError(line, f"{problem}; remove one")
-            lines[key.value] = line
-        return node
+        while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
+            line, key, text = self._node(event, depth=depth + 1)
+            if isinstance(key, list | dict):
+                raise UnreadableError(line, "a key is a list or a mapping; write a word")
+            node = self._node(self._loader.get_event(), depth=depth + 1)
+            if text in lines or key in found:
+                first = lines[text] if text in lines else found[key].line
+                problem = f"'{_short(text)}' is there twice, first in line {first}; remove one"
+                raise UnreadableError(line, problem)
+            lines[text] = line
+            found[key] = Node(line, node.value, node.text)
+        return found
+
+    def _scalar(self, event: Any, line: int) -> Any:
+        """Return what a scalar means; only a plain one can mean something else than its text."""
+        text: str = event.value
+        if not event.implicit[0]:
+            return text
+        tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
+        if tag == f"{_CORE}merge":
+            raise UnreadableError(line, f"the merge {text} is not allowed; write it out")
+        if tag not in _TYPES:
+            return text
+        if tag in _NUMBERS:
+            _check_number(text, line)
+        node = yaml.ScalarNode(tag, text)
+        try:
+            return self._loader.yaml_constructors[tag](self._loader, node)
+        except (ValueError, OverflowError) as error:
+            raise UnreadableError(line, f"it is no YAML: {error}; correct it") from error
 
 
-def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, int] | None:
-    """Return what a step leads to, and its line: of a key, or of an entry of a list."""
-    if isinstance(node, yaml.MappingNode):
-        found: Mapping[str, tuple[yaml.Node, int]] = {
-            key.value: (value, _line_of(key.start_mark)) for key, value in node.value
-        }
-        return found.get(str(step))
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        entry: yaml.Node = node.value[step]
-        return entry, _line_of(entry.start_mark)
+def _check_number(text: str, line: int) -> None:
+    if len(text) > NUMBER_LENGTH_MAX:
+        problem = f"a number of {len(text)} characters is too long; put it in quotation marks"
+        raise UnreadableError(line, problem)
+    if _TWO_READINGS.fullmatch(text):
+        problem = "can be read as two numbers; put it in quotation marks or write it otherwise"
+        raise UnreadableError(line, f"{text} {problem}")
+
+
+def _inside(node: Node, step: str | int) -> Node | None:
+    """Return what a step leads to: a key, or an entry of a list."""
+    if isinstance(node.value, dict):
+        found: Node | None = node.value.get(step)
+        return found
+    if isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
+        entry: Node = node.value[step]
+        return entry
     return None
+
+
+def _short(text: str) -> str:
+    """Return the beginning of a text, as one line."""
+    return repr(text[:_SHOWN_LENGTH_MAX])[1:-1]
 
 
 def _line_of(mark: Any) -> int:

@@ -35,6 +35,7 @@ from tests.deploy.services import (
 from tests.end_to_end.coding import make_repository, task
 from tests.end_to_end.house import thread
 from tests.waiting import until
+from workers.graphs import Graphs
 from workers.client import Client
 from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
@@ -48,7 +49,7 @@ def deployed(tmp_path: Path) -> Iterator[Deployed]:
     try:
         house.start("store")
         house.becomes_healthy("store")
-        for service in ("worker", "inference", "sweeps", "intake", "flower"):
+        for service in ("worker", "inference", "jobs", "sweeps", "intake", "flower"):
             house.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
             house.start("beat", f"beat{number}")
@@ -64,6 +65,7 @@ def test_the_compose_file_runs_a_whole_interlock(deployed: Deployed) -> None:
     every_healthcheck_succeeds(deployed)
     a_thread_of_a_producer_runs_to_done(deployed)
     a_plain_message_of_a_sender_becomes_a_thread(deployed)
+    a_job_is_done_in_a_process_for_jobs(deployed)
     a_card_is_shown_to_the_producer_who_decides(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
     a_machine_with_agents_works_for_the_deployment(deployed)
@@ -96,6 +98,18 @@ def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
     assert "Task thread.inference[" in deployed.said("inference")
     assert "Task thread.inference[" not in deployed.said("worker")
     assert "Task thread.execution[" in deployed.said("worker")
+
+
+def a_job_is_done_in_a_process_for_jobs(deployed: Deployed) -> None:
+    client = deployed.client("producer")
+    worker = {"capability": "jot", "parameters": {"text": "of a job"}}
+    job = {"phases": [{"worker": worker}], "auto_approve": True}
+
+    Graphs(client).create("release/notes", job, held=False)
+
+    assert client.wait("release/notes", timeout_s=READY_S).state == "success"
+    assert "Task job.worker[" in deployed.said("jobs")
+    assert "Task job.worker[" not in deployed.said("worker")
 
 
 def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
@@ -165,7 +179,9 @@ def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> No
 
     assert refusal.value.code == 401
     until(
-        lambda: names() >= {"worker", "inference", "sweeps", "intake"}, what="all", within_s=READY_S
+        lambda: names() >= {"worker", "inference", "jobs", "sweeps", "intake"},
+        what="all",
+        within_s=READY_S,
     )
 
 

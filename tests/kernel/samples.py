@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.machines.agent.table import AGENT
+from kernel.machines.graph.table import GRAPH
 from kernel.machines.identity.table import IDENTITY
+from kernel.machines.job.table import JOB
 from kernel.machines.task.changes import birth as born
 from kernel.machines.thread.changes import birth
 from kernel.machines.turn.table import TURN
@@ -69,6 +71,36 @@ def identities() -> tuple[Data, ...]:
     """Return a new identity, and one with a long record."""
     new = IDENTITY.birth({"name": "agent", "role": "any", "command": "make"})
     return new, {**new, "successes": 20}
+
+
+PHASES = tuple({"name": name, "worker": {"command": "true"}} for name in ("build", "test"))
+EVIDENCE = {"path": "out/log.txt", "sha256": "0" * 64, "bytes": 7}
+
+
+def job(**given: Any) -> Data:
+    """Return the data of a job that was just born."""
+    return JOB.birth({"phases": list(PHASES), **given})
+
+
+def jobs() -> tuple[Data, ...]:
+    """Return jobs that differ in all that their rows ask about."""
+    fresh = {**job(), "slots": ["g"], "failure": {"code": "stuck", "detail": "no key"}}
+    worn = {"met": True, "recoveries": 3, "retries": 5}
+    return (
+        fresh,
+        {**fresh, "met": True},
+        {**fresh, **worn},
+        {**fresh, "met": True, "retries": 1, "backoff_ms": 60_000},
+        {**fresh, "lost": {"g/a": "canceled"}},
+        {**fresh, **job(on_cancel="cancel")},
+        {**fresh, "met": True, "time_left_ms": 60_000, "paused_s": 60, "auto_approve": True},
+    )
+
+
+def graphs() -> tuple[Data, ...]:
+    """Return a graph with a limit of each kind."""
+    limits = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
+    return (GRAPH.birth({"slots": 2, "limits": limits}),)
 
 
 TOLD: Sequence[Data] = ({"reason": "so it is"},)
@@ -137,6 +169,41 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "task_assigned": ({"task": "b/u"},),
             "confirmed_alive": ({"pid": 7, "containment": "tree", "host": "here"},),
             "abort_raised": ({"scope": "sibling"}, {"scope": "tool"}),
+        },
+    ),
+    "job": (
+        jobs(),
+        {
+            "dependencies_met": ({"tally": {"success": 2}},),
+            "dependency_lost": ({"dependency": "g/b", "state": "canceled"},),
+            "dependency_waived": ({"dependency": "g/a"}, {}),
+            "slot_awaited": ({"slots": ["g"]},),
+            "scheduled": ({"slots": ["g"], "time_left_ms": 60_000},),
+            "phase_completed": ({"summary": "built", "evidence": [EVIDENCE]},),
+            "agent_completed": ({"summary": "tested"},),
+            "stuck": ({"code": "stuck", "detail": "which key?"},),
+            "retry": ({"retry_after_s": 60},),
+            "pause": ({"for_s": 60},),
+            "limit_reached": ({"limit": "cost", "used": 2.5, "allowed": 2},),
+            "review_completed": (
+                {"verdict": "approval_required"},
+                {"verdict": "intervention_required", "reasons": ["it fails"]},
+            ),
+            "reject": TOLD,
+            "resubmit": ({"phase": "build", "limits": {"iterations": 9}},),
+            "force_success": TOLD,
+            "restep": ({"phase": "build"},),
+        },
+    ),
+    "graph": (
+        graphs(),
+        {
+            "limit_reached": (
+                {"limit": "cost", "used": 5.25, "allowed": 5},
+                {"limit": "time", "used": 61, "allowed": 60},
+            ),
+            "raise_limits": ({"limits": {"cost_micro": 9_000_000}},),
+            "configure": ({"slots": 3},),
         },
     ),
     "turn": (

@@ -15,6 +15,7 @@ from kernel.machines import MACHINES
 from kernel.machines.turn.table import TURN
 from kernel.record import Record, RecordId, Version
 from kernel.store.keys import Keys
+from kernel.store.leases import Lease, Leases
 from kernel.store.plan import Call, Limits, Warrant
 from kernel.store.redis import Store
 from kernel.table import Transition
@@ -43,11 +44,13 @@ def thread(lifecycle: Lifecycle) -> Record:
 def test_every_row_names_who_fires_it_and_none_mixes_people_and_workers_blindly(
     row: tuple[Machine, Transition],
 ) -> None:
-    _, transition = row
+    machine, transition = row
 
     assert transition.by
     if transition.sees:
-        assert transition.by == ("person",)
+        # Besides a person who saw it, only an effect of its own, under the token of that.
+        assert "person" in transition.by
+        assert set(transition.by) - {"person"} <= set(machine.effects)
 
 
 @pytest.mark.parametrize("trigger", ["inference_started", "inference_failed", "budget_exceeded"])
@@ -78,6 +81,58 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
 
     with pytest.raises(GuardRefusedError, match="naming the proposal"):
         lifecycle.fire(record, "execute", {}, Call(Cause("careless")))
+
+
+def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
+    """Bring a job to its sign-off by what its effects would fire."""
+    worker = {"phases": [{"worker": {"command": "true"}}], "auto_approve": auto_approve}
+    lifecycle.create("job", "g/j", worker, Cause("test"))
+    for by, trigger, payload in (
+        ("producer", "activate", {}),
+        ("scheduling", "dependencies_met", {"tally": {}}),
+        ("scheduling", "scheduled", {}),
+        ("worker", "agent_completed", {}),
+        ("scheduling", "step", {}),
+        ("reviewer", "review_completed", {"verdict": "approval_required"}),
+    ):
+        lifecycle.fire("g/j", trigger, payload, Call(Cause(by), warrant=Warrant.party(by)))
+    return lifecycle.store.load("g/j").record
+
+
+def test_what_needs_no_sign_off_is_approved_by_that_effect_and_by_no_other(
+    client: redis.Redis, prefix: str, lifecycle: Lifecycle
+) -> None:
+    record = awaiting_approval(lifecycle, auto_approve=True)
+    leases, effects = Leases(client, Keys(prefix), Limits()), MACHINES["job"].effects
+    tokens: dict[str, Warrant] = {}
+    for entry in record.entries:
+        lease = leases.claim(
+            entry.key("g/j"), effects[entry.name], nonce="n", holder="test", schema=record.schema
+        )
+        if isinstance(lease, Lease):
+            tokens[entry.name] = Warrant.token(lease.suffix, lease.token)
+    mine = tokens.pop("approval")
+    assert tokens, "it is owed other effects, too"
+
+    for warrant in (*tokens.values(), Warrant.party("scheduling"), Warrant.party("worker")):
+        with pytest.raises(GuardRefusedError, match="approval or person fires it"):
+            lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=warrant))
+    for actor in ("producer", "person"):
+        with pytest.raises(GuardRefusedError, match="naming the proposal"):
+            lifecycle.fire("g/j", "approve", {}, Call(Cause(actor)))
+    approved = lifecycle.fire("g/j", "approve", {"by": "approval"}, Call(Cause("x"), "1", mine))
+    assert approved.record is not None
+    assert approved.record.state == "success"
+
+
+def test_what_needs_a_sign_off_owes_no_approval_and_a_person_gives_it(
+    lifecycle: Lifecycle,
+) -> None:
+    record = awaiting_approval(lifecycle, auto_approve=False)
+    assert "approval" not in {entry.name for entry in record.entries}
+    seen = Warrant.person(record.entered)
+
+    assert lifecycle.fire("g/j", "approve", {}, Call(Cause("ann"), "1", seen)).version == 8
 
 
 def test_a_part_of_the_house_leads_on_what_it_does_not_hold_and_no_other_part_does(

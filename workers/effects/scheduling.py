@@ -43,7 +43,7 @@ def start(work: Work) -> Outcome | None:
     """Start the worker, where limits and slots allow it."""
     record, graph = work.record, graph_of(work.dispatch, work.record)
     found = used(record, graph)
-    if reached := _stopped(work, found, graph):
+    if reached := _stopped(work, found):
         return reached
     if graph is not None and _halted(work, graph, found):
         _awaits(work, [f"limit:{graph.id}"])
@@ -65,8 +65,10 @@ def review(work: Work) -> Outcome | None:
     found = [one for one in used(record, graph) if one.limit != "iterations"]
     if record.data.get("review") is None:
         return Outcome("step")
-    if reached := _stopped(work, found, None):
+    if reached := _stopped(work, found):
         return reached
+    if graph is not None and _halted(work, graph, found):
+        return None
     left = time_left_ms(found)
     return Outcome("step", {"time_left_ms": left} if left is not None else {})
 
@@ -77,7 +79,7 @@ def used(record: Record, graph: Record | None) -> list[Usage]:
     return found + (list(usages(graph, "graph")) if graph is not None else [])
 
 
-def _stopped(work: Work, found: list[Usage], graph: Record | None) -> Outcome | None:
+def _stopped(work: Work, found: list[Usage]) -> Outcome | None:
     """Return what stops a job at its own limit; warn of those that are nearly reached."""
     for one in found:
         if one.warns:
@@ -85,7 +87,7 @@ def _stopped(work: Work, found: list[Usage], graph: Record | None) -> Outcome | 
             work.dispatch.note(
                 work.record, jot, op_id=f"limit:{one.of}:{one.limit}:{one.allowed:g}"
             )
-    own = next((one for one in found if one.reached and (one.of == "job" or graph is None)), None)
+    own = next((one for one in found if one.reached and one.of == "job"), None)
     if own is None:
         return None
     return Outcome(

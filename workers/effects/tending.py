@@ -13,7 +13,7 @@ PAGE = 1_000
 
 
 def tending(work: Work) -> Outcome | None:
-    """Ring every job that may start now; where none is left alive and none is a draft, finish."""
+    """Ring every job that may go on now; finish the graph where all of its jobs have ended."""
     record = work.record
     if record.state == "finished":
         return None
@@ -22,7 +22,8 @@ def tending(work: Work) -> Outcome | None:
         for one in alive:
             work.go_on()
             job = work.dispatch.views.record(one)
-            if job.state == State.PENDING and startable(job.data):
+            waits = job.state == State.PENDING and startable(job.data)
+            if waits or job.state == State.REVIEW_REQUIRED:
                 work.dispatch.owe(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
     if alive or not ended(work):
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernel.errors import UnknownRecordError
 from kernel.event import Event
-from kernel.record import Record, RecordId
+from kernel.record import Record, RecordId, parent_of
 from kernel.store.codec import event_bytes
 from kernel.table import Terminal
 from workers.dispatch import Dispatch, ms
@@ -30,6 +30,9 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
 
 
 def _prune(dispatch: Dispatch, root: RecordId) -> str:
+    if _needed(dispatch, root):
+        dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
+        return "busy"
     family = list(_family(dispatch, root))
     for record in family:
         stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
@@ -43,6 +46,19 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
     for record in family:  # leaves first: an interrupted prune leaves a family that can be found
         word = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0)
     return word
+
+
+def _needed(dispatch: Dispatch, root: RecordId) -> bool:
+    """Whether a record above still lives: others of its family may ask how this one ended."""
+    above = parent_of(root)
+    if above is None:
+        return False
+    try:
+        record = dispatch.views.record(above)
+    except UnknownRecordError:
+        return False
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    return not isinstance(stage, Terminal)
 
 
 def _family(dispatch: Dispatch, root: RecordId) -> list[Record]:

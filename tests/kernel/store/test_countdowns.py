@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernel.errors import ClosedParentError
-from kernel.record import Record
 from kernel.store.leases import Lease
+from kernel.store.tells import Dependent
 from tests.kernel.store.tables import LEASE_MS
 from tests.kernel.store.world import World, token
 
@@ -191,10 +191,10 @@ def test_a_member_that_should_have_left_departs_once(world: World) -> None:
     spawn = world.split()
     world.bear("r", "a")
     world.settle(spawn)
-    parent: Record = world.record()
+    parent = Dependent.of(world.record(), "children:2")
     store, render = world.lifecycle.store, world.lifecycle.render
-    first = store.depart(parent, "children:2", "r/a", "missing", render)
-    second = store.depart(parent, "children:2", "r/a", "missing", render)
+    first = store.depart(parent, "r/a", "missing", render)
+    second = store.depart(parent, "r/a", "missing", render)
 
     assert len(first.owed) == 1
     assert second.owed == ()

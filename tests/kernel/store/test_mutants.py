@@ -20,9 +20,10 @@ from tests.kernel.store.mutants_of_families import FAMILIES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
 from tests.kernel.store.mutants_of_shares import SHARES
+from tests.kernel.store.mutants_of_tells import CROSSING
 from tests.kernel.store.world import Text, World
 
-MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES)
+MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES, *CROSSING)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard.replace(" ", "-"))

@@ -11,6 +11,7 @@ from kernel.errors import HeldError
 from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.fold import fold
 from kernel.store.plan import Tenure, Warrant
+from kernel.store.tells import MISSING, Dependent
 from tests.kernel.store.tables import LEASE_MS, LIFE
 from tests.kernel.store.world import LIMITS, Text, World, token
 from workers.gateways.server import EmbeddedServer
@@ -62,12 +63,12 @@ def whole_life(world: World) -> None:
     tally = world.views.tally("r", "children:2")
     assert tally == {"done": 2}
     world.fire("r", "children_done", {"tally": tally}, warrant=token(advance))
-    world.lifecycle.store.depart(
-        world.record(), "children:2", "r/z", "missing", world.lifecycle.render
-    )
+    counting = Dependent.of(world.record(), "children:2")
+    world.lifecycle.store.depart(counting, "r/z", "missing", world.lifecycle.render)
     all_there(world)
     all_gone(world)
     shared_life(world)
+    told_life(world)
 
 
 def shared_life(world: World) -> None:
@@ -84,6 +85,32 @@ def shared_life(world: World) -> None:
     world.fire("b/one", "finish", warrant=token(kept))
     world.fire("b/two", "take")
     assert world.views.holds("b") == {"x/y": "b/two"}
+
+
+def told_life(world: World) -> None:
+    """Wait for the end of a record in another partition, and for a slot."""
+    world.create("g/a", machine="node")
+    world.create("h/b", machine="node")
+    world.fire("g/a", "activate")
+    spawn, counting = (
+        world.claim("register", of="g/a"),
+        Dependent.of(world.record("g/a"), "needs:2"),
+    )
+    assert world.tells.join(counting, ["h/b", "h/z"])
+    assert world.tells.register("h/z", counting) == MISSING
+    assert world.tells.register("h/b", counting) == ""
+    world.settle(spawn)
+    world.fire("h/b", "cancel")
+    assert world.tells.register("h/b", counting) == "canceled"
+    assert list(world.tells.dependents("h/b")) == [counting]
+    for member, outcome in (("h/z", MISSING), ("h/b", "canceled")):
+        world.lifecycle.store.depart(counting, member, outcome, world.lifecycle.render)
+    assert world.views.tally("g/a", "needs:2") == {MISSING: 1, "canceled": 1}
+    world.fire("g/a", "met", warrant=token(world.claim("cascade", of="g/a")))
+
+    for of, held in (("g/a", True), ("h/b", False)):
+        assert world.slots.occupy("place", world.record(of), 1).held is held
+    assert world.slots.vacate("place", "g/a", 1) == ("h/b",)
 
 
 def all_there(world: World) -> None:

@@ -23,7 +23,10 @@ from kernel.store.leases import Lease, Leases, Order, Refused
 from kernel.store.plan import NO_WARRANT, Answer, Call, Jot, Limits, Render, Tenure, Warrant
 from kernel.store.redis import Store
 from kernel.store.scripts import Client
+from kernel.store.slots import Slots
+from kernel.store.tells import Tells
 from kernel.store.views import Views
+from tests.kernel.store.nodes import NODE
 from tests.kernel.store.tables import LIFE
 from tests.kernel.store.tickets import SESSION, TICKET
 
@@ -74,12 +77,13 @@ class World:
         self.client, self.text, self.keys = client, text, Keys(prefix)
         self.lifecycle = Lifecycle(
             Store(client, self.keys, LIMITS),
-            {machine.name: machine for machine in (LIFE, TICKET, SESSION)},
+            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE)},
             render or (lambda _: None),
         )
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
+        self.tells, self.slots = Tells(client, self.keys), Slots(client, self.keys)
         self._ops = 0
 
     @property
@@ -171,7 +175,7 @@ class World:
         """Claim by key; the effect's name is looked up, as a message would carry it."""
         of, _, suffix = key.partition(":")
         named = {entry.suffix: entry.name for entry in self.record(of).entries}
-        effect = {**LIFE.effects, **TICKET.effects}[named.get(suffix, "work")]
+        effect = {**LIFE.effects, **TICKET.effects, **NODE.effects}[named.get(suffix, "work")]
         if lease_ms is not None:
             effect = Effect(effect.name, lease_ms=lease_ms)
         return self.leases.claim(key, effect, nonce=nonce, holder="here", schema=schema)
@@ -287,7 +291,7 @@ class World:
     def commit(self, decision: Decision, warrant: Warrant = NO_WARRANT) -> Answer:
         """Commit a decision as it stands, without deciding again."""
         return self.lifecycle.store.commit(
-            self.lifecycle.machine("life"),
+            self.lifecycle.machine(decision.after.machine),
             decision,
             op_id=self.op(),
             digest="0",

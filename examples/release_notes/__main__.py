@@ -1,0 +1,120 @@
+"""Runs the ten jobs and plays the steward: `python -m examples.release_notes`.
+
+It starts a store, workers and beat of its own below .interlock/release_notes, and ends them again.
+What the jobs made stays, for you to look at.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from kernel.record import Record
+from workers import job_screen, screen
+from workers.client import Client
+from workers.config import read_settings
+from workers.graph_view import GraphView
+from workers.graphs import Graphs
+from workers.house import House
+from workers.jobs.drawing import svg
+from workers.jobs.graph_file import read_graph
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = "RELEASE_NOTES_REPO"
+LAST = "release-notes/publish"
+NOTES = "RELEASE_NOTES.md"
+ENDS = ("success", "canceled")
+PATIENCE_S = 150.0
+LOOK_S = 0.1
+WISH = "put a summary on top: how much there is of each kind, and where"
+
+
+def main() -> None:
+    """Run the example."""
+    began = time.monotonic()
+    home = Path(os.environ.get("INTERLOCK_HOME", ".interlock")).absolute() / "release_notes"
+    shutil.rmtree(home, ignore_errors=True)
+    repository = Path(os.environ.get(REPOSITORY) or HERE.parents[1]).absolute()
+    # The steps are run by the interpreter that runs this, wherever it is installed.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ[REPOSITORY] = str(repository)
+    settings = read_settings({"INTERLOCK_HOME": str(home)})
+    screen.out.rule("[bold]Interlock[/]: release notes from a git history, by ten jobs")
+    screen.out.print(f"of {repository}", style="dim", soft_wrap=True)
+    with House(settings, flower=False, jobs=True) as house:
+        graphs = Graphs(Client(house.settings, actor="ann"))
+        file = read_graph(HERE / "graph.yaml")
+        graphs.submit(file)
+        stuck = steer(graphs, [f"{file.name}/{step.name}" for step in file.steps])
+        tell(graphs, file.name, home, stuck=stuck)
+    screen.out.print(f"after {time.monotonic() - began:.0f} s", style="dim")
+    if stuck:
+        raise SystemExit(1)
+
+
+def steer(graphs: Graphs, jobs: list[str]) -> str:
+    """Say how the jobs move, and decide as a steward would, until all have ended.
+
+    Returns why a job cannot go on, or ''.
+    """
+    seen: dict[str, int] = {}
+    decided: set[str] = set()
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        records = [graphs.job(one) for one in jobs]
+        for record in records:
+            if seen.get(record.id) != record.entered:
+                seen[record.id] = record.entered
+                screen.out.print(f"  {record.id:32} {record.state}", highlight=False)
+        if all(record.state in ENDS for record in records):
+            return ""
+        for record in records:
+            if why := decide(graphs, record, decided):
+                return why
+        time.sleep(LOOK_S)
+    return f"not all jobs ended within {PATIENCE_S:g} s"
+
+
+def decide(graphs: Graphs, record: Record, decided: set[str]) -> str:
+    """Decide about a job that asks the steward; return why nothing is to be done, or ''."""
+    if record.state == "intervention_required":
+        why = str(record.data["failure"]["detail"])
+        screen.out.print(f"    the reviewer: {why}", style="yellow", soft_wrap=True)
+        if record.id in decided:
+            return f"{record.id}: {why}"
+        decided.add(record.id)
+        screen.out.print("    the steward resubmits it; the reasons are in its brief")
+        graphs.command(record.id, "resubmit", proposal=record.proposal)
+    elif record.state == "approval_required" and record.id == LAST:
+        verb = "approve" if record.id in decided else "reject"
+        decided.add(record.id)
+        told = {"approve": "approves it", "reject": f"rejects it: {WISH}"}[verb]
+        screen.out.print(f"    the steward {told}", style="yellow", soft_wrap=True)
+        words = {"reason": WISH} if verb == "reject" else {}
+        graphs.command(record.id, verb, words, proposal=record.proposal)
+    return ""
+
+
+def tell(graphs: Graphs, graph: str, home: Path, *, stuck: str) -> None:
+    """Say how the graph stands, and where what it made is."""
+    view = GraphView(graphs)
+    screen.out.rule("how the graph stands")
+    job_screen.status(view.status(graph))
+    drawing = home / "graph.svg"
+    drawing.write_text(svg(graph, view.nodes(graph)), "utf-8")
+    if stuck:
+        screen.error(stuck)
+        return
+    screen.out.rule("one job whole: interlock job show " + LAST)
+    job_screen.job(view.show(LAST))
+    notes = home / NOTES
+    shutil.copyfile(home / "jobs" / LAST / NOTES, notes)
+    screen.out.rule("what they made")
+    screen.out.print(f"{notes}\n{drawing}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Step: put the four sections below one title, with a table of contents, as `notes.md`.
+
+Its first draft makes the contents' anchors as one would guess them, which is wrong for a heading
+with brackets. The reviewer finds that, and the next run mends what the reviewer named.
+"""
+
+from __future__ import annotations
+
+from entry import Kind
+from history import History, load_history
+from job import Brief, Reply, perform
+from links import mended
+from prose import counted, escaped
+from section import reference
+
+
+def assemble(brief: Brief) -> Reply:
+    """Write the whole document."""
+    history = load_history(brief.given("collect", "history.json"))
+    sections = [brief.given(f"draft_{kind}", "section.md") for kind in Kind]
+    whole = document(history, [section for section in sections if section])
+    reasons = brief.guidance("reviewer")
+    file = brief.hand_in("notes.md", mended(whole, reasons))
+    summary = counted(len(whole.split()), "word")
+    if reasons:
+        summary += f", mended as the reviewer said in {counted(len(reasons), 'remark')}"
+    return Reply(summary, evidence_files=(file,))
+
+
+def document(history: History, sections: list[str]) -> str:
+    """Return title, contents and sections."""
+    titles = [section.splitlines()[0].removeprefix("## ") for section in sections]
+    contents = "\n".join(f"- [{title}](#{guessed_anchor(title)})" for title in titles)
+    since = f" since {escaped(history.since)}" if history.since else ""
+    opening = f"# Release notes{since}\n\n{span(history)}\n\n## Contents\n\n{contents}\n"
+    return "\n".join([opening, *sections])
+
+
+def guessed_anchor(title: str) -> str:
+    """Return the anchor that a heading might have: small, with hyphens for blanks."""
+    return title.lower().replace(" ", "-")
+
+
+def span(history: History) -> str:
+    """Return which commits this is about, and which are missing."""
+    newest, oldest = history.commits[0], history.commits[-1]
+    count = counted(len(history.commits), "commit")
+    days = f"of {newest.date}"
+    if oldest.date != newest.date:
+        days = f"from {oldest.date} to {newest.date}"
+    told = f"{count} {days}, up to "
+    told += f"{reference(newest.short, history.forge)}. "
+    told += "Behind each line is the commit that it is from: `git show` shows it in full."
+    if history.left_out:
+        told += f" What is before these is left out: {counted(history.left_out, 'commit')}."
+    elif history.shallow:
+        told += " This clone is shallow: what is older is not known here."
+    return told
+
+
+if __name__ == "__main__":
+    perform(assemble)

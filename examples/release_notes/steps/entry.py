@@ -1,0 +1,46 @@
+"""A line of the release notes before it is written: what it tells, and which commits it is from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+ROOT_AREA = "."
+
+
+class Kind(StrEnum):
+    """What a change is to somebody who reads release notes; in the order of the notes."""
+
+    FEATURES = "features"
+    FIXES = "fixes"
+    DOCS = "docs"
+    INTERNALS = "internals"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change: `commits` are short hashes, `files` counts what they changed together."""
+
+    subject: str
+    body: str
+    area: str
+    commits: tuple[str, ...]
+    files: int
+
+
+Groups = dict[Kind, list[Entry]]
+
+
+def dump_groups(groups: Groups) -> str:
+    """Return them as JSON."""
+    told = {kind: [asdict(entry) for entry in entries] for kind, entries in groups.items()}
+    return json.dumps(told, indent=1)
+
+
+def load_groups(text: str) -> Groups:
+    """Return what `dump_groups` wrote."""
+    return {
+        Kind(kind): [Entry(**{**one, "commits": tuple(one["commits"])}) for one in entries]
+        for kind, entries in json.loads(text).items()
+    }

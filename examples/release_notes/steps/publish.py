@@ -1,0 +1,39 @@
+"""Step: make `RELEASE_NOTES.md` of the checked notes: spelling corrected, the steward's wishes met.
+
+What a steward writes that is no known wish it says it has not understood, and leaves to people.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from entry import load_groups
+from history import load_history
+from job import Brief, Reply, perform
+from prose import counted
+from repository import Repository
+from spelling import corrected, load_misspellings
+from wishes import WISHES, Told, understood
+
+
+def publish(brief: Brief) -> Reply:
+    """Write the final document."""
+    history = load_history(brief.given("collect", "history.json"))
+    groups = load_groups(brief.given("group", "groups.json"))
+    told = Told(history, groups, Repository.at(Path(history.repository)).has)
+    found = load_misspellings(brief.given("check_spelling", "spelling.json"))
+    words = {one.word: one.meant[0] for one in found if one.certain}
+    met, unknown = understood(brief.guidance("steward"))
+    whole = brief.given("assemble", "notes.md")
+    for name in met:
+        whole = WISHES[name](whole, told)
+    file = brief.hand_in("RELEASE_NOTES.md", corrected(whole, words))
+    summary = f"{counted(len(history.commits), 'commit')} told"
+    summary += f", {counted(len(words), 'word')} corrected"
+    summary += f"; as wished, with {' and '.join(met)}" if met else ""
+    summary += f'; not understood: "{unknown[-1]}"' if unknown else ""
+    return Reply(summary, evidence_files=(file,))
+
+
+if __name__ == "__main__":
+    perform(publish)

@@ -1,0 +1,119 @@
+"""The reviewer of every step: it looks at what was handed in, and gives a reason for each fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from document import parse
+from entry import Kind, load_groups
+from history import load_history
+from job import Brief, Reply, Verdict, perform
+from links import Place, anchor_faults, faults
+from prose import counted
+from repository import Repository
+from spelling import load_misspellings, misspellings
+
+REASONS_MAX = 20
+
+
+def review(brief: Brief) -> Reply:
+    """Accept the work, or say what is wrong with it."""
+    step = brief.step.partition("_")[0] if brief.step.startswith("draft_") else brief.step
+    reasons = REVIEWS[step](brief)
+    if not reasons:
+        return Reply("nothing to find fault with", verdict=Verdict.GOOD)
+    shown = tuple(reasons[:REASONS_MAX])
+    if len(reasons) > REASONS_MAX:
+        shown += (f"and {len(reasons) - REASONS_MAX} more",)
+    summary = f"{counted(len(reasons), 'fault')}; the first: {reasons[0]}"
+    return Reply(summary, verdict=Verdict.NOT_YET, reasons=shown)
+
+
+def of_history(brief: Brief) -> list[str]:
+    """Look whether every commit exists, and is there once."""
+    history = load_history(brief.own("history.json"))
+    repository = Repository.at(Path(history.repository))
+    hashes = [commit.hash for commit in history.commits]
+    reasons = [f"{one} is there twice" for one in sorted({*hashes}) if hashes.count(one) > 1]
+    return reasons + [f"there is no commit {one}" for one in hashes if not repository.has(one)]
+
+
+def of_groups(brief: Brief) -> list[str]:
+    """Look whether every commit is in one group, once."""
+    history = load_history(brief.given("collect", "history.json"))
+    groups = load_groups(brief.own("groups.json"))
+    told = [short for entries in groups.values() for entry in entries for short in entry.commits]
+    return [
+        f"{commit.short} is told {told.count(commit.short)} times instead of once"
+        for commit in history.commits
+        if told.count(commit.short) != 1
+    ]
+
+
+def of_draft(brief: Brief) -> list[str]:
+    """Look whether the section has a line for each entry, names its commits, and links well."""
+    kind = Kind(brief.step.removeprefix("draft_"))
+    entries = load_groups(brief.given("group", "groups.json"))[kind]
+    section = brief.own("section.md")
+    lines = sum(line.startswith("- ") for line in section.splitlines())
+    uneven = f"{counted(lines, 'line')} for {len(entries)} entries"
+    reasons = [uneven] if lines != len(entries) else []
+    commits = [short for entry in entries for short in entry.commits]
+    reasons += [f"{short} is not named" for short in commits if f"`{short}`" not in section]
+    return reasons + faults(parse(section), _place(brief))
+
+
+def of_notes(brief: Brief) -> list[str]:
+    """Look whether each section is there, and the contents lead to them."""
+    notes = brief.own("notes.md")
+    missing = [
+        f"the section of {kind} is not there as it was drafted"
+        for kind in Kind
+        if brief.given(f"draft_{kind}", "section.md") not in notes
+    ]
+    return missing + anchor_faults(parse(notes))
+
+
+def of_link_check(brief: Brief) -> list[str]:
+    """Look whether the links were checked that the notes have."""
+    report = json.loads(brief.own("links.json"))
+    links = len(parse(brief.given("assemble", "notes.md")).links)
+    counted = [f"{report['links']} of {links} links checked"] if report["links"] != links else []
+    return counted + list(report["faults"])
+
+
+def of_spelling_check(brief: Brief) -> list[str]:
+    """Look whether what is called misspelt is in the notes."""
+    notes = brief.given("assemble", "notes.md")
+    found = load_misspellings(brief.own("spelling.json"))
+    return [f'"{one.word}" is not in the notes' for one in found if one.word not in notes]
+
+
+def of_publication(brief: Brief) -> list[str]:
+    """Check links and spelling again, as the document has changed, and that no commit is lost."""
+    document = parse(text := brief.own("RELEASE_NOTES.md"))
+    commits = load_history(brief.given("collect", "history.json")).commits
+    reasons = [f"{one.short} is lost" for one in commits if f"`{one.short}`" not in text]
+    reasons += faults(document, _place(brief))
+    return reasons + [str(one) for one in misspellings(document) if one.certain]
+
+
+def _place(brief: Brief) -> Place:
+    history = load_history(brief.given("collect", "history.json"))
+    return Place.at(Repository.at(Path(history.repository)), history.head)
+
+
+REVIEWS: dict[str, Callable[[Brief], list[str]]] = {
+    "collect": of_history,
+    "group": of_groups,
+    "draft": of_draft,
+    "assemble": of_notes,
+    "check_links": of_link_check,
+    "check_spelling": of_spelling_check,
+    "publish": of_publication,
+}
+
+if __name__ == "__main__":
+    perform(review)

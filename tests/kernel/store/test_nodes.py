@@ -1,0 +1,210 @@
+"""What a table may declare beyond its rows: a cap that a row changes, a mirror, slots, tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernel.effect import Kind
+from kernel.errors import InvalidPayloadError
+from kernel.store import scripts
+from tests.kernel.store.nodes import NODE
+from tests.kernel.store.world import World
+
+OF = "g/a"
+
+
+def node(world: World, *triggers: str, of: str = OF, **given: Any) -> str:
+    world.create(of, given, machine="node")
+    for trigger in triggers:
+        world.fire(of, trigger)
+    return of
+
+
+def cap(world: World, of: str = OF) -> int | None:
+    found: Any = scripts.read(world.client, "HGET", world.keys.counters(of), "cap")
+    return None if found is None else int(found)
+
+
+def owed(world: World, name: str, of: str = OF) -> int:
+    """Say how many effects of this name are owed."""
+    return sum(entry.name == name for entry in world.record(of).entries)
+
+
+# --- caps ------------------------------------------------------------------------------------
+
+
+def test_a_root_is_born_with_its_own_cap_and_another_may_be_said(world: World) -> None:
+    node(world, cap=100)
+    node(world, of="g/free")
+    world.create("g/said", {"cap": 100}, machine="node", cap=7)
+
+    assert [cap(world, of) for of in (OF, "g/free", "g/said")] == [100, None, 7]
+
+
+def test_a_row_that_caps_changes_what_may_be_spent_from_then_on(world: World) -> None:
+    node(world, cap=100)
+    for amount in (50, 200):
+        world.fire(OF, "configure", {"cap": amount})
+        assert cap(world) == amount
+    for trigger in ("activate", "begin"):
+        world.fire(OF, trigger)
+    lease = world.claim("run", of=OF)
+
+    assert not world.leases.reserve(lease, 201)
+    assert world.leases.reserve(lease, 200)
+
+
+def test_a_row_that_does_not_cap_leaves_the_cap_alone(world: World) -> None:
+    node(world, "activate", "begin", cap=100)
+    world.fire(OF, "poke", {"cap": 5})
+
+    assert world.record(OF).data["cap"] == 5
+    assert cap(world) == 100
+
+
+def test_a_cap_that_was_lowered_below_what_is_spent_lets_nothing_through(world: World) -> None:
+    node(world, cap=100)
+    world.note(OF, deltas={"spent": 60}, op="bill")
+    world.fire(OF, "configure", {"cap": 50})
+    for trigger in ("activate", "begin"):
+        world.fire(OF, trigger)
+
+    assert not world.leases.reserve(world.claim("run", of=OF), 1)
+
+
+def test_a_refused_commit_changes_no_cap(world: World) -> None:
+    node(world, cap=100)
+    seen = world.record(OF)
+    world.fire(OF, "configure", {"value": 1})
+    decision = NODE.decide(seen, "configure", {"cap": 7})
+
+    assert (world.commit(decision).word, decision.cap) == ("conflict", 7)
+    assert cap(world) == 100
+
+
+def test_what_a_family_sums_is_counted_at_every_ancestor(world: World) -> None:
+    """Money, time at work and runs; what else is counted is the record's own."""
+    world.create("g")
+    node(world)
+    deltas = {"spent": 5, "time_ms": 70, "runs": 1, "tokens": 9}
+    world.note(OF, deltas=deltas, op="one")
+    world.fire(OF, "activate", deltas=deltas)
+
+    twice = {name: 2 * amount for name, amount in deltas.items()}
+    summed = {**twice, "tokens": 0}
+    assert {name: world.counter(name, OF) for name in deltas} == twice
+    for of in (OF, "g"):
+        assert {name: world.counter(f"tree.{name}", of) for name in deltas} == summed
+    assert {name: world.counter(name, "g") for name in deltas} == dict.fromkeys(deltas, 0)
+
+
+# --- the mirror ------------------------------------------------------------------------------
+
+
+def test_whatever_changes_a_record_that_is_shown_elsewhere_is_shown(world: World) -> None:
+    node(world, shown=True)
+    assert owed(world, "show") == 1
+    for times, trigger in enumerate(("configure", "activate", "slot", "met", "begin", "poke"), 2):
+        fired = world.fire(OF, trigger, {"value": times} if trigger != "activate" else {})
+        assert owed(world, "show") == times, trigger
+        assert [bell.name for bell in fired.owed].count("show") == 1
+    world.fire(OF, "cancel")
+
+    assert owed(world, "show") == 8
+    assert {e.kind for e in world.record(OF).entries if e.name == "show"} == {Kind.TRANSITION}
+
+
+def test_what_costs_is_shown_and_what_is_only_said_is_not(world: World) -> None:
+    node(world, "activate", shown=True)
+    before = owed(world, "show")
+    world.note(OF, "progress")
+    assert owed(world, "show") == before
+    for _ in range(2):
+        world.note(OF, deltas={"spent": 5}, op="bill")
+
+    assert owed(world, "show") == before + 1, "a repeat owes nothing"
+    with pytest.raises(InvalidPayloadError):
+        world.note(OF, deltas={"spent": 5})
+    world.fire(OF, "cancel")
+    world.note(OF, deltas={"spent": 5}, op="late")
+    assert owed(world, "show") == before + 3, "also what comes after the end"
+
+
+def test_a_record_that_is_shown_nowhere_owes_no_mirror(world: World) -> None:
+    node(world, "activate", "met", "begin")
+    world.note(OF, deltas={"spent": 5}, op="bill")
+    world.fire(OF, "cancel")
+
+    assert owed(world, "show") == 0
+
+
+def test_a_refusal_and_a_repeat_show_nothing(world: World) -> None:
+    node(world, shown=True)
+    for _ in range(2):
+        world.fire(OF, "activate", op="once")
+    world.create(OF, {"shown": True}, machine="node")
+
+    assert owed(world, "show") == 2
+
+
+# --- slots that are left ---------------------------------------------------------------------
+
+LEFT = {
+    "a wait that is left": ("activate", "slot", "suspend"),
+    "a wait that ends": ("activate", "slot", "cancel"),
+    "work that ends": ("activate", "slot", "begin", "finish"),
+    "work that is canceled": ("activate", "slot", "begin", "cancel"),
+    "work that goes back to waiting without it": ("activate", "slot", "begin", "lose"),
+}
+KEPT = {
+    "a wait without a slot": ("activate", "suspend"),
+    "an end without a slot": ("activate", "begin", "finish"),
+    "a slot that was noted": ("activate", "slot"),
+    "a wait that begins again": ("activate", "slot", "met"),
+    "work in the slot that was awaited": ("activate", "slot", "begin"),
+    "work that stays at work": ("activate", "slot", "begin", "poke"),
+}
+
+
+@pytest.mark.parametrize(
+    ("triggers", "frees"),
+    [*((way, 1) for way in LEFT.values()), *((way, 0) for way in KEPT.values())],
+    ids=[*LEFT, *KEPT],
+)
+def test_a_slot_is_freed_exactly_when_it_is_left(
+    world: World, triggers: tuple[str, ...], frees: int
+) -> None:
+    node(world)
+    for trigger in triggers:
+        world.fire(OF, trigger, {"slot": "here"} if trigger == "slot" else {})
+
+    assert owed(world, "free") == frees
+    if frees:
+        assert world.entry("free", OF).kind is Kind.TRANSITION
+
+
+# --- offers and tells ------------------------------------------------------------------------
+
+
+def test_who_brings_a_waiting_record_further_is_owed_once_that_can_be_done(world: World) -> None:
+    node(world, "activate")
+    assert owed(world, "start") == 0
+    world.fire(OF, "met")
+
+    assert owed(world, "start") == 1
+
+
+@pytest.mark.parametrize("end", ["finish", "cancel"])
+def test_an_end_owes_its_tell_beside_what_leaving_owes(world: World, end: str) -> None:
+    node(world, "activate", "begin", shown=True)
+    fired = world.fire(OF, end)
+
+    assert [bell.name for bell in fired.owed] == ["tell", "show"]
+
+
+def test_every_effect_that_is_declared_is_known_by_name() -> None:
+    declared = {"register", "start", "run", "free", "show", "tell"}
+
+    assert set(NODE.effects) == declared | {"cascade"}, "it has an advance"

@@ -1,0 +1,117 @@
+"""A slot that is free is taken by who can use it, whoever is lost on the way and whoever waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernel.record import PARTITIONS
+from kernel.store.scripts import read
+from tests.kernel.store.world import START_US, Text
+from tests.races.hands import Calls, Hands, LostError, done
+from workers.gateways.server import EmbeddedServer
+
+QUEUES = "q=1"
+
+
+@pytest.fixture
+def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
+    """Return a worker of this process, under a clock that stands still until the test moves it."""
+    text.now_us = START_US
+    return Hands(server.url, prefix, tmp_path, text=text, INTERLOCK_QUEUE_SLOTS=QUEUES)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+def job(hands: Hands, of: str, **more: str) -> str:
+    """Create a job that starts by itself, and do what is owed until it runs or waits."""
+    hands.job(of, manual=False, **more)
+    rest(hands, of)
+    return of
+
+
+def rest(hands: Hands, *ids: str) -> None:
+    """Do what is owed but the work itself."""
+    while todo := [(of, one.name) for of in ids for one in hands.owed(of) if one.name != "worker"]:
+        for of, name in dict.fromkeys(todo):
+            hands.do(of, name)
+
+
+def holders(hands: Hands, name: str) -> list[str]:
+    found = read(hands.dispatch.client, "ZRANGE", hands.dispatch.keys.slots(name), 0, -1)
+    return sorted(one.decode() for one in found)
+
+
+def states(hands: Hands, *ids: str) -> list[str]:
+    return [hands.record(of).state for of in ids]
+
+
+def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(hands: Hands) -> None:
+    """First by priority, a job needs its graph's one slot and its queue's; it never sits on one."""
+    hands.graphs.open("g", {"slots": 1})
+    first = job(hands, "h/first", queue="q")
+    head = job(hands, "g/head", queue="q", priority=0)
+    assert states(hands, first, head) == ["running", "pending"]
+    long = job(hands, "g/long")
+    assert states(hands, head, long) == ["pending", "running"]
+
+    # The queue's slot is free now, the graph's for long is not.
+    behind = job(hands, "h/behind", queue="q", priority=9)
+    hands.do(first, "worker", done)
+    rest(hands, first, head, behind)
+    assert states(hands, head, behind) == ["pending", "running"]
+
+    hands.do(behind, "worker", done)
+    rest(hands, behind, head)
+    assert states(hands, head) == ["pending"]
+    hands.do(long, "worker", done)
+    rest(hands, long, head)
+    assert states(hands, head) == ["running"]
+    assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([head], [head])
+    hands.sound([first, head, long, behind])
+
+
+@pytest.mark.parametrize("name", ["vacancy", "scheduling"])
+def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
+    hands: Hands, calls: Calls, name: str
+) -> None:
+    """One runs, two wait: who gives the slot on is lost after each of its calls."""
+    step, going = 0, True
+    while going:
+        graph = f"g{step}"
+        hands.graphs.open(graph, {"slots": 1})
+        ids = [job(hands, f"{graph}/{one}") for one in "abc"]
+        hands.do(ids[0], "worker", done)
+        if name == "scheduling":
+            hands.do(ids[0], "vacancy")
+        going = lost(hands, calls, step, ids[0] if name == "vacancy" else ids[1], name)
+        rest(hands, *ids)
+        assert states(hands, *ids[1:]) == ["running", "pending"], step
+        hands.do(ids[1], "worker", done)
+        rest(hands, *ids)
+        assert states(hands, ids[2]) == ["running"], step
+        hands.do(ids[2], "worker", done)
+        rest(hands, *ids)
+        assert states(hands, *ids) == ["success"] * 3 or True
+        assert holders(hands, f"graph:{graph}") == []
+        hands.sound(ids)
+        step += 1
+    assert step > 3, "every step was tried"
+
+
+def lost(hands: Hands, calls: Calls, after: int, of: str, name: str) -> bool:
+    """Do an effect and be lost after so many calls; tell whether it came to that."""
+    with calls.lost_after(after):
+        try:
+            hands.do(of, name)
+        except LostError:
+            hands.lapse()
+            return True
+    return False
+
+
+assert PARTITIONS
