@@ -155,7 +155,7 @@ class Client:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
         call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
-        payload = self._checked(record, dict(answer or {}))
+        payload = self.signed(record, trigger, self._checked(record, dict(answer or {})))
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
 
@@ -188,7 +188,8 @@ class Client:
         trigger = next((name for name in machine.cancels if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
-        return self.fire(record_id, trigger, {"reason": reason}, reason=reason)
+        words = self.signed(record, trigger, {"reason": reason})
+        return self.fire(record_id, trigger, words, reason=reason)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start nothing new on a record until it is resumed; what runs ends."""
@@ -290,6 +291,12 @@ class Client:
 
     def _machine_of(self, record_id: str) -> Machine:
         return self.dispatch.lifecycle.machine(self.show(record_id).machine)
+
+    def signed(self, record: Record, trigger: str, words: dict[str, Any]) -> dict[str, Any]:
+        """Return a payload with who says it, where the trigger has a word for that."""
+        model = self.dispatch.lifecycle.machine(record.machine).payloads.get(trigger)
+        asks = model is not None and "by" in model.model_fields
+        return {**words, "by": self.actor} if asks else words
 
     def entered(self, record: Record, proposal: str) -> int:
         """Return the version that a proposal names. Raises StaleDecisionError if it is no such."""

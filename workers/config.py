@@ -72,6 +72,7 @@ class Settings(BaseModel):
     alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
     stage_failures: bool = False  # whether tasks may be failed by whole stages, unclaimed
     agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # at once, on this machine
+    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # less, and no job's worker begins
     queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs at once, by their queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0

@@ -14,12 +14,11 @@ PEOPLE = ("person", "producer")
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One command. `decides`: it is about the job as it was seen; `signed`: it says by whom."""
+    """One command. `decides`: it is about the job as it was seen."""
 
     name: str
     trigger: str
     decides: bool = False
-    signed: bool = True
 
 
 VERBS: Mapping[str, Verb] = {
@@ -27,7 +26,7 @@ VERBS: Mapping[str, Verb] = {
     for verb in (
         Verb("config", Trigger.CONFIGURE),
         Verb("activate", Trigger.ACTIVATE, decides=True),
-        Verb("step", Trigger.STEP, signed=False),
+        Verb("step", Trigger.STEP),
         Verb("run", Trigger.RUN),
         Verb("suspend", Trigger.SUSPEND),
         Verb("resume", Trigger.RESUME),

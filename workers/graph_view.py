@@ -63,7 +63,7 @@ class GraphView:
         }
 
     def show(self, job: str) -> dict[str, Any]:
-        """Return what there is to know of a job: its manifest from the log, why it waits, its card."""
+        """Return what there is to know of a job, with the manifest that its log adds up to."""
         record = self.graphs.job(job)
         lines = self.dispatch.views.history(job)
         machine = self.dispatch.lifecycle.machine("job")
@@ -157,7 +157,8 @@ class GraphView:
                 for_s = data.get("paused_s")
                 return f"paused for {for_s} s" if for_s else "paused until somebody lifts it"
             case State.CANCELED | State.SUCCESS:
-                return str((data.get("end") or {}).get("reason", ""))
+                end = data.get("end") or {}
+                return ", ".join(end[one] for one in ("reason", "by") if one in end)
             case _:
                 return ""
 

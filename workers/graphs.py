@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,13 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from kernel.errors import CallError, GuardRefusedError, IdTakenError, IllegalTransitionError
+from kernel.errors import (
+    CallError,
+    GuardRefusedError,
+    IdTakenError,
+    IllegalTransitionError,
+    StaleDecisionError,
+)
 from kernel.event import Cause
 from kernel.machines.graph.table import Birth as GraphBirth
 from kernel.machines.job.names import Going, State
@@ -24,6 +29,7 @@ from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
 from workers.graph_verbs import VERBS, Verb, next_steps
 from workers.jobs.graph_file import GraphFile, Step
 from workers.jobs.view import restore_manifest
+from workers.plan_order import cycle_in
 
 PAGE = 1_000
 LOOKED_AT_MAX = 100_000
@@ -83,7 +89,7 @@ class Graphs:
         if not name:
             raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
         if not held:
-            self._refuse_ring(job, payload.get("depends_on", ()))
+            self._refuse_rings({job: _named(payload)})
         self._refuse_late(graph, [job])
         self.open(graph)
         own = self.graph(graph)
@@ -157,7 +163,7 @@ class Graphs:
         record = self.job(job)
         restore_manifest(self.dispatch, record)
         if verb == "activate":
-            self._refuse_ring(job, record.data["depends_on"])
+            self._refuse_rings({job: record.data["depends_on"]})
         return self._fire(record, VERBS[verb], dict(words or {}), proposal=proposal, op_id=op_id)
 
     def step(self, job: str) -> Record:
@@ -169,12 +175,17 @@ class Graphs:
 
     def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
         """Give every job of a graph that takes it a command; return where each stands then."""
+        records = list(self.records(graph))
+        if verb == "activate":
+            drafts = [one for one in records if one.state == State.DRAFT]
+            self._refuse_rings({one.id: one.data["depends_on"] for one in drafts})
         found: dict[str, str] = {}
-        for job in self.jobs(graph):
+        for record in records:
+            restore_manifest(self.dispatch, record)
             try:
-                found[job] = self.command(job, verb, words).state
-            except JobCommandError:
-                continue
+                found[record.id] = self._fire(record, VERBS[verb], dict(words)).state
+            except (JobCommandError, StaleDecisionError):
+                continue  # it does not take this now, or has just moved on
         return found
 
     # --- to be seen ---------------------------------------------------------------------------
@@ -275,13 +286,14 @@ class Graphs:
         op_id: str | None = None,
     ) -> Record:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        actor = self.client.actor
-        if verb.signed:
-            words = {**words, "by": actor}
+        if not machine.rows(record.state, verb.trigger):
+            told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
+            raise JobCommandError(told + next_steps(machine, record))
+        words = self.client.signed(record, verb.trigger, words)
         entered = self.client.entered(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(words.get("reason", ""))
-        call = Call(Cause(actor, reason), op_id or uuid4().hex, warrant)
+        call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)
         try:
             fired = self.dispatch.fire(record.id, verb.trigger, words, call)
         except IllegalTransitionError as refusal:
@@ -300,16 +312,7 @@ class Graphs:
             for job, known in self.dispatch.views.births(page).items():
                 if known != digest("job", encode(payloads[job], "the job")):
                     raise IdTakenError(job)
-        outside = {
-            one: job
-            for job, payload in payloads.items()
-            for one in payload.get("depends_on", ())
-            if one not in payloads
-        }
-        self._refuse_unknown(outside)
-        for job in dict.fromkeys(outside.values()):
-            others = [one for one in payloads[job]["depends_on"] if one not in payloads]
-            self._refuse_ring(job, others, within=payloads)
+        self._refuse_rings({job: _named(one) for job, one in payloads.items()})
 
     def _refuse_late(self, graph: str, jobs: Sequence[str]) -> None:
         """Refuse new jobs of a graph that is over: nobody looks after them any more."""
@@ -322,36 +325,39 @@ class Graphs:
             if new is not None:
                 raise CallError(f"{graph} is finished and takes no {new}; open another graph")
 
-    def _refuse_unknown(self, outside: Mapping[str, str]) -> None:
-        for page in _pages(list(outside)):
-            known = self.dispatch.views.records(page)
-            for one in page:
-                if one not in known or known[one].machine != "job":
-                    told = f"{outside[one]} depends on {one!r}, and there is no such job"
-                    raise UnknownDependencyError(f"{told}; create it first or correct the name")
+    def _refuse_rings(self, edges: Mapping[str, Collection[str]]) -> None:
+        """Refuse jobs that depend on nothing known, or through others on themselves.
 
-    def _refuse_ring(
-        self, job: str, depends_on: Sequence[str], within: Mapping[str, Any] | None = None
-    ) -> None:
-        """Follow dependencies as they are stored; refuse what leads back, or to nothing."""
-        back = {job, *(within or ())}
-        came: dict[str, str] = dict.fromkeys(depends_on, job)
-        self._refuse_unknown(dict.fromkeys(depends_on, job))
-        waiting = deque(depends_on)
-        while waiting:
-            page = [waiting.popleft() for _ in range(min(PAGE, len(waiting)))]
-            for one, record in self.dispatch.views.records(page).items():
-                if one in back:
-                    raise CycleError(f"{_ring(one, came, job)} is a ring; take one out of it")
-                if record.state == State.SUCCESS or len(came) > LOOKED_AT_MAX:
-                    continue
-                for other in record.data["depends_on"]:
-                    if other not in came:
-                        came[other] = one
-                        waiting.append(other)
-            for one in page:
-                if one in back:
-                    raise CycleError(f"{_ring(one, came, job)} is a ring; take one out of it")
+        `edges` say what some jobs depend on; what others do is followed as it is stored.
+        """
+        graph: dict[str, Collection[str]] = dict(edges)
+        outside = dict.fromkeys(one for after in edges.values() for one in after)
+        ahead = [one for one in outside if one not in graph]
+        told = set(ahead)
+        while ahead and len(graph) < LOOKED_AT_MAX:
+            found: list[str] = []
+            for page in _pages(ahead):
+                known = self.dispatch.views.records(page)
+                for one in page:
+                    record = known.get(one)
+                    if record is None or record.machine != "job":
+                        self._unknown(one, edges)
+                        graph[one] = ()
+                        continue
+                    over = record.state in (State.SUCCESS, State.CANCELED, State.FAILED)
+                    graph[one] = () if over else record.data["depends_on"]
+                    found += graph[one]
+            ahead = [one for one in dict.fromkeys(found) if one not in graph and one not in told]
+            told.update(ahead)
+        if ring := cycle_in(graph):
+            raise CycleError(f"{' -> '.join(ring)} is a ring; take one out of it")
+
+    def _unknown(self, one: str, edges: Mapping[str, Collection[str]]) -> None:
+        """Refuse a dependency that is not there; what others wait for in vain is their matter."""
+        who = next((job for job, after in edges.items() if one in after), None)
+        if who is not None:
+            told = f"{who} depends on {one!r}, and there is no such job"
+            raise UnknownDependencyError(f"{told}; create it first or correct the name")
 
 
 def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
@@ -360,14 +366,11 @@ def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> di
     return {name: data[name] for name in model.model_fields if name in names and name in data}
 
 
-def _ring(end: str, came: Mapping[str, str], job: str) -> str:
-    """Return how a job leads to itself, as "a -> b -> a"."""
-    found = [end]
-    while found[-1] != job and found[-1] in came:
-        found.append(came[found[-1]])
-        if len(found) > len(came) + 1:
-            break
-    return " -> ".join([*reversed(found)] if found[-1] == job else found)
+def _named(payload: Mapping[str, Any]) -> Sequence[str]:
+    """Return what a payload says it depends on; what is no list of texts is refused at birth."""
+    found = payload.get("depends_on", ())
+    texts = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+    return found if texts else ()
 
 
 def _pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -104,7 +104,9 @@ def job(value: Mapping[str, Any]) -> None:
         out.print(Text(f"  {short(manifest['description'], WORDS)}", "dim"))
     metrics = manifest["metrics"]
     cost, seconds = metrics["cumulative_cost"] / 100, metrics["cumulative_time_seconds"]
-    phase = f"phase {manifest['current_phase']}, {value['runs']} runs"
+    phase = (
+        f"phase {manifest['current_phase']}, {value['runs']} run{'' if value['runs'] == 1 else 's'}"
+    )
     out.print(Text(f"  {phase}, {cost:.2f} $, {seconds:g} s at work", "dim"))
     limits(value["limits"])
     for name, state in list(value["dependencies"].items())[:20]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from kernel.errors import IdTakenError
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House
 from tests.processes import is_alive
 from workers.graphs import Graphs
+from workers.jobs.graph_file import read_graph
 from workers.jobs.view import manifest_now
 
 pytestmark = pytest.mark.timeout(180)
@@ -147,3 +149,35 @@ def test_the_manifest_says_what_the_log_says(jobs: House, tmp_path: Path) -> Non
         ("build", "APPROVAL_REQUIRED"),
         ("build", "SUCCESS"),
     ]
+
+
+def test_a_full_disk_suspends_a_job_before_it_begins(new_house: NewHouse, tmp_path: Path) -> None:
+    house = new_house(INTERLOCK_LEASE_S="3", INTERLOCK_DISK_FREE_MIN_MB=str(10**12)).full()
+    Graphs(house.client).create("g/a", job(tmp_path, "touch made"), held=False)
+    record = house.reaches("g/a", "suspended", within_s=30)
+    assert not (tmp_path / "made").exists()
+    event = house.events("g/a")[-1]
+    assert (event.trigger, event.cause.actor) == ("suspend", "worker")
+    assert "INTERLOCK_DISK_FREE_MIN_MB" in event.cause.reason
+    assert record.data["phase"] == 0
+
+
+def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(jobs: House, tmp_path: Path) -> None:
+    graphs = Graphs(jobs.client)
+    text = "graph: f\ndir: out\ndefaults: {auto_approve: true}\nsteps:\n"
+    steps = [
+        f"  - {{name: s{n}, worker: 'true', depends_on: [{deps}]}}\n"
+        for n, deps in [(0, ""), (1, "s0"), (2, "s0"), (3, "s1, s2")]
+    ]
+    place = tmp_path / "graph.yaml"
+    place.write_text(text + "".join(steps))
+    file = read_graph(place)
+    graphs.create("f/s3", job(tmp_path, "false", name="s3"))
+    with pytest.raises(IdTakenError, match="f/s3"):
+        graphs.submit(file)
+    assert graphs.jobs("f") == ["f/s3"]
+    place.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
+    file = read_graph(place)
+    graphs.submit(file)
+    jobs.reaches("h/s3", "success", within_s=30)
+    assert all(one.replayed for one in graphs.submit(file).jobs)

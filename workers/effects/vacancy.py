@@ -10,11 +10,12 @@ from workers.work import Work
 
 
 def vacancy(work: Work) -> None:
-    """Free what the job has, unless it runs again by now and needs it."""
+    """Free what the job has, but for what it needs if it runs by now."""
     record, dispatch = work.record, work.dispatch
-    if record.state in (State.RUNNING, State.PAUSED):
-        return
-    give_back(work, all_of(dispatch, record, graph_of(dispatch, record)))
+    running = record.state in (State.RUNNING, State.PAUSED)
+    kept = record.data.get("slots", ()) if running else ()
+    every = all_of(dispatch, record, graph_of(dispatch, record))
+    give_back(work, {name: limit for name, limit in every.items() if name not in kept})
     if record.state == State.PENDING and startable(record.data):
         # It may stand in line again already, and was just taken out of it.
         dispatch.owe(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")

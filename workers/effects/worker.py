@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ async def worker(work: Work) -> Outcome:
     """Run the worker of each phase that is left. All of them done, it only says so again."""
     folder = await asyncio.to_thread(folder_of, work)
     data = work.record.data
+    if short := await asyncio.to_thread(short_of_room, work, folder):
+        return Outcome("suspend", {"reason": short, "by": WORKER, "code": "disk"}, reason=short)
     if finished(data):
         # It was suspended after its work: what it made is still there.
         return Outcome("agent_completed", {"summary": data.get("summary", "")})
@@ -43,6 +46,16 @@ async def worker(work: Work) -> Outcome:
         phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
         await asyncio.to_thread(work.fire, phase)
         work.go_on()
+
+
+def short_of_room(work: Work, folder: Path) -> str:
+    """Say that the disk is too full to begin, or nothing: half a result is worse than none."""
+    free_mb = shutil.disk_usage(folder).free // 1_000_000
+    least_mb = work.dispatch.settings.disk_free_min_mb
+    if free_mb >= least_mb:
+        return ""
+    told = f"{free_mb} MB are free at {folder}, and INTERLOCK_DISK_FREE_MIN_MB is {least_mb}"
+    return f"{told}; make room and resume it"
 
 
 def stopped(work: Work, began: float) -> None:

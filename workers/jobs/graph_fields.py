@@ -91,14 +91,22 @@ def merged(*layers: Parts) -> Parts:
     return {born: value for born, value in found.items() if value is not None}
 
 
-def as_born(model: type[BaseModel], parts: Parts) -> Parts:
-    """Return parts in the one way to write them: without what is as it always is.
+def job_as_born(parts: Parts) -> Parts:
+    """Return a job's parts in the one way to write them: without what is as it always is.
 
-    What the model does not know stays as it is. Raises pydantic's ValidationError.
+    Raises pydantic's ValidationError if they are none of a job's, or no whole.
     """
-    known = {born: value for born, value in parts.items() if born in model.model_fields}
-    others = {born: value for born, value in parts.items() if born not in known}
-    return model.model_validate(known).model_dump(mode="json", exclude_defaults=True) | others
+    return Birth.model_validate(parts).model_dump(mode="json", exclude_defaults=True)
+
+
+def graph_as_born(parts: Parts) -> Parts:
+    """Return a graph's parts in the same way; `on_cancel` is there for its jobs alone."""
+    known = {born: value for born, value in parts.items() if born != "on_cancel"}
+    found = GraphBirth.model_validate(known).model_dump(mode="json", exclude_defaults=True)
+    usual = Birth.model_fields["on_cancel"].default
+    if parts.get("on_cancel", usual) != usual:
+        found["on_cancel"] = parts["on_cancel"]
+    return found
 
 
 def _one(model: type[BaseModel], born: str, kind: Kind = PLAIN) -> Field:

@@ -7,16 +7,14 @@ is for others to see.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from kernel.errors import CallError, InvalidPayloadError
-from kernel.machines.graph.table import Birth as GraphBirth
-from kernel.machines.job.payloads import Birth
 from kernel.store.codec import encode
 from workers.jobs.graph_fields import (
     DEFAULTS,
@@ -24,7 +22,8 @@ from workers.jobs.graph_fields import (
     INHERITED,
     STEP,
     Parts,
-    as_born,
+    graph_as_born,
+    job_as_born,
     merged,
     read_fields,
 )
@@ -140,7 +139,7 @@ class _Reader:
             for draft, ids in zip(drafts, after, strict=True)
         ]
         payload = {born: value for born, value in parts.items() if born not in ("folder", "dir")}
-        payload = self._born(GraphBirth, payload, root.line, place)
+        payload = self._born(graph_as_born, payload, root.line, place)
         return GraphFile(self._path, self._name, payload, tuple(steps))
 
     def _shared(self, parts: Parts, defaults: Node) -> Parts:
@@ -199,13 +198,15 @@ class _Reader:
         elif above is not None and "dir" not in own:
             parts["dir"] = self._here(above, draft.name)
         sound = self._problems.count == before and draft.name
-        payload = self._born(Birth, parts, line, draft.place) if sound else {}
+        payload = self._born(job_as_born, parts, line, draft.place) if sound else {}
         return Step(draft.name, priority, line, payload)
 
-    def _born(self, model: type[BaseModel], parts: Parts, line: int, place: Place) -> Parts:
+    def _born(
+        self, as_born: Callable[[Parts], Parts], parts: Parts, line: int, place: Place
+    ) -> Parts:
         """Return what the parts are together, and refuse it if it is no whole or too large."""
         try:
-            payload = as_born(model, parts)
+            payload = as_born(parts)
             encode(payload, "it")
         except ValidationError as refusal:
             for one in refusal.errors(include_url=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,13 @@ import yaml
 from pydantic import ValidationError
 
 from kernel.errors import CallError
-from kernel.machines.graph.table import Birth as GraphBirth
-from kernel.machines.job.payloads import Birth
 from workers.jobs.graph_fields import (
     GRAPH,
     INHERITED,
     STEP,
     Parts,
-    as_born,
+    graph_as_born,
+    job_as_born,
     write_fields,
 )
 from workers.jobs.graph_file import GraphFileError, Step, graph_of
@@ -26,6 +26,7 @@ from workers.jobs.graph_values import PRIORITY_DEFAULT, Dollars
 
 # A long line stays one: where it is broken, its spaces would be hard to see.
 _WIDTH = 1_000_000
+_LINES = re.compile(r"\S.*\n(?:.*\n)*.*\S\n?")
 _BASE: Any = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
@@ -44,7 +45,7 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
     and with its step if not. The name of the machine is left out.
     """
     try:
-        shared = as_born(GraphBirth, dict(payload))
+        shared = graph_as_born(dict(payload))
         births = [_birth(step) for step in steps]
     except ValidationError as refusal:
         first = refusal.errors(include_url=False)[0]
@@ -53,7 +54,12 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
     above = _above(steps, births)
     folder = next((one["folder"] for one in births if "folder" in one), None)
     given = shared | {"folder": folder, "dir": above}
-    top = {"graph": name} | write_fields({k: v for k, v in given.items() if v is not None}, GRAPH)
+    top: Parts = {"graph": name} | write_fields(
+        {k: v for k, v in given.items() if v is not None}, GRAPH
+    )
+    if folder is None:
+        # Nothing said, it is that of the file.
+        top["defaults"] = {"folder": None}
     listed = [_step(step, birth, name, given) for step, birth in zip(steps, births, strict=True)]
     # One by one: a dumper keeps all that it has written.
     text = "".join([_dumped(top), "steps:\n", *(_dumped([one]) for one in listed)])
@@ -62,7 +68,7 @@ def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> 
 
 
 def _birth(step: Step) -> Parts:
-    return as_born(Birth, {k: v for k, v in step.payload.items() if k != "host"})
+    return job_as_born({k: v for k, v in step.payload.items() if k != "host"})
 
 
 def _above(steps: Sequence[Step], births: Sequence[Parts]) -> str | None:
@@ -106,7 +112,9 @@ class _Dumper(_BASE):
 
 
 def _text(dumper: Any, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    # Blank lines at an end would have to be marked, and so would a document's end after them.
+    lines = _LINES.fullmatch(text)
+    style = "|" if lines else None
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
     return node
 

@@ -58,7 +58,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return what the file says; None where there is none, or it is torn."""
     try:
         found = json.loads((folder / FILE).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, RecursionError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 

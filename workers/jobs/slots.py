@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 
 from kernel.effect import SCHEDULING
@@ -33,23 +34,24 @@ def needed(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, i
 
 
 def occupy(work: Work, slots: Mapping[str, int]) -> list[str]:
-    """Take all these slots for a job, or none; return those that are all taken."""
-    taken: list[str] = []
+    """Take all these slots for a job, or none; return the first of which all are taken.
+
+    It stands in the line for that one alone: a slot that it was given of another would be nobody's
+    until then, and somebody may be able to run with it.
+    """
     for name, limit in slots.items():
         answer = work.dispatch.slots.occupy(name, work.record, limit)
-        ring(work, name, answer.rings)
+        ring(work, name, limit, answer.rings)
         if not answer.held:
-            # What it has of the others somebody else may use meanwhile.
-            give_back(work, {one: slots[one] for one in taken})
+            give_back(work, {other: most for other, most in slots.items() if other != name})
             return [name]
-        taken.append(name)
     return []
 
 
 def give_back(work: Work, slots: Mapping[str, int]) -> None:
     """Give slots back, or places in their lines, and ring who has them now."""
     for name, limit in slots.items():
-        ring(work, name, work.dispatch.slots.vacate(name, work.record.id, limit))
+        ring(work, name, limit, work.dispatch.slots.vacate(name, work.record.id, limit))
 
 
 def all_of(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
@@ -59,8 +61,14 @@ def all_of(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, i
     return {**dict.fromkeys(names, 0), **needed(dispatch, job, graph)}
 
 
-def ring(work: Work, name: str, jobs: Iterable[RecordId]) -> None:
-    """Let jobs that were given a slot go on. One that is gone gives it back by its own end."""
-    for one in jobs:
-        if one != work.record.id:
+def ring(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
+    """Let jobs that were given a slot go on. What nobody can take up goes to the next in line."""
+    left = deque(jobs)
+    while left:
+        one = left.popleft()
+        if one == work.record.id:
+            continue
+        try:
             work.dispatch.owe(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
+        except UnknownRecordError:
+            left += work.dispatch.slots.vacate(name, one, limit)

@@ -117,6 +117,7 @@ STAGES = (
             Trigger.STUCK,
             Trigger.RETRY,
             Trigger.PAUSE,
+            Trigger.SUSPEND,
             Trigger.LIMIT_REACHED,
         ),
         crash=Trigger.RECOVERED,

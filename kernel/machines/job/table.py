@@ -80,7 +80,8 @@ PUBLISHED = (
     Transition(S.PAUSED,                T.CANCEL,              S.CANCELED,              update=do.ended, by=by("producer", "person")),
     Transition(S.RUNNING,               T.RECOVERED,           S.PENDING,               guard=do.may_recover, update=do.recovered, by=by("orphans", "stalls")),
     Transition(S.REVIEWING,             T.RECOVERED,           S.REVIEW_REQUIRED,       guard=do.may_recover, update=do.recovered, by=by("orphans", "stalls")),
-    *(Transition(state,                 T.SUSPEND,             S.SUSPENDED,             update=do.suspended, by=by("person")) for state in SUSPENDABLE),
+    *(Transition(state,                 T.SUSPEND,             S.SUSPENDED,             update=do.suspended, by=by("person")) for state in SUSPENDABLE if state is not S.RUNNING),
+    Transition(S.RUNNING,               T.SUSPEND,             S.SUSPENDED,             update=do.suspended, by=by("worker", "person")),
     *(Transition(state,                 T.CANCEL,              S.CANCELED,              update=do.ended, by=by("producer", "person")) for state in CANCELABLE),
 )
 OURS = (

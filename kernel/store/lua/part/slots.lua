@@ -1,6 +1,7 @@
 -- A limited number of slots, and the line of those who wait for one. A holder's score says since when it has its slot (ms);
 -- below 0 it was given one, and rung, that long ago, and has not taken it up; 0: it was not rung yet.
-local UNHEARD_MS = 30000
+-- No longer than the grace of the exclusive effects that ring: who follows a lost one finds its bell unheard, and rings again.
+local UNHEARD_MS = 10000
 
 local function hand_out(holders, line, limit)
   while limit == 0 or redis.call('ZCARD', holders) < limit do
