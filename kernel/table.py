@@ -34,8 +34,9 @@ class Mode(StrEnum):
 class Timer:
     """A named delay in a stage: ms from entry, or None for none.
 
-    When due it fires `trigger`; without one it reminds: the stall sweep owes `effect` again, writes
-    a note and sets the timer anew, at doubling distances.
+    When due it fires `trigger` with `payload`, or with `unbegun` where nobody ever took up the
+    state's effect; without a trigger it reminds: the stall sweep owes `effect` again, writes a note
+    and sets the timer anew, at doubling distances.
     """
 
     name: str
@@ -43,6 +44,11 @@ class Timer:
     trigger: StrEnum | None = None
     effect: Effect | None = None
     payload: Data = field(default_factory=dict)
+    unbegun: Data | None = None
+
+    def said(self, *, begun: bool) -> Data:
+        """Return what it fires its trigger with."""
+        return self.payload if begun or self.unbegun is None else self.unbegun
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class GraphView:
             ),
         ]
 
-    def why(self, job: Record) -> str:
+    def why(self, job: Record) -> str:  # noqa: PLR0911 - one sentence a state
         """Say in one sentence what a job waits for, or how it ended."""
         data = job.data
         match job.state:

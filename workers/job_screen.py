@@ -1,4 +1,4 @@
-"""What people see of jobs in a terminal: a graph at one glance, one job whole. It fetches nothing."""
+"""What people see of jobs in a terminal: a graph at a glance, one job whole. It fetches nothing."""
 
 from __future__ import annotations
 

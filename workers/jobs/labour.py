@@ -56,7 +56,12 @@ async def labour(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -
         raise OverBudgetError
     brief = await asyncio.to_thread(brief_of, work.dispatch, work.record, role)
     if doer.get("command"):
-        return await _command(work, doer["command"], role, folder, brief)
+        try:
+            return await _command(work, doer["command"], role, folder, brief)
+        except OSError as refusal:
+            why = f"it could not be started: {refusal.strerror or refusal}: {refusal.filename}"
+            model = ReviewReply if role == REVIEWER else WorkerReply
+            return Said(model(action=Action.STUCK, summary=sentence(why)), {})
     if doer.get("capability"):
         return await _capability(work, doer, role)
     return await _model(work, doer["model"], role, folder, brief)

@@ -20,15 +20,19 @@ def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
 def restore_manifest(dispatch: Dispatch, record: Record) -> str:
     """Compare a job's manifest file with its log, and write it anew where it differs.
 
-    Answers none (the job keeps no file, or not on this machine), kept, written or restored.
+    Answers none (the job keeps no file, or not on this machine), kept, written, restored, or
+    unwritable: then its effect says so, and the command that looked goes on.
     """
     folder, host = record.data.get("dir"), record.data.get("host")
     if not folder or host not in (None, dispatch.settings.host):
         return "none"
     place = Path(folder)
-    with alone_at(place):
-        found, right = read_manifest(place), manifest_now(dispatch, record.id)
-        if found == right:
-            return "kept"
-        write_manifest(place, right)
-        return "restored" if found is None else "written"
+    try:
+        with alone_at(place):
+            found, right = read_manifest(place), manifest_now(dispatch, record.id)
+            if found == right:
+                return "kept"
+            write_manifest(place, right)
+    except OSError:
+        return "unwritable"
+    return "restored" if found is None else "written"

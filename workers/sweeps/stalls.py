@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from kernel.effect import Kind
 from kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
 from kernel.event import Cause
 from kernel.store.indexes import TimerLook
@@ -47,7 +48,8 @@ def _act(dispatch: Dispatch, look: TimerLook) -> str:
             dispatch.remind(record, look.name, warrant, look.fired, op_id)
             return "reminded"
         call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant)
-        dispatch.fire(record, str(timer.trigger), timer.payload, call)
+        begun = any(one.kind is Kind.STATE and one.attempts > 0 for one in record.entries)
+        dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     return "fired"

@@ -10,6 +10,7 @@ from kernel.machines.job.names import Going, Verdict
 from kernel.machines.job.payloads import Birth
 from kernel.table import Ask, Data
 
+UNBEGUN = "unbegun"  # nobody took its work up: that it waited for long is no fault of it
 GUIDANCE_MAX = 50
 EVIDENCE_KEPT_MAX = 500
 
@@ -123,7 +124,8 @@ def may_start(ask: Ask) -> bool:
 
 def may_recover(ask: Ask) -> bool:
     """Whether it is taken up anew once more."""
-    return bool(ask.data["recoveries"] < ask.data["recoveries_max"])
+    begun = ask.payload.get("code") != UNBEGUN
+    return not begun or bool(ask.data["recoveries"] < ask.data["recoveries_max"])
 
 
 def may_retry(ask: Ask) -> bool:
@@ -244,8 +246,9 @@ def unpaused(ask: Ask) -> Data:
 
 
 def recovered(ask: Ask) -> Data:
-    """Count one more that was lost."""
-    return {**left_running(ask.data), "recoveries": ask.data["recoveries"] + 1}
+    """Count one more that was lost, if it ever began."""
+    lost = ask.payload.get("code") != UNBEGUN
+    return {**left_running(ask.data), "recoveries": ask.data["recoveries"] + lost}
 
 
 def given_up(ask: Ask) -> Data:

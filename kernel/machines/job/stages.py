@@ -13,6 +13,7 @@ KICKOFF_MS = 60_000
 RECHECK_MS = 900_000
 
 STALLED = {"code": "stalled", "detail": "it gave no sign of life for too long"}
+UNBEGUN = {"code": do.UNBEGUN, "detail": "no worker took it up: they are busy, or none serves it"}
 OUT_OF_TIME = {"limit": "time"}
 DRAFT = (("activate", "activate"), ("cancel", "cancel"))
 PENDING = (("proceed", "dependency_waived"), ("run", "run"), ("cancel", "cancel"))
@@ -43,7 +44,13 @@ def recheck(asked: Callable[[Data], bool]) -> Timer:
 
 def silence(name: str) -> Timer:
     """Return the timer that each sign of life sets anew."""
-    return Timer("stall", lambda data: int(data[name]) * 1_000, Trigger.RECOVERED, payload=STALLED)
+    return Timer(
+        "stall",
+        lambda data: int(data[name]) * 1_000,
+        Trigger.RECOVERED,
+        payload=STALLED,
+        unbegun=UNBEGUN,
+    )
 
 
 def time_left(data: Data) -> int | None:
