@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench import calls, figures, kernel_speed, latency, lifecycles, sweep
+from bench import calls, figures, jobs, kernel_speed, latency, lifecycles, sweep
 from bench.place import Place, open_place
 
 Part = Callable[[Place], Mapping[str, Any]]
@@ -17,6 +17,7 @@ PARTS: Mapping[str, Part] = {
     "latency": latency.measure,
     "memory": kernel_speed.memory,
     "calls": calls.measure,
+    "jobs": jobs.measure,
     # Last: it leaves a server that is full.
     "sweep": sweep.measure,
 }

@@ -52,6 +52,32 @@ def rows_of(figures: Figures) -> Iterator[Row]:
                 f"p50 {late['p50']:g} ms, p99 {late['p99']:g} ms",
                 f"{load:.0f} lifecycles/s on one process",
             )
+    if "jobs" in figures:
+        yield from job_rows(figures["jobs"])
+
+
+def job_rows(found: Figures) -> Iterator[Row]:
+    """Yield what was measured of graphs of jobs."""
+    shapes = {"layers": "10,000 jobs in 100 layers", "chain": "10,000 jobs in one chain"}
+    for shape, what in shapes.items():
+        one = found[shape]
+        cost = one["workers_ms"] + one["store_ms"]
+        yield (
+            f"{what}, one worker process",
+            f"{one['per_s']:.0f} jobs/s",
+            f"{cost:.1f} ms of processor time a job: {one['growth']:.2f} times that of 1,000 jobs",
+        )
+    chains = f"{found['celery_chains_per_s']:.0f} chains/s of {found['alone_effects']:.0f}"
+    yield (
+        "jobs that depend on nothing, one worker process",
+        f"{found['alone_per_s']:.0f}/s",
+        f"Celery {chains} empty tasks: {found['ratio']:.2f} times",
+    )
+    yield (
+        "memory of a job that waits",
+        f"{found['layers']['live_bytes']:,} bytes",
+        f"{found['layers']['ended_bytes']:,} when it has ended, with its whole log",
+    )
 
 
 def beside(name: str, figures: Figures) -> str:

@@ -24,6 +24,7 @@ class Effect:
     `exclusive` effects of a record share a place, such as a worktree, and are there one at a time.
     A `kept` one is leased from its birth by who brought the record there, and never published.
     A `local` one is about files of one machine, which its record names, and runs there.
+    A `quick` one does nothing but ask and tell the store.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Effect:
     exclusive: bool = False
     kept: bool = False
     local: bool = False
+    quick: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -43,8 +45,8 @@ INFERENCE = Effect("inference")
 EXECUTION = Effect("execution")
 CLEANUP = Effect("cleanup", attempts_max=5)
 RESOLUTION = Effect("resolution", attempts_max=20)
-SPAWN = Effect("spawn", attempts_max=20)
-CASCADE = Effect("cascade", attempts_max=20)
+SPAWN = Effect("spawn", attempts_max=20, quick=True)
+CASCADE = Effect("cascade", attempts_max=20, quick=True)
 ASSIGNMENT = Effect("assignment", attempts_max=20)
 AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True)
 SUPERVISION = Effect(
@@ -57,13 +59,13 @@ RECOVERY = Effect("recovery", exclusive=True, local=True)
 REAPING = Effect("reaping", attempts_max=20, local=True)
 AFTERMATH = Effect("aftermath", attempts_max=20)
 ABORT = Effect("abort", attempts_max=20)
-REGISTRATION = Effect("registration", attempts_max=20)
+REGISTRATION = Effect("registration", attempts_max=20, quick=True)
 # It shares the job's directory and place: what it starts must not meet what is still ending.
-SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True)
-VACANCY = Effect("vacancy", attempts_max=20, exclusive=True)
+SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True, quick=True)
+VACANCY = Effect("vacancy", attempts_max=20, exclusive=True, quick=True)
 WORKER = Effect("worker", attempts_max=1, exclusive=True, local=True)
 REVIEWER = Effect("reviewer", attempts_max=1, exclusive=True, local=True)
-APPROVAL = Effect("approval", attempts_max=20)
-TELL = Effect("tell", attempts_max=20)
-TENDING = Effect("tending", attempts_max=20)
+APPROVAL = Effect("approval", attempts_max=20, quick=True)
+TELL = Effect("tell", attempts_max=20, quick=True)
+TENDING = Effect("tending", attempts_max=20, quick=True)
 MANIFEST = Effect("manifest", attempts_max=20, local=True)

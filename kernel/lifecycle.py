@@ -40,7 +40,7 @@ from kernel.store.plan import (
     facts_read,
 )
 from kernel.store.redis import Store
-from kernel.table import Data
+from kernel.table import UNBOUND, Data
 
 CONFLICTS_MAX = 50
 # Who fires what in a table's `by`, where it is no effect.
@@ -48,6 +48,7 @@ ORPHANS, STALLS = "orphans", "stalls"
 IN_THE_WAY = {
     "held": "{} holds what it needs",
     "paused": "it is paused",
+    "over": "its family has no run left",
     "busy": "its place may not be free before {} ms of the store's clock",
 }
 UNWARRANTED = {"producer", "person"}
@@ -105,8 +106,8 @@ class Lifecycle:
             raise InvalidIdError(new_id, machine.shape)
         written = codec.encode(payload, "the payload")
         data = machine.birth(payload)
-        if machine.cap and not countdown and cap is None:
-            cap = machine.cap(data)
+        own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
+        bounds = own if cap is None else replace(own, cap=cap)
         newborn = Record(
             id=record_id(new_id),
             machine=machine.name,
@@ -127,7 +128,7 @@ class Lifecycle:
             cause=cause,
             render=self.render,
             countdown=countdown,
-            cap=cap,
+            bounds=bounds,
             tenure=tenure,
         )
         match answer.word:
@@ -190,7 +191,7 @@ class Lifecycle:
                     raise UnknownRecordError(of)
                 case "fenced":
                     self._fenced(of, call.warrant)
-                case "held" | "paused" | "busy":
+                case "held" | "paused" | "busy" | "over":
                     raise HeldError(of, IN_THE_WAY[answer.word].format(answer.detail))
             record = None
         raise ConflictError(f"{of}: {trigger} lost {CONFLICTS_MAX} races in a row; try again")

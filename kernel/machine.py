@@ -22,8 +22,10 @@ from kernel.errors import (
 from kernel.event import NO_FACTS
 from kernel.record import Record, RecordId, Version
 from kernel.table import (
+    UNBOUND,
     Active,
     Ask,
+    Bounds,
     Data,
     Mode,
     Owed,
@@ -60,7 +62,7 @@ class Decision:
     sees: bool = False
     shares: Shares | None = None
     departs: bool = False
-    cap: int | None = None  # what the record's family may spend from now on, where that changes
+    bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Machine:
     relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
     gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
     place: Callable[[Data], str] | None = None  # the machine that its local effects run on, or ''
-    cap: Callable[[Data], int | None] | None = None  # what its family may spend, in micro-dollars
+    bounds: Callable[[Data], Bounds] | None = None  # what its family may use
     mirror: Effect | None = None  # owed by every commit: it shows the record somewhere else
     mirrored: Callable[[Data], bool] = always  # whether that is owed
     frees: Effect | None = None  # owed on leaving a state that keeps a slot for one that does not
@@ -181,6 +183,8 @@ class Machine:
         if trigger not in self.triggers:
             raise UnknownTriggerError(self.name, trigger, self.triggers)
         model = self.payloads.get(trigger)
+        if not isinstance(payload, Mapping):
+            raise InvalidPayloadError(trigger, [f"it is {type(payload).__name__}, not an object"])
         if model is None:
             if payload:
                 raise InvalidPayloadError(trigger, [f"takes no payload, got {sorted(payload)}"])
@@ -272,7 +276,7 @@ class Machine:
             sees=row.sees,
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
             departs=not stays and bool(entered.departs and entered.departs(data)),
-            cap=self.cap(data) if row.caps and self.cap else None,
+            bounds=self.bounds(data) if row.bounds and self.bounds else UNBOUND,
         )
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:

@@ -45,6 +45,7 @@ class Timer:
     effect: Effect | None = None
     payload: Data = field(default_factory=dict)
     unbegun: Data | None = None
+    undoes: Mapping[str, int] = field(default_factory=dict)  # what then was counted too early
 
     def said(self, *, begun: bool) -> Data:
         """Return what it fires its trigger with."""
@@ -57,6 +58,17 @@ class TimerDue:
 
     name: str
     delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a family may use: money in micro-dollars, runs of workers. None sets no bound."""
+
+    cap: int | None = None
+    runs: int | None = None
+
+
+UNBOUND = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +225,7 @@ class Transition:
     reads: bool = False
     by: tuple[str, ...] = ()
     sees: bool = False
-    caps: bool = False  # its update may change what the record's family may spend
+    bounds: bool = False  # its update may change what the record's family may use
     ours: str = ""
 
     def owes(self) -> tuple[Owed, ...]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -156,7 +157,8 @@ class Runner:
 
     def _run(self, work: Work, run: Run) -> Outcome | None:
         if not inspect.iscoroutinefunction(run):
-            with self.affinity.wide():
+            quick = work.machine.effects[work.lease.name].quick
+            with nullcontext() if quick else self.affinity.wide():
                 answer = run(work)
             assert answer is None or isinstance(answer, Outcome), "a handler answers an Outcome"
             return answer
@@ -177,6 +179,7 @@ class Runner:
         return await task
 
     def _conclude(self, work: Work, outcome: Outcome) -> str:
+        entered = work.record.entered
         try:
             record = work.fire(outcome)
         except FencedError as refusal:
@@ -186,7 +189,11 @@ class Runner:
             return f"given up: {refusal}"
         except KernelError as refusal:
             return self._failed(work, refusal)
-        return f"{outcome.trigger} -> {record.state}"
+        line = f"{outcome.trigger} -> {record.state}"
+        if work.lease.kind is not Kind.STATE and record.entered == entered:
+            # A row that stays where it is ends no effect.
+            return self._settle(work, line)
+        return line
 
     def _late(self, work: Work, outcome: Outcome, refusal: FencedError) -> str:
         try:

@@ -26,7 +26,7 @@ VERBS: Mapping[str, Verb] = {
     for verb in (
         Verb("config", Trigger.CONFIGURE),
         Verb("activate", Trigger.ACTIVATE, decides=True),
-        Verb("step", Trigger.STEP),
+        Verb("step", Trigger.RUN),
         Verb("run", Trigger.RUN),
         Verb("suspend", Trigger.SUSPEND),
         Verb("resume", Trigger.RESUME),

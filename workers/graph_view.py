@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.event import Event, Note
+from kernel.event import Note
 from kernel.machines.job import changes
 from kernel.machines.job.names import State
 from kernel.record import Record, root_of
 from workers.card import card_of
 from workers.graph_verbs import legal
 from workers.graphs import Graphs
+from workers.jobs.dependencies import missing
 from workers.jobs.drawing import Node
 from workers.jobs.limits import usages
 from workers.jobs.view import manifest_now
 
 ATTENTION_MAX = 50
+HALT = "limit:"  # what a job waits for whose graph is halted
 ENDED = (State.SUCCESS, State.CANCELED, State.FAILED)
 # How a graph stands, at one glance.
 FLOWS, WAITS, STARVES = "flows", "waits for a person", "starves"
@@ -133,7 +135,7 @@ class GraphView:
             ),
         ]
 
-    def why(self, job: Record) -> str:  # noqa: PLR0911 - one sentence a state
+    def why(self, job: Record) -> str:  # noqa: C901, PLR0911 - one sentence a state
         """Say in one sentence what a job waits for, or how it ended."""
         data = job.data
         match job.state:
@@ -142,6 +144,8 @@ class GraphView:
                 return f"starved: {lost}"
             case State.PENDING if not data["met"]:
                 return f"waits for {self._missing(job)}"
+            case State.PENDING if any(one.startswith(HALT) for one in data.get("slots", ())):
+                return "waits for its graph, which has reached a limit"
             case State.PENDING if data.get("slots"):
                 return f"waits for a slot: {', '.join(data['slots'])}"
             case State.PENDING if data.get("backoff_ms"):
@@ -164,13 +168,8 @@ class GraphView:
 
     def _missing(self, job: Record) -> str:
         """Name what is not there yet: from its countdown, which shrinks as others end."""
-        begun = [
-            line.version
-            for line in self.dispatch.views.history(job.id)
-            if isinstance(line, Event) and line.trigger in ("activate", "resume")
-        ]
-        names = self.dispatch.views.counted(job.id, f"dependencies:{begun[-1]}") if begun else set()
-        found = sorted(_short(one, root_of(job.id)) for one in names - {"*"})
+        names = missing(self.dispatch, self.dispatch.lifecycle.machine("job"), job)
+        found = sorted(_short(one, root_of(job.id)) for one in names)
         if not found:
             return "its dependencies to be looked at"
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - three are read at a glance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from kernel.event import Cause
 from kernel.machines.graph.table import Birth as GraphBirth
 from kernel.machines.job.names import Going, State
 from kernel.machines.job.payloads import Birth
-from kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
+from kernel.record import PARTITIONS, Record, RecordId, partition_of, record_id, root_of
 from kernel.store.codec import digest, encode
 from kernel.store.plan import Call, Warrant
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
@@ -33,6 +34,8 @@ from workers.plan_order import cycle_in
 
 PAGE = 1_000
 LOOKED_AT_MAX = 100_000
+# What makes a job wait for others, and from which state: a draft may be suspended, then resumed.
+BEGINS = {"activate": State.DRAFT, "resume": State.SUSPENDED}
 
 
 class JobCommandError(CallError):
@@ -64,12 +67,19 @@ class Graphs:
     # --- to be born ---------------------------------------------------------------------------
 
     def open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
-        """Open a graph; without a payload one that is there already is taken as it is."""
+        """Open a graph; without a payload one that is there already is taken as it is.
+
+        One that was opened for its first job, with nothing said of it, takes its payload later.
+        """
         found = self.dispatch.views.records([graph]).get(graph)
         if found is not None and found.machine != "graph":
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
         if found is not None and payload is None:
             return Submitted(graph, replayed=True)
+        bare = self.dispatch.views.births([graph]).get(graph) == digest("graph", encode({}, "it"))
+        if found is not None and payload and bare:
+            self.client.fire(graph, "configure", {**payload, "by": self.client.actor})
+            return Submitted(graph, replayed=False)
         return self.client.submit(payload or {}, id=graph, machine="graph")
 
     def create(
@@ -88,14 +98,18 @@ class Graphs:
         graph, _, name = job.partition("/")
         if not name:
             raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
-        if not held:
-            self._refuse_rings({job: _named(payload)})
-        self._refuse_late(graph, [job])
-        self.open(graph)
         own = self.graph(graph)
         shared = {n: own.data[n] for n in ("stewards", "on_cancel")} if own is not None else {}
         given = {**shared, **payload, "hold": held}
         given = self._placed(job, given) if here else given
+        # All of it is checked before its graph is opened for it.
+        record_id(job)
+        self.dispatch.lifecycle.machine("job").birth(given)
+        if not held:
+            self._refuse_rings({job: _named(payload)})
+        self._refuse_late(graph, [job])
+        if own is None:
+            self.open(graph)
         return self.client.submit(given, id=job, machine="job", priority=priority)
 
     def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
@@ -122,11 +136,12 @@ class Graphs:
             for step in file.steps
         ]
         if activate:
-            for page in _pages([one.id for one in done]):
-                records = self.dispatch.views.records(page)
-                for one in (records[job] for job in page if job in records):
-                    if one.state == State.DRAFT:
-                        self._fire(one, VERBS["activate"], {}, op_id=f"activate:{one.id}")
+            pages = (self.dispatch.views.records(page) for page in _pages(list(payloads)))
+            drafts = [one for page in pages for one in page.values() if one.state == State.DRAFT]
+            # What was created before may have been configured since.
+            self._refuse_vain("activate", drafts)
+            for one in drafts:
+                self._fire(one, VERBS["activate"], {}, op_id=f"activate:{one.id}")
         return Created(file.name, tuple(done))
 
     def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record:
@@ -162,23 +177,17 @@ class Graphs:
         """
         record = self.job(job)
         restore_manifest(self.dispatch, record)
-        if verb == "activate":
-            self._refuse_rings({job: record.data["depends_on"]})
+        self._refuse_vain(verb, [record])
         return self._fire(record, VERBS[verb], dict(words or {}), proposal=proposal, op_id=op_id)
 
     def step(self, job: str) -> Record:
         """Do the one thing that the state of a job names; it goes on alone only as configured."""
-        record = self.job(job)
-        if record.state == State.PENDING:
-            return self.command(job, "run", {"to": Going.NEXT})
-        return self.command(job, "step")
+        return self.command(job, "step", {"to": Going.NEXT})
 
     def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
         """Give every job of a graph that takes it a command; return where each stands then."""
         records = list(self.records(graph))
-        if verb == "activate":
-            drafts = [one for one in records if one.state == State.DRAFT]
-            self._refuse_rings({one.id: one.data["depends_on"] for one in drafts})
+        self._refuse_vain(verb, records)
         found: dict[str, str] = {}
         for record in records:
             restore_manifest(self.dispatch, record)
@@ -267,7 +276,9 @@ class Graphs:
         named = phases if isinstance(phases, list) else []
         doers = [one.get("worker") for one in named if isinstance(one, Mapping)]
         doers.append(payload.get("review"))
-        commands = any("command" in one for one in doers if isinstance(one, Mapping))
+        # What a model writes is kept as a file, for its reviewer and whoever builds on it.
+        made = [one for one in doers if isinstance(one, Mapping)]
+        commands = any("command" in one or "model" in one for one in made)
         if not commands and not payload.get("dir"):
             return dict(payload)
         settings = self.dispatch.settings
@@ -286,7 +297,8 @@ class Graphs:
         op_id: str | None = None,
     ) -> Record:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        if not machine.rows(record.state, verb.trigger):
+        # Repeated with its op-id, a command means what it meant then.
+        if op_id is None and not machine.rows(record.state, verb.trigger):
             told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(told + next_steps(machine, record))
         words = self.client.signed(record, verb.trigger, words)
@@ -308,6 +320,12 @@ class Graphs:
 
     def _refuse_others(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse a file before anything is written."""
+        places = Counter(one["dir"] for one in payloads.values() if one.get("dir"))
+        shared = next((place for place, jobs in places.items() if jobs > 1), None)
+        if shared is not None:
+            raise CallError(
+                f"two jobs would share the directory {shared}: give each one of its own"
+            )
         for page in _pages(list(payloads)):
             for job, known in self.dispatch.views.births(page).items():
                 if known != digest("job", encode(payloads[job], "the job")):
@@ -324,6 +342,21 @@ class Graphs:
             new = next((job for job in page if job not in known), None)
             if new is not None:
                 raise CallError(f"{graph} is finished and takes no {new}; open another graph")
+
+    def _refuse_vain(self, verb: str, records: Sequence[Record]) -> None:
+        """Refuse to begin what would wait for itself, or for what never was.
+
+        What is resumed may wait for what is gone by now: then it is told that this is lost.
+        """
+        begun = [one for one in records if one.state == BEGINS.get(verb)]
+        edges: dict[str, Collection[str]] = {
+            one.id: one.data["depends_on"] for one in begun if not one.data["met"]
+        }
+        if verb == "resume":
+            named = {one for after in edges.values() for one in after}
+            known = {one for page in _pages([*named]) for one in self.dispatch.views.records(page)}
+            edges = {job: [one for one in after if one in known] for job, after in edges.items()}
+        self._refuse_rings(edges)
 
     def _refuse_rings(self, edges: Mapping[str, Collection[str]]) -> None:
         """Refuse jobs that depend on nothing known, or through others on themselves.

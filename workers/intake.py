@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import Reject
 from kombu.exceptions import OperationalError
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from tenacity import (
+    Retrying,
+    retry,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
 
 from kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from workers.alive import show_alive
 from workers.app import INTAKE, make_app
 from workers.client import Client, Submitted
 from workers.config import Settings, read_settings
-from workers.graphs import Graphs
+from workers.graphs import Graphs, UnknownDependencyError
 from workers.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -32,6 +39,12 @@ FIELDS = frozenset({"id", "machine", "payload", "priority"})
 AWAY = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
 VISIBILITY_S = 60
+BRIEFLY = Retrying(
+    retry=retry_if_exception_type(UnknownDependencyError),
+    wait=wait_exponential_jitter(multiplier=0.1, max=1),
+    stop=stop_after_delay(5),
+    reraise=True,
+)
 
 
 def assemble(settings: Settings) -> Celery:
@@ -106,9 +119,11 @@ def accept(client: Client, request: Any) -> str:
     if machine == "job":
         # What it depends on must be known, and nothing of it is on this machine.
         held = bool(payload.get("hold"))
-        create = Graphs(client).create
-        done = create(request["id"], payload, priority=priority, held=held, here=False)
-        return said(done)
+        create = partial(Graphs(client).create, priority=priority, held=held, here=False)
+        # What it depends on may be on its way: messages overtake each other.
+        return said(BRIEFLY(create, request["id"], payload))
+    if machine == "graph":
+        return said(Graphs(client).open(request["id"], payload))
     done = client.submit(payload, id=request["id"], machine=machine, priority=priority)
     return said(done)
 

@@ -52,6 +52,9 @@ def create(
     if (job is None) is (file is None):
         fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
     here = Graphs(client(actor))
+    if file is not None and (command or description or after or words != "{}"):
+        told = "--command, --description, --after and --fields are for one job, not for a file"
+        fail(told, as_json=as_json, kind="UsageError")
     if file is not None:
         done = here.submit(read_graph(file), activate=activate)
         rows = [{"id": one.id, "replayed": one.replayed} for one in done.jobs]
@@ -66,7 +69,7 @@ def create(
             job=job,
         )
         one = here.create(job, given, priority=priority)
-        if activate and not one.replayed:
+        if activate and here.job(job).state == "draft":
             here.command(job, "activate")
         rows = [{"id": one.id, "replayed": one.replayed}]
         value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
@@ -92,6 +95,8 @@ def config(
     limits = limits_of(cost, time, iterations)
     changes = configuration(words, command=command, description=description)
     changes |= {"limits": limits} if limits else {}
+    if "/" in target and slots is not None:
+        fail("--slots are a graph's: leave out the job", as_json=as_json, kind="UsageError")
     if "/" in target:
         record = here.configure(target, changes)
     else:
@@ -346,5 +351,9 @@ def _written(text: str, out: Path | None) -> None:
     if out is None:
         typer.echo(text, nl=False)
     else:
-        out.write_text(text, "utf-8")
+        try:
+            out.write_text(text, "utf-8")
+        except OSError as refusal:
+            told = f"{out} cannot be written: {refusal.strerror or refusal}"
+            fail(told, as_json=False, kind="UsageError")
         screen.plain({"file": str(out)})

@@ -57,8 +57,11 @@ class Jobs:
         """Do exactly the one thing that the state names; return when it is over or time is up."""
         begun = self.graphs.step(job)
         # What was begun is over when the job has left the states that it began with.
-        at_it = {State.PENDING: (State.PENDING, State.RUNNING), State.REVIEWING: (State.REVIEWING,)}
-        during = at_it.get(State(begun.state), ())
+        running, reviewing = (
+            (State.PENDING, State.RUNNING),
+            (State.REVIEW_REQUIRED, State.REVIEWING),
+        )
+        during = running if begun.state in running else reviewing
         return self.graphs.wait(job, lambda now: now.state not in during, timeout_s=wait_s)
 
     def run(self, job: str, *, wait_s: float = 0) -> Record:

@@ -10,11 +10,13 @@ the other half: should this program be killed, the command dies with it.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -52,6 +54,17 @@ def start_tethered(
     )
 
 
+def prolong(keeper: subprocess.Popen[bytes], left_s: float) -> None:
+    """Let the command live so long from now. Told once, it ends where nothing more is told.
+
+    So what froze, or was cut off from whoever lets it work, leaves no command behind.
+    """
+    with suppress(OSError, ValueError):
+        if keeper.stdin is not None:
+            # Past its buffer: what a keeper that has ended does not take would fail its closing.
+            os.write(keeper.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
+
+
 def end_tethered(keeper: subprocess.Popen[bytes], *, patience_s: float) -> int:
     """End the command and return its exit code; what outlives `patience_s` is killed."""
     if keeper.stdin is not None:
@@ -80,13 +93,20 @@ def main(arguments: Sequence[str]) -> int:
         process_group=0,
         preexec_fn=_dying_with_parent(),
     )
+    until = math.inf
     while child.poll() is None and not ended and os.getppid() == starter:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            break
         # The look at the parent is for a starter that forked: its child keeps the pipe open.
-        ready, _, _ = select.select([0, woken], [], [], PARENT_LOOK_S)
+        ready, _, _ = select.select([0, woken], [], [], min(PARENT_LOOK_S, left_s))
         if woken in ready:
             os.read(woken, 1024)
-        if 0 in ready and not os.read(0, 1024):
-            break
+        if 0 in ready:
+            told = os.read(0, 4096)
+            if not told:
+                break
+            until = time.monotonic() + float(told.split()[-1])
     return _end(child, grace_s)
 
 

@@ -14,7 +14,7 @@ from kernel.errors import KernelError
 from kernel.event import Cause
 from kernel.machine import Machine
 from kernel.record import Entry, Record, RecordId, ancestors
-from kernel.table import Owed, Shares, TimerDue
+from kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
@@ -182,6 +182,12 @@ def shares_plan(shares: Shares | None) -> dict[str, Any]:
         return {}
     found = {"left": shares.left, "line": shares.line}
     return {"shares": found | {"frees": list(shares.frees), "takes": list(shares.takes)}}
+
+
+def bounds_plan(bounds: Bounds) -> dict[str, int]:
+    """Return what the scripts need to bound what a family uses; nothing where nothing is said."""
+    named = {"cap": bounds.cap, "most": bounds.runs}
+    return {name: bound for name, bound in named.items() if bound is not None}
 
 
 def lease_plan(tenure: Tenure | None, owes: Sequence[Owed]) -> dict[str, Any]:

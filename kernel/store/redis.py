@@ -23,6 +23,7 @@ from kernel.store.plan import (
     Tenure,
     Warrant,
     advance_bell,
+    bounds_plan,
     doorbells,
     lease_plan,
     owed_plan,
@@ -36,7 +37,7 @@ from kernel.store.plan import (
 )
 from kernel.store.scripts import Client, call
 from kernel.store.tells import Dependent
-from kernel.table import Owed
+from kernel.table import UNBOUND, Bounds, Owed
 
 
 class Store:
@@ -73,7 +74,7 @@ class Store:
         cause: Cause,
         render: Render,
         countdown: str = "",
-        cap: int | None = None,
+        bounds: Bounds = UNBOUND,
         tenure: Tenure | None = None,
     ) -> Answer:
         """Bear a record. `countdown` names the one of its parent that it joins."""
@@ -95,7 +96,7 @@ class Store:
             "look_ms": self.limits.look_ms,
         }
         plan |= {"parent": countdown} if parent else {}
-        plan |= {"cap": cap} if cap is not None else {}
+        plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
@@ -172,7 +173,7 @@ class Store:
             "window_ms": self.limits.op_window_ms,
         }
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
-        plan |= {"cap": decision.cap} if decision.cap is not None else {}
+        plan |= bounds_plan(decision.bounds)
         plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]

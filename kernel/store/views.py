@@ -44,14 +44,11 @@ class Views:
 
     def record(self, record_id: str) -> Record:
         """Return a record. Raises UnknownRecordError."""
-        pairs = read(self.client, "HGETALL", self.keys.record(record_id))
+        names = (self.keys.record(record_id), self.keys.counters(record_id))
+        pairs, counters = read_all(self.client, [("HGETALL", name) for name in names])
         if not pairs:
             raise UnknownRecordError(record_id)
-        return codec.record_of(
-            record_id,
-            _flat(pairs),
-            _flat(read(self.client, "HGETALL", self.keys.counters(record_id))),
-        )
+        return codec.record_of(record_id, _flat(pairs), _flat(counters))
 
     def history(self, record_id: str) -> list[Event | Note]:
         """Return the whole log of a record, oldest first."""

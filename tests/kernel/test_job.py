@@ -13,7 +13,8 @@ from kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.job.changes import GUIDANCE_MAX, phase_of
+from kernel.machines.job.changes import EVIDENCE_KEPT_MAX, GUIDANCE_MAX, phase_of
+from kernel.machines.job.payloads import EVIDENCE_MAX
 from kernel.machines.job.table import IDLE_GATES, JOB, SUSPENDABLE
 from tests.kernel.jobs import LIVE, Job, refused
 from tests.kernel.samples import EVIDENCE, SAMPLES
@@ -113,6 +114,14 @@ def test_a_lost_dependency_starves_a_job_and_a_person_is_asked() -> None:
     refused(told, "dependencies_met", "one of them is lost", tally={"canceled": 1})
 
 
+def test_a_loss_that_a_repeated_registration_counted_twice_is_one() -> None:
+    told = Job(depends_on=["g/a", "g/b"]).fire("activate")
+    told.fire("dependency_lost", dependency="g/a", state="canceled")
+    told.fire("dependency_waived", dependency="g/a")
+
+    assert told.fire("dependencies_met", tally={"canceled": 2, "success": 1}).data["met"]
+
+
 def test_a_lost_dependency_ends_a_job_where_that_was_asked_for() -> None:
     for state in ("pending", "suspended"):
         told = Job(on_cancel="cancel").fire("activate")
@@ -122,6 +131,7 @@ def test_a_lost_dependency_ends_a_job_where_that_was_asked_for() -> None:
 
         assert (told.state, told.owed) == ("canceled", ["tell"])
         assert told.data["end"] == {"by": "tell", "reason": "g/a is canceled"}
+        assert told.data["lost"] == {"g/a": "canceled"}
 
 
 def test_a_suspended_job_learns_of_its_dependencies_and_stays_where_it_is() -> None:
@@ -130,9 +140,12 @@ def test_a_suspended_job_learns_of_its_dependencies_and_stays_where_it_is() -> N
     told.fire("dependency_lost", dependency="g/a", state="canceled")
     assert (told.state, told.data["lost"]) == ("suspended", {"g/a": "canceled"})
     assert told.record.entered == entered, "what a person saw of it is still so"
+    refused(told, "dependency_lost", "known already", dependency="g/a", state="canceled")
+    refused(told, "dependencies_met", "one of them is lost", tally={"canceled": 1})
 
     met = Job(depends_on=["g/a"]).to("activate", "suspend")
     met.fire("dependencies_met", tally={"success": 1})
+    refused(met, "dependencies_met", "met already", tally={"success": 1})
     assert met.fire("resume").data["met"]
     assert met.owed == ["registration", "scheduling"]
 
@@ -147,8 +160,11 @@ def test_a_steward_frees_a_job_from_what_is_lost_one_by_one_or_at_once() -> None
     one = starved().fire("dependency_waived", by="ann", dependency="g/a")
     assert (one.data["lost"], one.data["waived"]) == ({"g/b": "canceled"}, ["g/a"])
     assert one.asks
+    refused(one, "dependency_waived", "this is not", by="ann", dependency="g/a")
     refused(one, "dependency_lost", "known already", dependency="g/a", state="canceled")
     refused(one, "dependencies_met", "one of them is lost", tally={"canceled": 2})
+    one.fire("dependency_waived", by="ann")
+    assert (one.data["lost"], one.data["waived"]) == ({}, ["g/a", "g/b"])
     every = starved().fire("dependency_waived", by="ann")
     assert (every.data["lost"], every.data["waived"]) == ({}, ["g/a", "g/b"])
     assert not every.asks
@@ -171,6 +187,7 @@ def test_nobody_is_freed_from_what_is_not_lost_and_by_no_stranger() -> None:
 
 
 def test_a_job_that_is_stepped_by_hand_waits_for_a_word_at_each_command() -> None:
+    assert not Job(manual=True).fire("activate").asks, "it waits for what it depends on"
     told = Job.at("pending", manual=True)
     assert (told.asks, "resolution" in told.owed) == (True, True)
     refused(told, "scheduled", "waits for a word", slots=[])
@@ -193,7 +210,9 @@ def test_a_run_to_the_gate_goes_on_until_a_person_decides() -> None:
 
 def test_a_step_of_a_review_is_one_word_too() -> None:
     told = Job.at("pending", manual=True).fire("run", to="next").fire("scheduled")
-    told.fire("agent_completed").fire("run", to="next").fire("step")
+    told.fire("agent_completed").fire("run", to="next")
+    assert (told.asks, "scheduling" in told.owed) == (False, True)
+    told.fire("step")
 
     assert (told.state, told.data["going"]) == ("reviewing", "")
 
@@ -248,7 +267,8 @@ def test_phases_follow_each_other_in_one_run() -> None:
     assert told.record.entered == entered, "its worker goes on"
     assert (told.data["recoveries"], told.data["retries"]) == (0, 0)
     assert told.data["evidence"] == [{**EVIDENCE, "phase": "build"}]
-    told.fire("agent_completed", summary="tested")
+    told.having(recoveries=2, retries=3).fire("agent_completed", summary="tested")
+    assert (told.data["recoveries"], told.data["retries"]) == (0, 0)
     assert (told.state, told.data["phase"], told.data["summary"]) == (
         "review_required",
         2,
@@ -262,6 +282,46 @@ def test_of_one_file_the_latest_evidence_counts() -> None:
 
     kept = {(one["path"], one["sha256"][0], one["phase"]) for one in told.data["evidence"]}
     assert kept == {("b", "0", "build"), (EVIDENCE["path"], "1", "test")}
+
+
+def test_evidence_is_bounded_and_the_latest_is_kept() -> None:
+    told = Job.at("running").having(phase=0)
+    for page in range(3):
+        many = [{**EVIDENCE, "path": f"{page}/{number}"} for number in range(EVIDENCE_MAX)]
+        told.fire("phase_completed", evidence=many)
+
+    kept = [one["path"] for one in told.data["evidence"]]
+    assert len(kept) == EVIDENCE_KEPT_MAX
+    assert kept[-1] == f"2/{EVIDENCE_MAX - 1}"
+
+
+LEAVING: dict[str, tuple[dict[str, Any], Data]] = {
+    "agent_completed": ({"summary": "half"}, {}),
+    "stuck": ({"summary": "half"}, {"going": ""}),
+    "retry": ({"summary": "half", "evidence": [EVIDENCE]}, {}),
+    "recovered": ({}, {}),
+    "limit_reached": ({"limit": "time"}, {"going": ""}),
+    "suspend": ({}, {"going": ""}),
+    "cancel": ({}, {}),
+    "force_success": ({"reason": "so it is"}, {}),
+}
+
+
+@pytest.mark.parametrize("worn", [False, True])
+@pytest.mark.parametrize("trigger", LEAVING)
+def test_whoever_leaves_its_work_leaves_its_place_and_its_time(trigger: str, *, worn: bool) -> None:
+    payload, after = LEAVING[trigger]
+    told = Job.at("running", manual=False).having(going="gate", summary="half")
+    if worn:
+        told.having(recoveries=3, retries=5)
+        after = {"retry": {"going": ""}, "recovered": {"going": ""}}.get(trigger, after)
+    told.fire(trigger, **payload)
+
+    assert not {"slots", "time_left_ms", "paused_s"} & set(told.data)
+    assert told.data["going"] == after.get("going", "gate")
+    assert told.data["summary"] == "half"
+    if trigger == "retry" and not worn:
+        assert told.data["evidence"] == [{**EVIDENCE, "phase": "build"}]
 
 
 def test_a_worker_that_is_stuck_asks_a_person_and_says_why() -> None:
@@ -312,6 +372,7 @@ def test_a_person_need_not_wait_for_a_retry() -> None:
 
 def test_a_reviewer_may_ask_to_be_tried_again_as_often() -> None:
     told = Job.at("reviewing", retries_max=2)
+    assert told.data["retries"] == 0, "its worker's tries are not its reviewer's"
     for count in (1, 2):
         told.fire("retry")
         assert (told.state, told.data["retries"], told.owed) == (
@@ -321,7 +382,8 @@ def test_a_reviewer_may_ask_to_be_tried_again_as_often() -> None:
         )
         told.fire("step")
 
-    assert told.fire("retry").state == "intervention_required"
+    assert told.fire("retry", summary="it is down").state == "intervention_required"
+    assert told.data["failure"]["detail"] == "it is down"
 
 
 def test_what_is_lost_again_and_again_is_given_to_a_person() -> None:
@@ -345,7 +407,9 @@ def test_a_success_makes_up_for_what_was_lost() -> None:
     told.fire("scheduled").fire("agent_completed").fire("step").fire("recovered")
 
     assert (told.state, told.data["recoveries"]) == ("review_required", 1)
-    assert told.fire("step").fire("recovered").state == "intervention_required"
+    told.fire("step").fire("recovered", code="lost_worker", detail="gone")
+    assert told.state == "intervention_required"
+    assert told.data["failure"] == {"code": "lost_worker", "detail": "gone"}
 
 
 def test_a_job_is_paused_for_a_while_or_until_somebody_lifts_it() -> None:
@@ -392,13 +456,14 @@ def test_a_suspension_keeps_what_was_done_and_said_and_a_resumption_leads_to_pen
     shown = [{**EVIDENCE, "phase": "build"}]
     told = Job.at(state, limits={"iterations": 7})
     told.having(evidence=shown, guidance=[words], runs=3, summary="half", backoff_ms=9_000)
+    told.having(slots=["g"], going="gate")
     before = told.data
     told.fire("suspend", reason="the machine is needed")
 
     for name in ("evidence", "guidance", "runs", "summary", "phase", "limits", "phases"):
         assert told.data[name] == before[name], name
     assert not {"slots", "time_left_ms", "paused_s"} & set(told.data)
-    assert told.asks
+    assert (told.asks, told.data["going"]) == (True, "")
     told.fire("resume")
     assert told.state == "pending"
     assert told.owed[0] == "registration", "what ended meanwhile is asked for anew"
@@ -412,6 +477,13 @@ def test_a_job_that_was_suspended_in_its_second_phase_goes_on_there() -> None:
     assert (told.state, phase_of(told.data)) == ("running", "test")
 
 
+def test_a_job_that_waited_before_a_retry_need_not_after_a_suspension() -> None:
+    told = Job.at("running").fire("retry").fire("suspend").fire("resume")
+
+    assert told.owed == ["registration", "scheduling"]
+    assert told.fire("scheduled").state == "running"
+
+
 def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
     last = Job.at("approval_required").fire("reject", by="ann", reason="too slow")
     assert (last.state, phase_of(last.data), last.data["phase"]) == ("pending", "test", 1)
@@ -419,6 +491,7 @@ def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
     assert last.owed == ["scheduling", "resolution"], "its card is taken away"
     first = Job.at("approval_required").fire("reject", reason="wrong", phase="build")
     assert first.data["phase"] == 0
+    assert Job.at("approval_required").fire("reject", reason="x", phase="test").data["phase"] == 1
 
     refused(Job.at("approval_required"), "reject", "phase that it has", reason="x", phase="nope")
     with pytest.raises(InvalidPayloadError):
@@ -439,11 +512,15 @@ def test_a_resubmitted_job_goes_on_where_it_stopped_with_what_was_said_and_more_
 
 
 def test_what_is_to_be_reviewed_again_is_reviewed_as_it_is() -> None:
-    told = Job.at("reviewing").fire("review_completed", **FAILED)
+    told = Job.at("reviewing", limits={"iterations": 4}).fire("review_completed", **FAILED)
+    told.having(recoveries=1, retries=1, going="gate")
     told.fire("resubmit_to_review", reason="look at the branch", limits={"cost_micro": 3})
 
     assert (told.state, told.data["phase"]) == ("review_required", 2)
     assert told.data["guidance"][-1]["text"] == "look at the branch"
+    assert told.data["limits"] == {"iterations": 4, "cost_micro": 3}
+    assert (told.data["recoveries"], told.data["retries"], told.data["going"]) == (0, 0, "")
+    assert "failure" not in told.data
     assert told.last.cap == 3
     assert told.owed[0] == "scheduling"
 
@@ -457,6 +534,24 @@ def test_what_a_reviewer_finds_wrong_is_guidance_for_the_worker() -> None:
     assert told.data["failure"] == {"code": "review", "detail": text}
     assert told.data["review_result"]["verdict"] == "intervention_required"
     assert told.data["review_result"]["evidence"] == [EVIDENCE]
+
+
+@pytest.mark.parametrize("said", [PASSED, FAILED])
+def test_what_a_reviewer_finds_is_kept_and_its_tries_begin_anew(said: dict[str, Any]) -> None:
+    told = Job.at("reviewing").having(recoveries=1, retries=1, going="gate", time_left_ms=9)
+    told.fire("review_completed", **said)
+
+    assert told.data["review_result"]["verdict"] == said["verdict"]
+    assert (told.data["recoveries"], told.data["retries"], told.data["going"]) == (0, 0, "")
+    assert "time_left_ms" not in told.data
+    assert ("failure" in told.data) is (said is FAILED)
+
+
+def test_a_reviewer_without_reasons_is_quoted_by_its_summary() -> None:
+    for summary, text in (("hm", "hm"), ("", "the reviewer gave no reason")):
+        said = {"verdict": "intervention_required", "summary": summary}
+        told = Job.at("reviewing").fire("review_completed", **said)
+        assert told.data["guidance"][-1]["text"] == text
 
 
 def test_guidance_is_bounded() -> None:

@@ -202,9 +202,25 @@ def test_unknown_triggers_and_fields_are_refused(name: str) -> None:
 def test_a_machines_own_triggers_exist(name: str) -> None:
     machine = MACHINES[name]
     named = (*machine.cancels, machine.closes, machine.advances, machine.hands_off, machine.begins)
+    named += (machine.loses,)
 
     assert [trigger for trigger in named if trigger and trigger not in machine.triggers] == []
     assert set(machine.payloads) <= set(machine.triggers)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_a_table_declares_beyond_its_rows_fits_together(name: str) -> None:
+    machine = MACHINES[name]
+    keeps = any(stage.keeps for stage in machine.stages)
+    tells = any(isinstance(stage, Terminal) and stage.tells for stage in machine.stages)
+
+    assert keeps is bool(machine.frees), "a slot that is left is given back"
+    assert machine.cap or not any(row.caps for row in machine.transitions)
+    assert set(machine.lasting) <= {row.spawns for row in machine.transitions}
+    assert machine.advances or not machine.lasting
+    assert tells is bool(machine.loses)
+    if machine.loses:
+        machine.admit(machine.loses, {"dependency": "g/a", "state": "canceled"})
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -62,7 +62,6 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
     told = {"tell": 0, "registration": 0}
     for number in range(PAIRS):
         needed = hands.job(f"g/a{number}")
-        hands.settle(needed)
         waits = hands.job(f"{'gh'[number % 2]}/b{number}", activate=False, depends_on=[needed])
 
         def ends(needed: str = needed) -> None:
@@ -78,6 +77,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
         told["tell" if heard_late else "registration"] += 1
         meets(hands, needed, waits, lost=end == "cancel")
     assert min(told.values()) > PAIRS // 20, f"they hardly met: {told}"
+    hands.sound()
 
 
 def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_heard_once(
@@ -104,12 +104,12 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_
 
         race(ends, resumes, looks)
         meets(hands, needed, waits)
+    hands.sound()
 
 
 def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(hands: Hands) -> None:
     for number in range(PAIRS // 10):
         needed = [hands.job(f"g{part}/a{number}") for part in range(8)]
-        hands.settle(*needed)
         waits = hands.job(f"h/b{number}", activate=False, depends_on=needed)
 
         def ends(of: str) -> Callable[[], object]:
@@ -121,6 +121,7 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(hands: Hands) -
 
         race(begins, *map(ends, needed))
         meets(hands, *needed, waits)
+    hands.sound()
 
 
 def meets(hands: Hands, *ids: str, lost: bool = False) -> None:
@@ -135,7 +136,6 @@ def meets(hands: Hands, *ids: str, lost: bool = False) -> None:
     assert hands.record(waits).data["met"], f"{waits} is stranded"
     assert hands.count(waits, "dependencies_met") == 1
     assert hands.countdowns(waits) == set()
-    hands.sound(ids)
 
 
 # --- whoever is lost -------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_
     still: Hands, calls: Calls
 ) -> None:
     """Two dependencies have ended, two end later; of each two, one badly."""
-    seen, step, going = 0, 0, True
+    step, going = 0, True
     while going:
         going, later_step, later = False, 0, True
         while later:
@@ -182,7 +182,7 @@ def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_
             still.settle(waits)
             assert still.count(waits, "dependencies_met") == 1, (step, later_step)
             assert still.countdowns(waits) == set()
-            still.sound([*names, waits])
-            seen, later_step = seen + 1, later_step + 1
+            later_step += 1
         step += 1
+    still.sound()
     assert (step, later_step) > (8, 3), "every step was tried"

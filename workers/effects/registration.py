@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel.errors import CallError
 from kernel.machines.job.names import State
 from kernel.store.tells import Dependent
-from workers.work import Outcome, Work
+from workers.jobs.dependencies import lose, to_register
+from workers.work import Work
 
 
 def registration(work: Work) -> None:
@@ -18,27 +18,14 @@ def registration(work: Work) -> None:
         return
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
-    here = Dependent.of(record, countdown)
-    if not work.dispatch.tells.join(here, record.data["depends_on"]):
+    here, named = Dependent.of(record, countdown), to_register(work, countdown)
+    if not work.dispatch.tells.join(here, named):
         return  # it has ended meanwhile
-    for one in record.data["depends_on"]:
+    for one in named:
         work.go_on()
         ended = work.dispatch.tells.register(one, here)
         if not ended:
             continue
         if ended != State.SUCCESS:
-            _lose(work, one, ended)
+            lose(work, one, ended)
         work.dispatch.depart(here, one, ended)
-
-
-def _lose(work: Work, one: str, ended: str) -> None:
-    """Fire that a dependency is lost, unless that is known: from an earlier attempt or its tell."""
-    lost = Outcome(
-        work.machine.loses, {"dependency": one, "state": ended}, reason=f"{one}: {ended}"
-    )
-    if not work.machine.explain(work.record, lost.trigger, lost.payload).target:
-        return
-    try:
-        work.fire(lost)
-    except CallError:
-        work.record = work.dispatch.views.record(work.record.id)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from kernel.machines.job.names import Verdict
 from workers.jobs.brief import folder_of
 from workers.jobs.evidence import keep
-from workers.jobs.labour import REVIEWER, OverBudgetError, Said, labour
+from workers.jobs.labour import REVIEWER, OverBudgetError, Said, labour, over, stopped, took_ms
 from workers.jobs.reply import Action, ReplyError, ReviewReply
 from workers.work import Outcome, Work
 
@@ -22,17 +22,19 @@ async def reviewer(work: Work) -> Outcome:
     if doer is None:
         words = {"verdict": Verdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
         return Outcome("review_completed", words)
-    folder = await asyncio.to_thread(folder_of, work)
+    try:
+        folder = await asyncio.to_thread(folder_of, work)
+    except OSError as refusal:
+        return _intervene([f"its directory cannot be used: {refusal}"], "", {})
     began = time.monotonic()
     try:
         said = await labour(work, doer, REVIEWER, folder)
-    except OverBudgetError:
-        return Outcome("limit_reached", {"limit": "cost", "of": "job"})
+    except OverBudgetError as refused:
+        return await asyncio.to_thread(over, work, refused)
     except asyncio.CancelledError:
-        took = {"time_ms": _took_ms(began)}
-        await asyncio.to_thread(work.late, Outcome("stopped", deltas=took))
+        await asyncio.to_thread(stopped, work, began)
         raise
-    deltas = {**said.deltas, "time_ms": _took_ms(began)}
+    deltas = {**said.deltas, "time_ms": took_ms(began)}
     return await asyncio.to_thread(told, said, folder, deltas)
 
 
@@ -46,7 +48,8 @@ def told(said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
     words: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
     match reply.action:
         case Action.RETRY:
-            return Outcome("retry", words, deltas, reply.summary)
+            after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
+            return Outcome("retry", {**words, **after}, deltas, reply.summary)
         case Action.STUCK:
             why = said.unfit or reply.summary or "it gave no reason"
             return _intervene([f"the reviewer is stuck: {why}"], reply.summary, deltas)
@@ -59,7 +62,3 @@ def told(said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
 def _intervene(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
     words = {"verdict": Verdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
     return Outcome("review_completed", words, deltas, reasons[0])
-
-
-def _took_ms(began: float) -> int:
-    return max(1, round((time.monotonic() - began) * 1_000))

@@ -10,6 +10,7 @@ from kernel.table import Terminal
 from workers.work import Outcome, Work
 
 PAGE = 1_000
+FINISHED_MS = 86_400_000
 
 
 def tending(work: Work) -> Outcome | None:
@@ -25,9 +26,7 @@ def tending(work: Work) -> Outcome | None:
             waits = job.state == State.PENDING and startable(job.data)
             if waits or job.state == State.REVIEW_REQUIRED:
                 work.dispatch.owe(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
-    if alive or not ended(work):
-        return None
-    return Outcome("finish")
+    return None if alive or not over(work) else Outcome("finish")
 
 
 def living(work: Work) -> list[RecordId]:
@@ -35,9 +34,12 @@ def living(work: Work) -> list[RecordId]:
     return [one for state in _states(work, over=False) for one in _standing(work, state)]
 
 
-def ended(work: Work) -> bool:
-    """Whether any job of the graph has ended: an empty graph is only waiting for its first."""
-    return any(_standing(work, state) for state in _states(work, over=True))
+def over(work: Work) -> bool:
+    """Whether the last job of the graph ended a day ago; until then another may be created."""
+    views = work.dispatch.views
+    ids = [one for state in _states(work, over=True) for one in _standing(work, state)]
+    last_ms = max((one.since_ms for one in views.records(ids).values()), default=None)
+    return last_ms is not None and views.now_ms() - last_ms >= FINISHED_MS
 
 
 def _states(work: Work, *, over: bool) -> list[str]:

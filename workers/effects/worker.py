@@ -12,7 +12,16 @@ from typing import Any
 from kernel.machines.job.changes import finished
 from workers.jobs.brief import folder_of
 from workers.jobs.evidence import keep
-from workers.jobs.labour import WORKER, OverBudgetError, Said, labour, pause_s
+from workers.jobs.labour import (
+    WORKER,
+    OverBudgetError,
+    Said,
+    labour,
+    over,
+    pause_s,
+    stopped,
+    took_ms,
+)
 from workers.jobs.reply import Action, ReplyError
 from workers.work import Outcome, Work
 
@@ -21,9 +30,13 @@ PAUSES_MAX = 100
 
 async def worker(work: Work) -> Outcome:
     """Run the worker of each phase that is left. All of them done, it only says so again."""
-    folder = await asyncio.to_thread(folder_of, work)
+    try:
+        folder, short = await asyncio.to_thread(place_of, work)
+    except OSError as refusal:
+        detail = f"its directory cannot be used: {refusal.strerror}: {refusal.filename}"
+        return Outcome("stuck", {"code": "directory", "detail": detail}, reason=detail)
     data = work.record.data
-    if short := await asyncio.to_thread(short_of_room, work, folder):
+    if short:
         return Outcome("suspend", {"reason": short, "by": WORKER, "code": "disk"}, reason=short)
     if finished(data):
         # It was suspended after its work: what it made is still there.
@@ -34,18 +47,28 @@ async def worker(work: Work) -> Outcome:
         began = time.monotonic()
         try:
             said = await labour(work, doer, WORKER, folder)
-        except OverBudgetError:
-            return Outcome("limit_reached", {"limit": "cost", "of": "job"})
+        except OverBudgetError as refused:
+            return await asyncio.to_thread(over, work, refused)
         except asyncio.CancelledError:
             await asyncio.to_thread(stopped, work, began)
             raise
-        outcome = await asyncio.to_thread(told, work, said, folder, took(began, said))
+        spent = took(began, said)
+        if said.reply.evidence_files:
+            outcome = await asyncio.to_thread(told, work, said, folder, spent)
+        else:
+            outcome = told(work, said, folder, spent)
         last = at + 1 >= len(work.record.data["phases"])
         if outcome.trigger != "agent_completed" or last:
             return outcome
         phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
         await asyncio.to_thread(work.fire, phase)
         work.go_on()
+
+
+def place_of(work: Work) -> tuple[Path, str]:
+    """Return where it keeps what it makes, and why it cannot begin there, or nothing."""
+    folder = folder_of(work)
+    return folder, short_of_room(work, folder)
 
 
 def short_of_room(work: Work, folder: Path) -> str:
@@ -58,19 +81,9 @@ def short_of_room(work: Work, folder: Path) -> str:
     return f"{told}; make room and resume it"
 
 
-def stopped(work: Work, began: float) -> None:
-    """Keep the time of work that was stopped: it was used all the same."""
-    work.late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
-
-
 def took(began: float, said: Said) -> dict[str, int]:
     """Return what a run used."""
     return {**said.deltas, "time_ms": took_ms(began)}
-
-
-def took_ms(began: float) -> int:
-    """Return how long it took, at least 1 ms."""
-    return max(1, round((time.monotonic() - began) * 1_000))
 
 
 def told(work: Work, said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:

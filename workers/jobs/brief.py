@@ -21,11 +21,15 @@ WORDS = ("description", "objective", "details", "acceptance", "guidance")
 
 def folder_of(work: Work) -> Path:
     """Return the directory in which a job keeps what it made; it is made where it is missing."""
-    named = work.record.data.get("dir")
-    folder = Path(named) if named else work.dispatch.settings.home / "jobs" / work.record.id
-    folder = folder.resolve()
+    folder = place_of(work.dispatch, work.record)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def place_of(dispatch: Dispatch, record: Record) -> Path:
+    """Return where a job keeps what it made: its own directory, or one below the home."""
+    named = record.data.get("dir")
+    return (Path(named) if named else dispatch.settings.home / "jobs" / record.id).resolve()
 
 
 def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:
@@ -33,14 +37,14 @@ def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:
     data = record.data
     found: dict[str, Any] = {"job": record.id, "phase": phase_of(data), "role": role}
     found |= {name: data[name] for name in WORDS}
-    found |= {"summary": data.get("summary", ""), "evidence": _evidence(data)}
+    found |= {"summary": data.get("summary", ""), "evidence": _evidence(dispatch, record)}
     records = dispatch.views.records(data["depends_on"])
     found["dependencies"] = {
         _name(record, other): {
-            "dir": records[other].data.get("dir"),
+            "dir": str(place_of(dispatch, records[other])),
             "state": records[other].state,
             "summary": records[other].data.get("summary", ""),
-            "evidence": _evidence(records[other].data),
+            "evidence": _evidence(dispatch, records[other]),
         }
         for other in data["depends_on"]
         if other in records
@@ -81,15 +85,13 @@ def _name(record: Record, other: str) -> str:
     return other.removeprefix(graph)
 
 
-def _evidence(data: Mapping[str, Any]) -> list[dict[str, str]]:
-    folder = data.get("dir")
-    if not folder:
-        return []
+def _evidence(dispatch: Dispatch, record: Record) -> list[dict[str, str]]:
+    folder = place_of(dispatch, record)
     return [
         {
-            "path": str(kept_file(Path(folder), one["sha256"])),
+            "path": str(kept_file(folder, one["sha256"])),
             "name": one["path"],
             "sha256": one["sha256"],
         }
-        for one in data.get("evidence", ())
+        for one in record.data.get("evidence", ())
     ]

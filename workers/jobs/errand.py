@@ -5,6 +5,8 @@ The command cannot outlive whoever runs it, not even a SIGKILL of the worker.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from concurrent.futures import CancelledError
@@ -13,7 +15,8 @@ from pathlib import Path
 from kernel.errors import KernelError
 from kernel.machines.job.changes import phase_of
 from workers.jobs.brief import BRIEF, REPLY, variables
-from workers.tether import end_tethered, start_tethered
+from workers.jobs.reply import open_plain
+from workers.tether import end_tethered, prolong, start_tethered
 from workers.work import Work
 
 OUTPUT = "output.log"
@@ -21,6 +24,7 @@ RUNS = "runs"
 GRACE_S = 5.0
 PATIENCE_S = 10.0
 LOOK_S = 0.1
+ENDED = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
 # How often a sign of life is written down, as a part of how long a silence may last.
 TOUCHES = 20
 
@@ -42,7 +46,9 @@ class Errand:
         return self.place / REPLY
 
     def run(self, command: str) -> int:
-        """Run it to its end and return its exit code. Raises CancelledError where it was ordered.
+        """Run it to its end and return its exit code.
+
+        Raises CancelledError where it was ordered, or its lease ran out: it was ended by then.
 
         What it said although it was stopped is noted, and counts for nothing.
         """
@@ -64,7 +70,8 @@ class Errand:
                 self._watch(keeper)
             finally:
                 code = end_tethered(keeper, patience_s=GRACE_S + PATIENCE_S)
-        if work.stopped.is_set() or work.leaving.is_set():
+        cut_off = work.held.left_s <= 0 and code in ENDED
+        if work.stopped.is_set() or work.leaving.is_set() or cut_off:
             if self.reply.exists():
                 said = self.last_of(self.reply, 2_000)
                 work.audit("late_reply", {"role": self.role, "reply": said})
@@ -77,14 +84,19 @@ class Errand:
 
     def last_of(self, file: Path, length_max: int) -> str:
         """Return the end of a file as text."""
-        with file.open("rb") as opened:
-            opened.seek(max(0, file.stat().st_size - length_max))
-            return opened.read().decode(errors="replace").strip()
+        try:
+            with open_plain(file) as opened:
+                opened.seek(max(0, os.fstat(opened.fileno()).st_size - length_max))
+                return opened.read(length_max).decode(errors="replace").strip()
+        except OSError as refusal:
+            return f"it cannot be read: {refusal.strerror or refusal}"
 
     def _watch(self, keeper: subprocess.Popen[bytes]) -> None:
         """Wait for its end or an order to stop; each output is a sign of life."""
         work, seen, told_at = self.work, 0, time.monotonic()
         while True:
+            # Without a lease somebody else may begin: it ends in time even if this process freezes.
+            prolong(keeper, work.held.left_s)
             try:
                 keeper.wait(LOOK_S)
             except subprocess.TimeoutExpired:

@@ -16,16 +16,14 @@ from pydantic import ValidationError
 
 from kernel.errors import CallError, InvalidPayloadError
 from kernel.store.codec import encode
+from workers.jobs.graph_field import Parts, merged, read_fields
 from workers.jobs.graph_fields import (
     DEFAULTS,
     GRAPH,
     INHERITED,
     STEP,
-    Parts,
     graph_as_born,
     job_as_born,
-    merged,
-    read_fields,
 )
 from workers.jobs.graph_problems import Place, Problem, Problems
 from workers.jobs.graph_values import PRIORITY_DEFAULT
@@ -37,8 +35,8 @@ from workers.yaml_document import Node, UnreadableError, read_text, read_yaml
 BYTES_MAX = 8 * 1024 * 1024
 STEPS_MAX = 20_000
 TOP = ("graph", *GRAPH, "defaults", "steps")
-# Those that are read by themselves.
-OWN = ("name", "depends_on")
+# The first two are read by themselves.
+STEP_WORDS = ("name", "depends_on", *STEP)
 
 
 class GraphFileError(CallError):
@@ -135,7 +133,8 @@ class _Reader:
         waiting = [_waiting(draft) for draft in drafts]
         after = Dependencies(self._name, waiting).whole()
         steps = [
-            self._step(draft, shared | {"depends_on": ids}, parts.get("dir"))
+            # Without the graph's name no id is whole.
+            self._step(draft, shared | {"depends_on": ids if self._name else []}, parts.get("dir"))
             for draft, ids in zip(drafts, after, strict=True)
         ]
         payload = {born: value for born, value in parts.items() if born not in ("folder", "dir")}
@@ -176,7 +175,7 @@ class _Reader:
         if isinstance(node.value, dict):
             name = self._word("name", node.value.get("name", Node(node.line, None)), numbered)
         place = Place(self._problems, f"step {name!r}") if name else numbered
-        return _Draft(name, node, place, place.fields(node, (*OWN, *STEP)))
+        return _Draft(name, node, place, place.fields(node, STEP_WORDS))
 
     def _step(self, draft: _Draft, shared: Parts, above: str | None) -> Step:
         """Return a step; it inherits what is shared, and a directory in the one above."""

@@ -13,6 +13,7 @@ from workers.yaml_document import Node
 PROBLEMS_MAX = 10_000
 # A word is compared with each that is known: too much for twenty thousand unknown ones.
 COMPARED_MAX = 100_000
+_NAME_LENGTH_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,10 @@ class Place:
 
     def inside(self, part: str | int) -> Place:
         """Return the place of a part of this one."""
-        whole = f"{self.part}.{part}" if self.part else str(part)
-        return Place(self.problems, self.whose, whole)
+        name = str(part)
+        if not name.isprintable() or len(name) > _NAME_LENGTH_MAX:
+            name = shown(name)
+        return Place(self.problems, self.whose, f"{self.part}.{name}" if self.part else name)
 
     def refuse(self, line: int, problem: str) -> None:
         """Note what is wrong here."""

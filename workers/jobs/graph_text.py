@@ -12,15 +12,8 @@ import yaml
 from pydantic import ValidationError
 
 from kernel.errors import CallError
-from workers.jobs.graph_fields import (
-    GRAPH,
-    INHERITED,
-    STEP,
-    Parts,
-    graph_as_born,
-    job_as_born,
-    write_fields,
-)
+from workers.jobs.graph_field import Parts, write_fields
+from workers.jobs.graph_fields import GRAPH, INHERITED, STEP, graph_as_born, job_as_born
 from workers.jobs.graph_file import GraphFileError, Step, graph_of
 from workers.jobs.graph_values import PRIORITY_DEFAULT, Dollars
 

@@ -99,7 +99,7 @@ def check_json(node: Node, place: Place) -> None:
     """Refuse what JSON has no word for; the place is told of each."""
     if isinstance(node.value, dict):
         for key, inner in node.value.items():
-            if isinstance(key, str):
+            if isinstance(key, str) and _is_text(key):
                 check_json(inner, place.inside(key))
             else:
                 problem = f"the key {shown(key)} is no text; put it in quotation marks"
@@ -107,10 +107,21 @@ def check_json(node: Node, place: Place) -> None:
     elif isinstance(node.value, list):
         for index, inner in enumerate(node.value):
             check_json(inner, place.inside(index))
+    elif isinstance(node.value, str) and not _is_text(node.value):
+        place.refuse(node.line, f"{shown(node.value)}: {_ADVICE['string_unicode']}")
     elif isinstance(node.value, date):
         place.refuse(node.line, f"{node.text}: a date is no JSON; put it in quotation marks")
     elif isinstance(node.value, float) and not isfinite(node.value):
         place.refuse(node.line, f"{node.text}: JSON has no such number; put it in quotation marks")
+
+
+def _is_text(text: str) -> bool:
+    # A lone surrogate is let through by pydantic, and as a key it becomes something else.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _span(node: Node) -> int:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from kernel.errors import CallError
+from kernel.store.plan import Jot
 from workers.gateways.capabilities import run as run_capability
 from workers.gateways.llm.job import Order
+from workers.gateways.llm.ledger import Ledger
 from workers.gateways.llm.outcome import Failed as Unanswered
 from workers.jobs.brief import brief_of, write_brief
 from workers.jobs.errand import Errand
+from workers.jobs.halt import halt, warn
+from workers.jobs.limits import Usage, time_left_ms, used
 from workers.jobs.reply import (
     PAUSE_S,
+    RETRY_S_MAX,
     Action,
     ReplyError,
     ReviewReply,
@@ -25,8 +34,9 @@ from workers.jobs.reply import (
     parse,
     read_reply,
 )
+from workers.jobs.slots import graph_of
 from workers.result import Failed, Split, sentence
-from workers.work import Work
+from workers.work import Outcome, Work
 
 WORKER, REVIEWER = "worker", "reviewer"
 TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit
@@ -46,14 +56,20 @@ class Said:
 
 
 class OverBudgetError(Exception):
-    """What it may cost is more than is left. Nothing was spent."""
+    """What is left of a limit does not do. Nothing was spent; `reached` says which limit."""
+
+    def __init__(self, **reached: Any) -> None:
+        self.reached = reached
+        super().__init__(f"the {reached['of']}'s limit of {reached['limit']}")
 
 
 async def labour(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
     """Let a job's worker or reviewer do its part once. Raises OverBudgetError before it spends."""
-    estimate = int(doer["cost_micro"])
-    if estimate and not await asyncio.to_thread(work.reserve, estimate):
-        raise OverBudgetError
+    await asyncio.to_thread(look_at_limits, work, role)
+    if estimate := int(doer["cost_micro"]):
+        await asyncio.to_thread(reserve, work, estimate)
+    if doer.get("capability"):
+        return await _capability(work, doer, role)
     brief = await asyncio.to_thread(brief_of, work.dispatch, work.record, role)
     if doer.get("command"):
         try:
@@ -62,9 +78,63 @@ async def labour(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -
             why = f"it could not be started: {refusal.strerror or refusal}: {refusal.filename}"
             model = ReviewReply if role == REVIEWER else WorkerReply
             return Said(model(action=Action.STUCK, summary=sentence(why)), {})
-    if doer.get("capability"):
-        return await _capability(work, doer, role)
     return await _model(work, doer["model"], role, folder, brief)
+
+
+def look_at_limits(work: Work, role: str) -> None:
+    """Look again before each spend: since it was scheduled it may have paused, or done a phase.
+
+    To begin is a sign of life. What is left of its time counts from here: until now it may have
+    waited for a free worker. Raises OverBudgetError.
+    """
+    record, found = work.record, _limits(work)
+    warn(work, found)
+    for one in found:
+        if one.reached:
+            raise OverBudgetError(of=one.of, **one.payload())
+    silence_ms = record.data["running_s" if role == WORKER else "reviewing_s"] * 1_000
+    left_ms = time_left_ms(found)
+    limited = () if left_ms is None else (("limit", left_ms, 0),)
+    timers = (("stall", silence_ms, 0), *limited)
+    jot = Jot("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
+    work.dispatch.note(record, jot, op_id=uuid4().hex, warrant=work.warrant)
+
+
+def reserve(work: Work, estimate_micro: int) -> None:
+    """Reserve what a call may cost. Raises OverBudgetError, which names the tightest limit."""
+    if work.reserve(estimate_micro):
+        return
+    costs = [one for one in _limits(work) if one.limit == "cost"]
+    tightest = min(costs, key=lambda one: one.allowed - one.used)
+    raise OverBudgetError(of=tightest.of, **tightest.payload())
+
+
+def over(work: Work, refused: OverBudgetError) -> Outcome:
+    """Return what becomes of a job that may not spend; a graph's limit halts the graph instead."""
+    graph = graph_of(work.dispatch, work.record)
+    if refused.reached["of"] != "graph" or graph is None:
+        return Outcome("limit_reached", refused.reached, reason=str(refused))
+    words = {name: refused.reached[name] for name in ("limit", "used", "allowed")}
+    halt(work, graph, Usage(of="graph", **words))
+    # Its graph asks the steward; this one goes on when that is raised.
+    return Outcome("retry", {"summary": f"{refused} is reached"}, reason=str(refused))
+
+
+def took_ms(began: float) -> int:
+    """Return how long it took, at least 1 ms."""
+    return max(1, round((time.monotonic() - began) * 1_000))
+
+
+def stopped(work: Work, began: float) -> None:
+    """Keep the time of work that was stopped: it was used all the same."""
+    work.late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
+
+
+def _limits(work: Work) -> list[Usage]:
+    """Return what is used of money and time by now. Runs are counted before they begin."""
+    record = work.dispatch.views.record(work.record.id)
+    found = used(record, graph_of(work.dispatch, record))
+    return [one for one in found if one.limit != "iterations"]
 
 
 async def _command(
@@ -78,8 +148,12 @@ async def _command(
             await asyncio.wait({task})
         except asyncio.CancelledError:
             continue  # it has heard the order itself, and says when its command is really gone
-    code = task.result()
     model = ReviewReply if role == REVIEWER else WorkerReply
+    try:
+        code = task.result()
+    except asyncio.CancelledError:
+        await asyncio.to_thread(_late_cost, work, model, errand.reply)
+        raise
     try:
         reply = read_reply(model, errand.reply)
     except ReplyError as refusal:
@@ -92,6 +166,14 @@ async def _command(
     how = sentence(f"exit code {code}: {told or 'no output'}", length_max=1_000)
     action = Action.RETRY if code in TRY_AGAIN else Action.STUCK
     return Said(model(action=action, summary=how), {})
+
+
+def _late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
+    """Book what a command says that it has spent, though it was stopped and its reply is late."""
+    with suppress(ReplyError):
+        reply = read_reply(model, file)
+        if reply is not None and reply.cost:
+            work.late(Outcome("late_reply", deltas=_cost(reply)))
 
 
 async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
@@ -152,18 +234,22 @@ async def _model(
     order = Order(role == REVIEWER, prompt, material)
     ledger = model.ledger(order)
     estimate = ledger.bound.micro()
-    if estimate and not await asyncio.to_thread(work.reserve, estimate):
-        raise OverBudgetError
+    if estimate:
+        await asyncio.to_thread(reserve, work, estimate)
     try:
         answer = await model.answer(order, ledger, timeout_s=work.dispatch.settings.model_timeout_s)
-    finally:
-        used = ledger.usage
-        tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
-        deltas = {k: v for k, v in {"spent": ledger.cost_micro, **tokens}.items() if v}
+    except asyncio.CancelledError:
+        # What was asked may be billed, though nobody waits for the answer.
+        await asyncio.to_thread(work.late, Outcome("late_answer", deltas=_booked(ledger)))
+        raise
+    deltas = _booked(ledger)
     if isinstance(answer, Unanswered):
         return Said(_unanswered(shape, answer), deltas)
     if role == REVIEWER:
-        return Said(parse(shape, {"action": "COMPLETED", **answer}), deltas)
+        try:
+            return Said(parse(shape, {"action": "COMPLETED", **answer}), deltas)
+        except ReplyError as refusal:
+            return replace(_unfit(shape, f"its answer cannot be taken: {refusal}"), deltas=deltas)
     kept: list[str] = []
     if answer["result"]:
         await asyncio.to_thread((folder / RESULT).write_text, answer["result"], "utf-8")
@@ -172,9 +258,17 @@ async def _model(
     return Said(parse(shape, words), deltas)
 
 
+def _booked(ledger: Ledger) -> dict[str, int]:
+    """Return what a model cost so far."""
+    used = ledger.usage
+    tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
+    return {k: v for k, v in {"spent": ledger.cost_micro, **tokens}.items() if v}
+
+
 def _unanswered(shape: type[WorkerReply], failed: Unanswered) -> WorkerReply:
     limited = failed.retry_after_s is not None
-    after = max(1, round(failed.retry_after_s or 0)) if limited else None
+    # Never before the time that it names, but for one that nobody would wait for.
+    after = min(max(1, ceil(failed.retry_after_s or 0)), RETRY_S_MAX) if limited else None
     told = sentence(failed.detail)
     return shape(action=Action.RETRY, summary=told, retry_after_s=after, rate_limited=limited)
 

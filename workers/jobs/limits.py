@@ -51,6 +51,12 @@ def usages(record: Record, of: str) -> Iterator[Usage]:
             yield Usage(name, of, used, allowed / scale)
 
 
+def used(record: Record, graph: Record | None) -> list[Usage]:
+    """Return what is used of each limit of a job and of its graph."""
+    found = list(usages(record, "job"))
+    return found + (list(usages(graph, "graph")) if graph is not None else [])
+
+
 def time_left_ms(found: list[Usage]) -> int | None:
     """Return how long it may still work, where its time is limited."""
     left = [one.allowed - one.used for one in found if one.limit == "time"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from stat import S_ISREG
+from typing import Annotated, Any, BinaryIO
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +27,7 @@ from workers.result import sentence
 
 REPLY_BYTES_MAX = 256 * 1024
 PAUSE_S = 60
+RETRY_S_MAX = 86_400
 
 
 def _named(names: type[StrEnum]) -> tuple[Any, Any]:
@@ -73,7 +76,7 @@ class WorkerReply(_Closed):
     ] = []
     status: Status | None = None
     cost: Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)] = 0
-    retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
+    retry_after_s: Annotated[int, Field(ge=0, le=RETRY_S_MAX)] | None = None
     rate_limited: bool = False
 
     @model_validator(mode="after")
@@ -149,17 +152,14 @@ def parse(model: type[WorkerReply], value: object) -> WorkerReply:
     try:
         return model.model_validate(dict(value))
     except ValidationError as refusal:
-        faults = [
-            f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg'].removeprefix('Value error, ')}"
-            for one in refusal.errors(include_url=False)
-        ]
+        faults = [_fault(one["loc"], one["msg"]) for one in refusal.errors(include_url=False)]
         raise ReplyError("; ".join(faults[:10])) from None
 
 
 def read_reply(model: type[WorkerReply], file: Path) -> WorkerReply | None:
     """Read what a command wrote; None where it wrote nothing. Raises ReplyError."""
     try:
-        with file.open("rb") as opened:
+        with open_plain(file) as opened:
             content = opened.read(REPLY_BYTES_MAX + 1)
     except FileNotFoundError:
         return None
@@ -174,3 +174,19 @@ def read_reply(model: type[WorkerReply], file: Path) -> WorkerReply | None:
     except (ValueError, RecursionError) as refusal:
         raise ReplyError(f"it is not JSON: {refusal}") from None
     return parse(model, value)
+
+
+def open_plain(file: Path) -> BinaryIO:
+    """Open a file that a command wrote. Raises OSError for what is no plain file."""
+    # A pipe would keep whoever opens it waiting for ever.
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    if S_ISREG(os.fstat(number).st_mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    raise OSError("it is no plain file")
+
+
+def _fault(where: tuple[int | str, ...], problem: str) -> str:
+    """Say what is wrong and where; what is about several fields names them itself."""
+    told = problem.removeprefix("Value error, ")
+    return f"{'.'.join(map(str, where))}: {told}" if where else told

@@ -47,8 +47,9 @@ def _act(dispatch: Dispatch, look: TimerLook) -> str:
         if timer is None or timer.trigger is None:
             dispatch.remind(record, look.name, warrant, look.fired, op_id)
             return "reminded"
-        call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant)
         begun = any(one.kind is Kind.STATE and one.attempts > 0 for one in record.entries)
+        undone = {} if begun else timer.undoes
+        call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant, undone)
         dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kernel.effect import RESOLUTION, TENDING
 from kernel.machine import Machine, validated
-from kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000
 UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}
@@ -68,6 +68,9 @@ class Configuration(Shape):
     description: Annotated[str, Field(max_length=64_000)] | None = None
     slots: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     limits: Limits | None = None
+    stewards: Annotated[list[Word], Field(max_length=100)] | None = None
+    on_cancel: Literal["starve", "cancel"] | None = None
+    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] | None = None
     by: Annotated[str, Field(max_length=200)] = "person"
 
 
@@ -92,10 +95,9 @@ def birth(payload: Data) -> Data:
     return validated(Birth, "the graph", payload)
 
 
-def cap(data: Data) -> int | None:
-    """Return what all its jobs may spend, in micro-dollars."""
-    limit: int | None = data["limits"].get("cost_micro")
-    return limit
+def bounds(data: Data) -> Bounds:
+    """Return what all its jobs together may use."""
+    return Bounds(data["limits"].get("cost_micro"), data["limits"].get("iterations"))
 
 
 def still_so(ask: Ask) -> bool:
@@ -123,7 +125,7 @@ def halted(ask: Ask) -> Data:
     """Keep which limit was reached, for the person who is asked."""
     reached = ask.payload
     unit = {"cost": "$", "time": "s", "iterations": "runs"}[reached["limit"]]
-    told = f"{reached['used']:g} of {reached['allowed']:g} {unit}"
+    told = f"{reached['used']:.12g} of {reached['allowed']:.12g} {unit}"
     detail = f"the graph's limit of {reached['limit']} is reached: {told}; none of its jobs starts"
     return {**ask.data, "failure": {"code": "limit_reached", "detail": detail}}
 
@@ -164,9 +166,9 @@ def by(*names: str) -> tuple[str, ...]:
 
 # fmt: off
 TRANSITIONS = (
-    Transition(S.OPEN,   T.CONFIGURE,     S.OPEN,     guard=steward,  update=configured, refusal=NO_STEWARD, effect=TENDING, caps=True, loop=Loop.INTERNAL, by=by("producer", "person"), ours=SHARED),
-    Transition(S.OPEN,   T.LIMIT_REACHED, S.HALTED,   guard=still_so, update=halted,     refusal=NOT_SO, by=by("scheduling"), ours=LIMITED),
-    Transition(S.HALTED, T.RAISE_LIMITS,  S.OPEN,     guard=steward,  update=raised,     refusal=NO_STEWARD, effect=TENDING, caps=True, by=by("person"), ours=LIMITED),
+    Transition(S.OPEN,   T.CONFIGURE,     S.OPEN,     guard=steward,  update=configured, refusal=NO_STEWARD, effect=TENDING, bounds=True, loop=Loop.INTERNAL, by=by("producer", "person"), ours=SHARED),
+    Transition(S.OPEN,   T.LIMIT_REACHED, S.HALTED,   guard=still_so, update=halted,     refusal=NOT_SO, by=by("scheduling", "worker", "reviewer"), ours=LIMITED),
+    Transition(S.HALTED, T.RAISE_LIMITS,  S.OPEN,     guard=steward,  update=raised,     refusal=NO_STEWARD, effect=TENDING, bounds=True, by=by("person"), ours=LIMITED),
     Transition(S.OPEN,   T.FINISH,        S.FINISHED, by=by("tending"), ours=SHARED),
     Transition(S.HALTED, T.FINISH,        S.FINISHED, by=by("tending"), ours=SHARED),
 )
@@ -177,7 +179,7 @@ GRAPH = Machine(
     stages=STAGES,
     transitions=TRANSITIONS,
     birth=birth,
-    cap=cap,
+    bounds=bounds,
     payloads={
         T.CONFIGURE: Configuration,
         T.RAISE_LIMITS: Raised,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kernel.effect import APPROVAL
 from kernel.machine import validated
 from kernel.machines.job.names import Going, Verdict
 from kernel.machines.job.payloads import Birth
-from kernel.table import Ask, Data
+from kernel.table import Ask, Bounds, Data
 
 UNBEGUN = "unbegun"  # nobody took its work up: that it waited for long is no fault of it
+UNBEGUN_MAX = 8  # four hours of that by default, then a person is asked
 GUIDANCE_MAX = 50
 EVIDENCE_KEPT_MAX = 500
 
@@ -22,10 +24,9 @@ def birth(payload: Data) -> Data:
     return {**data, **counts, "met": False, "lost": {}, "waived": [], "guidance": []}
 
 
-def cap(data: Data) -> int | None:
-    """Return what it may spend, in micro-dollars."""
-    limit: int | None = data["limits"].get("cost_micro")
-    return limit
+def bounds(data: Data) -> Bounds:
+    """Return what it may use."""
+    return Bounds(data["limits"].get("cost_micro"), data["limits"].get("iterations"))
 
 
 def place(data: Data) -> str:
@@ -59,6 +60,11 @@ def asks_pending(data: Data) -> bool:
 def startable(data: Data) -> bool:
     """Whether nothing but a free place is missing; a retry waits for its time."""
     return bool(data["met"]) and not asks_pending(data) and not data.get("backoff_ms")
+
+
+def reviewable(data: Data) -> bool:
+    """Whether nothing but a limit can keep it from its review; a retry waits for its time."""
+    return not waits_for_word(data) and not data.get("backoff_ms")
 
 
 def mirrored(data: Data) -> bool:
@@ -124,13 +130,19 @@ def may_start(ask: Ask) -> bool:
 
 def may_recover(ask: Ask) -> bool:
     """Whether it is taken up anew once more."""
-    begun = ask.payload.get("code") != UNBEGUN
-    return not begun or bool(ask.data["recoveries"] < ask.data["recoveries_max"])
+    if ask.payload.get("code") == UNBEGUN:
+        return bool(ask.data.get("unbegun", 0) < UNBEGUN_MAX)
+    return bool(ask.data["recoveries"] < ask.data["recoveries_max"])
 
 
 def may_retry(ask: Ask) -> bool:
     """Whether it is tried once more."""
     return bool(ask.data["retries"] < ask.data["retries_max"])
+
+
+def more_phases(ask: Ask) -> bool:
+    """Whether another phase follows the one that it is in."""
+    return bool(ask.data["phase"] + 1 < len(ask.data["phases"]))
 
 
 def approved(ask: Ask) -> bool:
@@ -139,14 +151,16 @@ def approved(ask: Ask) -> bool:
 
 
 def signed(ask: Ask) -> bool:
-    """Whether it needs no sign-off, or a steward gives it."""
-    return bool(ask.data["auto_approve"]) or steward(ask)
+    """Whether a steward signs it off, or the effect that does where none is needed."""
+    by_itself = ask.data["auto_approve"] and ask.payload["by"] == APPROVAL.name
+    return bool(by_itself) or steward(ask)
 
 
 def knows_phase(ask: Ask) -> bool:
-    """Whether a steward names a phase that it has, or none."""
+    """Whether a steward names a phase that it has come to, or none."""
     named = ask.payload.get("phase")
-    return steward(ask) and (named is None or named in [p["name"] for p in ask.data["phases"]])
+    reached = [phase["name"] for phase in ask.data["phases"][: ask.data["phase"] + 1]]
+    return steward(ask) and (named is None or named in reached)
 
 
 # --- updates ---------------------------------------------------------------------------------
@@ -157,6 +171,8 @@ def configured(ask: Ask) -> Data:
     changes = {k: v for k, v in ask.payload.items() if k not in ("by", "no_review")}
     if ask.payload["no_review"]:
         changes["review"] = None
+    if "limits" in changes:
+        changes["limits"] = {**ask.data["limits"], **changes["limits"]}
     return {name: value for name, value in {**ask.data, **changes}.items() if value is not None}
 
 
@@ -191,7 +207,7 @@ def told_to_go(ask: Ask) -> Data:
 
 def started(ask: Ask) -> Data:
     """Begin a run: one more, in these places, with so much time."""
-    kept = without(ask.data, "slots", "time_left_ms", "backoff_ms", "answer", "failure")
+    kept = without(ask.data, "slots", "time_left_ms", "backoff_ms", "failure")
     more = {k: v for k, v in ask.payload.items() if v}
     going = {"going": ""} if ask.data.get("going") == Going.NEXT else {}
     return {**kept, **more, **going, "runs": ask.data["runs"] + 1}
@@ -199,7 +215,7 @@ def started(ask: Ask) -> Data:
 
 def reviewing(ask: Ask) -> Data:
     """Begin a review."""
-    kept = without(ask.data, "time_left_ms", "answer")
+    kept = without(ask.data, "time_left_ms", "backoff_ms")
     going = {"going": ""} if ask.data.get("going") == Going.NEXT else {}
     return {**kept, **{k: v for k, v in ask.payload.items() if k == "time_left_ms"}, **going}
 
@@ -212,7 +228,7 @@ def phase_completed(ask: Ask) -> Data:
 def completed(ask: Ask) -> Data:
     """Keep what the worker made; it has left its place."""
     over = {"phase": len(ask.data["phases"]), "recoveries": 0, "retries": 0}
-    return {**left_running(_kept(ask)), **over}
+    return {**without(left_running(_kept(ask)), "unbegun"), **over}
 
 
 def stuck(ask: Ask) -> Data:
@@ -222,15 +238,12 @@ def stuck(ask: Ask) -> Data:
 
 def retried(ask: Ask) -> Data:
     """Wait a while, longer each time, at least as long as asked."""
-    wait_s = ask.data["retry_delay_s"] * 2 ** min(ask.data["retries"], 7)
-    asked_s = ask.payload.get("retry_after_s") or 0
-    count = {"retries": ask.data["retries"] + 1, "backoff_ms": max(wait_s, asked_s) * 1_000}
-    return {**left_running(_kept(ask)), **count}
+    return {**left_running(_kept(ask)), **_later(ask)}
 
 
 def review_retried(ask: Ask) -> Data:
-    """Review it once more."""
-    return {**ask.data, "retries": ask.data["retries"] + 1}
+    """Review it once more, after a while."""
+    return {**without(ask.data, "time_left_ms"), **_later(ask)}
 
 
 def paused(ask: Ask) -> Data:
@@ -241,27 +254,33 @@ def paused(ask: Ask) -> Data:
 
 
 def unpaused(ask: Ask) -> Data:
-    """Go on."""
-    return without(ask.data, "paused_s")
+    """Go on: its worker begins again, with papers of its own. The run was counted before."""
+    return {**without(ask.data, "paused_s"), "runs": ask.data["runs"] + 1}
 
 
 def recovered(ask: Ask) -> Data:
-    """Count one more that was lost, if it ever began."""
-    lost = ask.payload.get("code") != UNBEGUN
-    return {**left_running(ask.data), "recoveries": ask.data["recoveries"] + lost}
+    """Count one more that was lost, or that nobody took up: that one was no run."""
+    data = left_running(ask.data)
+    if ask.payload.get("code") != UNBEGUN:
+        return {**data, "recoveries": data["recoveries"] + 1}
+    return {**data, "unbegun": data.get("unbegun", 0) + 1}
 
 
 def given_up(ask: Ask) -> Data:
     """Keep why it is a person's matter now: it was lost, or tried, too often."""
-    data = {**left_running(ask.data), "recoveries": 0, "retries": 0, "going": ""}
-    return {**data, "failure": failure_of(ask)}
+    return _given_up(ask, ask.data)
+
+
+def tried_in_vain(ask: Ask) -> Data:
+    """As given up, with what the last try made."""
+    return _given_up(ask, _kept(ask))
 
 
 def limited(ask: Ask) -> Data:
     """Keep which limit was reached."""
     reached = ask.payload
     unit = {"cost": "$", "time": "s", "iterations": "runs"}[reached["limit"]]
-    told = f"{reached['used']:g} of {reached['allowed']:g} {unit}"
+    told = f"{reached['used']:.12g} of {reached['allowed']:.12g} {unit}"
     used = f": {told}" if reached["allowed"] else ""
     detail = f"the {reached['of']}'s limit of {reached['limit']} is reached{used}"
     failure = {"code": "limit_reached", "detail": detail, "limit": reached["limit"]}
@@ -321,7 +340,7 @@ def ended(ask: Ask) -> Data:
 def lost_and_ended(ask: Ask) -> Data:
     """Keep that it ended with what it depends on."""
     end = {"by": "tell", "reason": f"{ask.payload['dependency']} is {ask.payload['state']}"}
-    return {**lost(ask), "end": end}
+    return {**left_running(lost(ask)), "end": end}
 
 
 def failure_of(ask: Ask) -> dict[str, Any]:
@@ -338,6 +357,18 @@ def left_running(data: Data) -> Data:
 def without(data: Data, *names: str) -> dict[str, Any]:
     """Return data without some of its fields."""
     return {name: value for name, value in data.items() if name not in names}
+
+
+def _later(ask: Ask) -> dict[str, Any]:
+    """Count a retry, and return how long it waits: longer each time, at least as long as asked."""
+    wait_s = ask.data["retry_delay_s"] * 2 ** min(ask.data["retries"], 7)
+    asked_s = ask.payload.get("retry_after_s") or 0
+    return {"retries": ask.data["retries"] + 1, "backoff_ms": max(wait_s, asked_s) * 1_000}
+
+
+def _given_up(ask: Ask, data: Data) -> dict[str, Any]:
+    counts = {"recoveries": 0, "retries": 0, "unbegun": 0, "going": ""}
+    return {**left_running(data), **counts, "failure": failure_of(ask)}
 
 
 def _kept(ask: Ask) -> dict[str, Any]:

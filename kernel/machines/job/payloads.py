@@ -17,6 +17,10 @@ Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 Text = Annotated[str, Field(max_length=64_000)]
 Said = Annotated[str, Field(max_length=8_000)]
 Summary = Annotated[str, Field(max_length=1_000)]
+JobId = Annotated[
+    str,
+    Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)+$"),
+]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 Count = Annotated[int, Field(ge=0)]
@@ -80,7 +84,7 @@ class Birth(Shape):
     objective: Text = ""
     details: Text = ""
     acceptance: Annotated[list[Line], Field(max_length=100)] = []
-    depends_on: Annotated[list[Line], Field(max_length=DEPENDENCIES_MAX)] = []
+    depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
     phases: Annotated[list[Phase], Field(min_length=1, max_length=50)]
     review: Doer | None = None
     auto_approve: bool = False
@@ -127,7 +131,8 @@ def _optional() -> dict[str, Any]:
     """Return each field of a birth as one that may be left out."""
     found: dict[str, Any] = {}
     for name, field in Birth.model_fields.items():
-        if name != "hold":
+        # Its files stay where they are, its manifest above all.
+        if name not in ("hold", "dir", "host"):
             left_out = copy(field)
             left_out.default = None
             annotation: Any = field.annotation

@@ -19,7 +19,7 @@ DRAFT = (("activate", "activate"), ("cancel", "cancel"))
 PENDING = (("proceed", "dependency_waived"), ("run", "run"), ("cancel", "cancel"))
 SUSPENDED = (("resume", "resume"), ("cancel", "cancel"))
 PAUSED = (("unpause", "unpause"), ("cancel", "cancel"))
-REVIEW = (("step", "step"), ("run", "run"), ("cancel", "cancel"))
+REVIEW = (("run", "run"), ("cancel", "cancel"))
 INTERVENTION = (
     ("resubmit", "resubmit"),
     ("review", "resubmit_to_review"),
@@ -50,13 +50,17 @@ def silence(name: str) -> Timer:
         Trigger.RECOVERED,
         payload=STALLED,
         unbegun=UNBEGUN,
+        undoes={"runs": -1} if name == "running_s" else {},
     )
 
 
 def time_left(data: Data) -> int | None:
-    """Return how long it may still work, where its time is limited."""
+    """Return how long it may still work, where its time is limited.
+
+    To wait for a free worker is no work: who begins sets the timer anew, to what is left then.
+    """
     left: int | None = data.get("time_left_ms")
-    return left
+    return None if left is None else left + max(data["running_s"], data["reviewing_s"]) * 1_000
 
 
 def paused_for(data: Data) -> int | None:
@@ -143,11 +147,15 @@ STAGES = (
     ),
     Waiting(
         State.REVIEW_REQUIRED,
-        (reminder(do.waits_for_word), recheck(do.waits_for_word)),
+        (
+            Timer("backoff", backoff, Trigger.BACKOFF_ELAPSED),
+            reminder(do.waits_for_word),
+            recheck(do.waits_for_word),
+        ),
         asks=do.waits_for_word,
         notifies=RESOLUTION,
         offers=SCHEDULING,
-        offered=lambda data: not do.waits_for_word(data),
+        offered=do.reviewable,
         card="review_required",
         affordances=REVIEW,
     ),

@@ -53,6 +53,7 @@ NOT_YET = "a dependency is missing or lost, it waits for a word or before a retr
 ALREADY_MET = "they are met already, or one of them is lost"
 ALREADY_LOST = "that is known already"
 NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
+LAST_PHASE = "it is in its last phase: the end of that is the end of its work"
 NO_PHASE = "a steward names a phase that it has: `interlock job show` lists them"
 
 
@@ -67,13 +68,13 @@ PUBLISHED = (
     Transition(S.PENDING,               T.SCHEDULED,           S.RUNNING,               guard=do.may_start, update=do.started, refusal=NOT_YET, by=by("scheduling")),
     Transition(S.SUSPENDED,             T.RESUME,              S.PENDING,               update=do.resumed, effect=REGISTRATION, spawns=DEPENDENCIES, by=by("person")),
     Transition(S.RUNNING,               T.AGENT_COMPLETED,     S.REVIEW_REQUIRED,       update=do.completed, by=by("worker")),
-    Transition(S.REVIEW_REQUIRED,       T.STEP,                S.REVIEWING,             update=do.reviewing, by=by("scheduling", "person")),
+    Transition(S.REVIEW_REQUIRED,       T.STEP,                S.REVIEWING,             update=do.reviewing, by=by("scheduling")),
     Transition(S.REVIEWING,             T.REVIEW_COMPLETED,    S.APPROVAL_REQUIRED,     guard=do.approved, update=do.reviewed, by=by("reviewer")),
     Transition(S.REVIEWING,             T.REVIEW_COMPLETED,    S.INTERVENTION_REQUIRED, update=do.reviewed, by=by("reviewer")),
     Transition(S.APPROVAL_REQUIRED,     T.APPROVE,             S.SUCCESS,               guard=do.signed, update=do.ended, refusal=NO_STEWARD, sees=True, by=by("approval", "person")),
     Transition(S.APPROVAL_REQUIRED,     T.REJECT,              S.PENDING,               guard=do.knows_phase, update=do.again, refusal=NO_PHASE, sees=True, by=by("person")),
-    Transition(S.INTERVENTION_REQUIRED, T.RESUBMIT,            S.PENDING,               guard=do.knows_phase, update=do.again, refusal=NO_PHASE, caps=True, by=by("person")),
-    Transition(S.INTERVENTION_REQUIRED, T.RESUBMIT_TO_REVIEW,  S.REVIEW_REQUIRED,       guard=do.steward, update=do.review_again, refusal=NO_STEWARD, caps=True, by=by("person")),
+    Transition(S.INTERVENTION_REQUIRED, T.RESUBMIT,            S.PENDING,               guard=do.knows_phase, update=do.again, refusal=NO_PHASE, bounds=True, by=by("person")),
+    Transition(S.INTERVENTION_REQUIRED, T.RESUBMIT_TO_REVIEW,  S.REVIEW_REQUIRED,       guard=do.steward, update=do.review_again, refusal=NO_STEWARD, bounds=True, by=by("person")),
     Transition(S.INTERVENTION_REQUIRED, T.TERMINATE,           S.CANCELED,              guard=do.steward, update=do.ended, refusal=NO_STEWARD, by=by("person")),
     Transition(S.RUNNING,               T.PAUSE,               S.PAUSED,                update=do.paused, by=by("worker", "person")),
     Transition(S.PAUSED,                T.UNPAUSE,             S.RUNNING,               update=do.unpaused, by=by("stalls", "person")),
@@ -85,7 +86,7 @@ PUBLISHED = (
     *(Transition(state,                 T.CANCEL,              S.CANCELED,              update=do.ended, by=by("producer", "person")) for state in CANCELABLE),
 )
 OURS = (
-    Transition(S.DRAFT,                 T.CONFIGURE,           S.DRAFT,                 update=do.configured, loop=Loop.EXTERNAL, caps=True, by=by("producer", "person"), ours=CONFIG),
+    Transition(S.DRAFT,                 T.CONFIGURE,           S.DRAFT,                 update=do.configured, loop=Loop.EXTERNAL, bounds=True, by=by("producer", "person"), ours=CONFIG),
     Transition(S.PENDING,               T.DEPENDENCIES_MET,    S.PENDING,               guard=do.all_met, update=do.met, refusal=ALREADY_MET, loop=Loop.EXTERNAL, by=by("cascade", "scheduling"), ours=MET),
     Transition(S.SUSPENDED,             T.DEPENDENCIES_MET,    S.SUSPENDED,             guard=do.all_met, update=do.met, refusal=ALREADY_MET, loop=Loop.INTERNAL, by=by("cascade", "scheduling"), ours=MET),
     *(Transition(state,                 T.DEPENDENCY_LOST,     S.CANCELED,              guard=do.dies_with_it, update=do.lost_and_ended, by=by("tell", "registration", "scheduling"), ours=LOST) for state in (S.PENDING, S.SUSPENDED)),
@@ -94,12 +95,13 @@ OURS = (
     Transition(S.PENDING,               T.DEPENDENCY_WAIVED,   S.PENDING,               guard=do.may_be_waived, update=do.waived, refusal=NOT_LOST, effect=SCHEDULING, loop=Loop.EXTERNAL, by=by("person"), ours=LOST),
     Transition(S.PENDING,               T.SLOT_AWAITED,        S.PENDING,               update=do.awaiting, loop=Loop.INTERNAL, by=by("scheduling"), ours=PLACE),
     Transition(S.PENDING,               T.BACKOFF_ELAPSED,     S.PENDING,               update=do.resumed, loop=Loop.EXTERNAL, by=by("stalls"), ours=RETRY),
+    Transition(S.REVIEW_REQUIRED,       T.BACKOFF_ELAPSED,     S.REVIEW_REQUIRED,       update=do.resumed, loop=Loop.EXTERNAL, by=by("stalls"), ours=RETRY),
     Transition(S.PENDING,               T.RUN,                 S.PENDING,               update=do.told_to_go, loop=Loop.EXTERNAL, by=by("person"), ours=BY_HAND),
     Transition(S.REVIEW_REQUIRED,       T.RUN,                 S.REVIEW_REQUIRED,       update=do.told_to_go, loop=Loop.EXTERNAL, by=by("person"), ours=BY_HAND),
-    Transition(S.RUNNING,               T.PHASE_COMPLETED,     S.RUNNING,               update=do.phase_completed, loop=Loop.INTERNAL, by=by("worker"), ours=PHASES),
+    Transition(S.RUNNING,               T.PHASE_COMPLETED,     S.RUNNING,               guard=do.more_phases, update=do.phase_completed, refusal=LAST_PHASE, loop=Loop.INTERNAL, by=by("worker"), ours=PHASES),
     Transition(S.RUNNING,               T.STUCK,               S.INTERVENTION_REQUIRED, update=do.stuck, by=by("worker"), ours=STUCK),
     Transition(S.RUNNING,               T.RETRY,               S.PENDING,               guard=do.may_retry, update=do.retried, by=by("worker"), ours=RETRY),
-    Transition(S.RUNNING,               T.RETRY,               S.INTERVENTION_REQUIRED, update=do.given_up, by=by("worker"), ours=RETRY),
+    Transition(S.RUNNING,               T.RETRY,               S.INTERVENTION_REQUIRED, update=do.tried_in_vain, by=by("worker"), ours=RETRY),
     Transition(S.REVIEWING,             T.RETRY,               S.REVIEW_REQUIRED,       guard=do.may_retry, update=do.review_retried, by=by("reviewer"), ours=RETRY),
     Transition(S.REVIEWING,             T.RETRY,               S.INTERVENTION_REQUIRED, update=do.given_up, by=by("reviewer"), ours=RETRY),
     Transition(S.RUNNING,               T.RECOVERED,           S.INTERVENTION_REQUIRED, update=do.given_up, by=by("orphans", "stalls"), ours=GIVEN_UP),
@@ -121,7 +123,7 @@ JOB = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
-    cap=do.cap,
+    bounds=do.bounds,
     place=do.place,
     mirror=MANIFEST,
     mirrored=do.mirrored,

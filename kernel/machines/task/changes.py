@@ -12,7 +12,7 @@ from kernel.machines.task.names import State
 from kernel.machines.task.payloads import Birth
 from kernel.reason import TransitionReason
 from kernel.record import Record, RecordId, root_of
-from kernel.table import Ask, Data
+from kernel.table import Ask, Bounds, Data
 
 BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
@@ -52,10 +52,10 @@ def begins_in(data: Data) -> State:
     return State.PLANNED if data.get("plan") else State.OPEN
 
 
-def cap(data: Data) -> int | None:
-    """Return what all its tries together may spend, in micro-dollars."""
+def bounds(data: Data) -> Bounds:
+    """Return what all its tries together may spend."""
     once: int | None = data.get("budget_micro")
-    return None if once is None else once * (int(data["max_retries"]) + 1)
+    return Bounds(None if once is None else once * (int(data["max_retries"]) + 1))
 
 
 # --- claims ----------------------------------------------------------------------------------

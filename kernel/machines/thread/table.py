@@ -10,7 +10,7 @@ from kernel.machines.thread import payloads as carry
 from kernel.machines.thread.names import State as S
 from kernel.machines.thread.names import Trigger as T
 from kernel.machines.thread.stages import STAGES
-from kernel.table import Ask, Data, Loop, Transition
+from kernel.table import Ask, Bounds, Data, Loop, Transition
 
 WAITS = (
     S.AWAITING_INTENT_CONFIRMATION,
@@ -47,9 +47,9 @@ def by(*names: str) -> tuple[str, ...]:
     return names
 
 
-def cap(data: Data) -> int | None:
-    """Return what its policy lets it spend, in micro-dollars."""
-    return parse(data["policy"]).budget_micro
+def bounds(data: Data) -> Bounds:
+    """Return what its policy lets it spend."""
+    return Bounds(parse(data["policy"]).budget_micro)
 
 
 def intent_ok(ask: Ask) -> bool:
@@ -179,7 +179,7 @@ THREAD = Machine(
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
     birth=do.birth,
-    cap=cap,
+    bounds=bounds,
     part=do.part,
     payloads={
         T.INFERENCE_STARTED: carry.InferenceStarted,

@@ -53,7 +53,7 @@ if plan.parent then
   parent.queue, parent.message = KEYS[queues + #plan.owes + 1], ARGV[4 + #plan.owes]
   advance = leave(parent, id, plan.state)
 end
-count(at.chain, plan.deltas, plan.cap)
+bound(at.chain[1], plan); count(at.chain, plan.deltas)
 redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
 if leased then grant_owed(record, KEYS[2], KEYS[5], id, leased, plan.lease) end
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)

@@ -1,4 +1,4 @@
---@use clock entry owe ops timer family grant
+--@use clock entry budget owe ops timer family grant
 -- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
 -- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids][, holds, line left, line entered, lines], queues...
 -- ARGV  plan, data, event, messages...
@@ -23,7 +23,7 @@ if plan.parent then
 end
 redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', now_text,
   'created', now_text, 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
-if plan.cap then redis.call('HSET', KEYS[2], 'cap', whole(plan.cap)) end
+bound(KEYS[2], plan)
 redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', now_text)
 redis.call('ZADD', KEYS[8], now_text, plan.id)
 if plan.waits then redis.call('ZADD', KEYS[7], now_text, plan.id) end

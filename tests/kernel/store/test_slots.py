@@ -11,7 +11,7 @@ from kernel.store import scripts
 from tests.kernel.store.world import World
 
 NAME = "graph"
-UNHEARD_MS = 30_000
+UNHEARD_MS = 10_000
 RACERS = 16
 RINGS_MAX = 100
 
@@ -54,8 +54,8 @@ def test_as_many_hold_a_slot_as_there_are_and_the_others_stand_in_line(world: Wo
 
 
 def test_a_slot_that_is_given_back_goes_by_priority_then_age(world: World) -> None:
-    holder, late = node(world, "holder"), node(world, "late")
-    later, urgent = node(world, "later"), node(world, "urgent", priority=0)
+    holder, late = node(world, "holder"), node(world, "z")
+    later, urgent = node(world, "a"), node(world, "urgent", priority=0)
     least = node(world, "least", priority=9)
     assert occupy(world, holder)
     for record in (least, later, urgent, late):

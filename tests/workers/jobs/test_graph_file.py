@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernel.machines.graph.table import Birth as GraphBirth
-from kernel.machines.job.payloads import Birth, Doer
+from kernel.machines.job.payloads import DEPENDENCIES_MAX, Birth, Doer
 from tests.workers.jobs.graphs import attempt, born, read, told
-from workers.jobs.graph_fields import DEFAULTS, DOER, GRAPH, STEP
+from workers.jobs.doer_fields import DOER
+from workers.jobs.graph_fields import DEFAULTS, GRAPH, STEP
 from workers.jobs.graph_file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
 from workers.jobs.graph_problems import COMPARED_MAX, PROBLEMS_MAX
 
@@ -132,8 +133,7 @@ def test_what_is_read_is_what_the_kernel_takes(file: Path) -> None:
     for step in graph.steps:
         Birth.model_validate(step.payload)
         Birth.model_validate_json(json.dumps(step.payload))
-    shared = {part: value for part, value in graph.payload.items() if part != "on_cancel"}
-    GraphBirth.model_validate(shared)
+    GraphBirth.model_validate(graph.payload)
 
 
 def test_every_field_of_a_birth_can_be_reached() -> None:
@@ -142,8 +142,7 @@ def test_every_field_of_a_birth_can_be_reached() -> None:
     of_doer = {part for field in DOER.values() for part in field.born}
 
     assert of_step - {"priority"} | {"depends_on", "host"} == set(Birth.model_fields)
-    assert of_graph - {"on_cancel", "folder", "dir"} <= set(GraphBirth.model_fields)
-    assert set(GraphBirth.model_fields) <= of_graph
+    assert of_graph - {"folder", "dir"} == set(GraphBirth.model_fields)
     assert of_doer == set(Doer.model_fields)
     assert set(STEP) - set(DEFAULTS) == {"worker", "phases", "dir"}
 
@@ -235,6 +234,43 @@ def test_json_is_read_as_well_and_has_lines_too(tmp_path: Path) -> None:
         "2: 'graph' is there twice, first in line 1; remove one"
     ]
     assert told(file, "graph: g\n")[0].startswith("1: it is no JSON: ")
+
+
+PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ('"worker": "w",\n "name": "\\ud800"', "step 1: name: 'g/\\ud800' cannot be an id"),
+        ('"name": "a", "worker": "w",\n "queue": "\\ud800"', "queue: '\\ud800': it has a lone sur"),
+        ('"name": "a", "worker": "w",\n "\\ud800": 1', "'\\ud800' is no field here; known: name,"),
+        ('"name": "a", "worker": "w",\n "limits": {"cost": 1e400}', "limits.cost: inf: write US"),
+        (PARAMETERS + '{"\\ud800": 1}}', "parameters: the key '\\ud800' is no text; put it in"),
+        (
+            PARAMETERS + '{"a": "\\ud800"}}',
+            "parameters.a: '\\ud800': it has a lone surrogate, which",
+        ),
+        (PARAMETERS + '{"a": 1e400}}', "parameters.a: 1e400: JSON has no such number; put it in"),
+    ],
+)
+def test_what_only_json_can_say_is_refused_as_well(
+    tmp_path: Path, fields: str, problem: str
+) -> None:
+    text = f'{{"graph": "g", "steps": [{{{fields}}}]}}'
+
+    (only,) = told(tmp_path / "graph.json", text)
+
+    assert only.startswith("2: step ")
+    assert problem in only
+
+
+def test_a_step_waits_for_so_many_and_no_more(file: Path) -> None:
+    many = ", ".join(f"h/{n}" for n in range(DEPENDENCIES_MAX + 1))
+
+    assert told(file, f"graph: g\nsteps:\n- {{name: a, worker: w, depends_on: [{many}]}}\n") == [
+        "3: step 'a': depends_on: List should have at most 20000 items after validation, not 20001"
+    ]
 
 
 def test_a_graph_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
@@ -330,6 +366,13 @@ def test_a_bomb_costs_nothing(file: Path) -> None:
     assert "too long" in told(file, "graph: 1" + ":1" * (BYTES_MAX // 2 - 10))[0]
 
     assert time.monotonic() - began < 5
+
+
+def test_reading_writes_nothing(file: Path) -> None:
+    read(file, "{name: a, worker: w}", head="graph: g\nfolder: x\ndir: out\nsteps:\n")
+    told(file, "graph: g\nfolder: x\ndir: out\nsteps:\n- {name: a, worker: w}\n- {name: b}\n")
+
+    assert list(file.parent.iterdir()) == [file]
 
 
 WORDS = ["graph: g\n", "steps:\n", "- ", "name: a\n", "  ", "worker: ", "depends_on: ", "[", "]"]

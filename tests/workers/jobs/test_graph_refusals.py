@@ -113,6 +113,9 @@ FIELDS = [
     ("review: {command: x, cost: cheap}", f"review.cost: 'cheap': {MONEY}"),
     ("review: {capability: c, parameters: [a]}", f"review.parameters: ['a']: {LINES}"),
     ("review: {capability: c, parameters: x}", f"review.parameters: 'x': {LINES}"),
+    ("review: {capability: c, parameters: {7: x}}", "the key 7 is no text; put it in quotation"),
+    ('review: {capability: c, parameters: {"a\\nb": .inf}}', "review.parameters.'a\\nb': .inf:"),
+    (f"review: {{capability: c, parameters: {{{'k' * 99}: .inf}}}}", "kkk...: .inf: JSON has no"),
     ("depends_on: b", "depends_on: 'b': write a list"),
     ("depends_on: [g/a/b]", "depends_on: there is no step 'a/b'"),
     ("depends_on: [a]", "depends_on: it depends on itself; take that out"),
@@ -310,6 +313,12 @@ steps:
 - {name: y, worker: w, depends_on: [g/x, z]}
 - {name: z, worker: w, depends_on: [x, a]}
 - {name: last, worker: w, depends_on: [a, x]}""",
+    # One wrong word does not make others wrong.
+    """\
+graph: 7 #! graph: 7: it is no text
+steps:
+- {name: a, worker: w}
+- {name: b, worker: w, depends_on: [a, h/c]}""",
     # They are found whatever else is wrong.
     """\
 graph: 7 #! graph: 7: it is no text
@@ -336,8 +345,8 @@ def test_all_that_is_wrong_is_told_at_once_each_with_its_line(tmp_path: Path, te
     for number, part in expected:
         assert any(p.startswith(f"{number}: ") and part in p for p in problems), part
     for problem in problems:
-        number, _, rest = problem.partition(": ")
-        assert any(int(number) == at and part in rest for at, part in expected), problem
+        line, _, rest = problem.partition(": ")
+        assert any(int(line) == at and part in rest for at, part in expected), problem
 
 
 def test_a_long_ring_is_shown_by_its_ends(tmp_path: Path) -> None:

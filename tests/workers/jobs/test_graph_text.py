@@ -17,7 +17,7 @@ from tests.workers.jobs.graphs import read
 from workers.jobs.graph_file import GraphFile, Step, read_graph
 from workers.jobs.graph_text import UnwritableGraphError, graph_text
 
-NAMES = ["a", "b-2", "c.d", "~e"[1:], "0", "yes", "null", "1e3", "x~y", "n_1"]
+NAMES = ["a", "b-2", "c.d", "e", "0", "yes", "null", "1e3", "x~y", "n_1"]
 WORDS = st.sampled_from(["ann", "bob", "7", "true", "a.b", "None"])
 TEXTS = (
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -49,7 +49,7 @@ PHASES = st.lists(
     st.fixed_dictionaries({"worker": DOERS}, optional={"name": WORDS}),
     min_size=1,
     max_size=3,
-    unique_by=lambda phase: phase.get("name", "default"),
+    unique_by=lambda phase: str(phase.get("name", "default")),
 )
 LIMITS = st.fixed_dictionaries(
     {},
@@ -134,10 +134,7 @@ def test_what_is_written_is_read_as_it_was(
     back = read_graph(file)
 
     assert back.name == name
-    known = {part: value for part, value in back.payload.items() if part != "on_cancel"}
-    given_ = {part: value for part, value in payload.items() if part != "on_cancel"}
-    assert GraphBirth.model_validate(known) == GraphBirth.model_validate(given_)
-    assert back.payload.get("on_cancel", "starve") == payload.get("on_cancel", "starve")
+    assert GraphBirth.model_validate(back.payload) == GraphBirth.model_validate(payload)
     assert [(one.name, one.priority, told(one.payload)) for one in back.steps] == [
         (one.name, one.priority, told(one.payload)) for one in steps
     ]
@@ -163,7 +160,7 @@ def test_a_written_graph_is_as_short_as_a_person_would_write_it(file: Path) -> N
     graph = read(
         file,
         "{name: a, worker: w}",
-        "{name: b, worker: {model: Say, cost: 0.1}, review: none, depends_on: [a, h/c], priority: 2}",
+        "{name: b, worker: {model: Say, cost: 0.1}, depends_on: [a, h/c], priority: 2}",
         '{name: c, worker: {command: none}, details: "one\\ntwo\\n", stewards: []}',
         head=f"graph: g\n{head}steps:\n",
     )
@@ -251,7 +248,7 @@ UNWRITABLE: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] =
     ("phases: Field required", {}, [("a", {"phases": None})]),
     ("state: Extra inputs are not permitted", {}, [("a", {"state": "running"})]),
     ("slots: Input should be a valid integer", {"slots": "x"}, [("a", {})]),
-    ("it would come back otherwise", {"tenant": "x"}, [("a", {})]),
+    ("tenant: Extra inputs are not permitted", {"tenant": "x"}, [("a", {})]),
     ("depends_on: there is no step 'b'", {}, [("a", {"depends_on": ["g/b"]})]),
     ("depends_on: it depends on itself", {}, [("a", {"depends_on": ["g/a"]})]),
     (
@@ -259,7 +256,7 @@ UNWRITABLE: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] =
         {},
         [("a", {"depends_on": ["g/b"]}), ("b", {"depends_on": ["g/a"]})],
     ),
-    ("name: line 4 has a step of this name", {}, [("a", {}), ("a", {})]),
+    ("name: line 5 has a step of this name", {}, [("a", {}), ("a", {})]),
     ("the step 'a' would come back otherwise", {}, [("a", {"folder": "x/y"})]),
     ("folder: '~': write the whole path", {}, [("a", {"folder": "~"})]),
     ("dir: '/a\\x00': no path has a NUL", {}, [("a", {"folder": "/", "dir": "/a\0"})]),

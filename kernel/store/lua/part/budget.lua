@@ -26,8 +26,22 @@ end
 -- What a family sums: money, ms at work, runs of workers.
 local OF_TREE = {spent = true, time_ms = true, runs = true}
 
-local function count(chain, deltas, cap)
-  if cap then redis.call('HSET', chain[1], 'cap', whole(cap)) end
+-- What a family may use, kept beside what it has used: money ('cap'), runs of workers ('most').
+local function bound(counters, plan)
+  if plan.cap then redis.call('HSET', counters, 'cap', whole(plan.cap)) end
+  if plan.most then redis.call('HSET', counters, 'most', whole(plan.most)) end
+end
+
+-- Whether one of the chain has fewer runs left than this asks for: those who start side by side cannot all see the last one free.
+local function runs_out(first, chain, runs)
+  for n = first, first + chain - 1 do
+    local sums = redis.call('HMGET', KEYS[n], 'most', 'tree.runs')
+    if sums[1] and tonumber(sums[2] or 0) + runs > tonumber(sums[1]) then return true end
+  end
+  return false
+end
+
+local function count(chain, deltas)
   for name, amount in pairs(deltas) do
     redis.call('HINCRBY', chain[1], name, whole(amount))
     if OF_TREE[name] then tree_add(chain, name, amount) end

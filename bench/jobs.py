@@ -1,0 +1,293 @@
+"""Graphs of jobs, 1,000 and 10,000 in layers and as one chain: what a job costs, and if it grows.
+
+Beside it plain Celery: as many chains of as many empty tasks as a job has effects. Its own chain of
+many is no match for a graph: a message carries all that follows it, and each step costs more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+from tempfile import mkdtemp
+from typing import Any
+
+from celery import Celery, chain
+
+from bench import plain
+from bench.fleet import Fleet
+from bench.lifecycles import POOL_PLAIN, THREADS, THREADS_OURS
+from bench.place import Place, environment_of
+from kernel.event import Note
+from kernel.record import partition_of
+from workers.client import Client
+from workers.graphs import Graphs
+from workers.jobs.graph_file import GraphFile, Step
+
+FEW, MANY = 1_000, 10_000
+WIDTH, NEEDS = 100, 3
+ALONE, ROUNDS = 600, 3
+LINKS_FEW, LINKS_MANY = 100, 1_000
+WARM = 20
+SAMPLES = 50
+LOOK_S = 0.2
+RUN_S_MAX = 3_600.0
+GRAPH, WARMING, LOADING = "measured", "warming", "loading"
+# None is asked: to load the embedded one would only take time.
+NO_MODEL: Mapping[str, Any] = {
+    "model": "openai:gpt-4o-mini",
+    "model_base_url": "http://127.0.0.1:9/v1",
+    "model_api_key": "no-secret",
+}
+PAYLOAD: Mapping[str, Any] = {
+    "phases": [{"worker": {"capability": "nothing"}}],
+    "auto_approve": True,
+}
+Needs = Callable[[int], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run of many jobs took, by job."""
+
+    per_s: float
+    submits_per_s: float
+    workers_ms: float
+    store_ms: float
+    live_bytes: float
+    ended_bytes: float
+    effects: float
+
+    @property
+    def processor_ms(self) -> float:
+        """Return the processor time of a job, of workers and store together."""
+        return self.workers_ms + self.store_ms
+
+
+def measure(place: Place) -> dict[str, Any]:
+    """Measure both shapes at both sizes, and jobs that depend on nothing beside plain Celery."""
+    found: dict[str, Any] = {}
+    for shape, needs in SHAPES.items():
+        few, many = (_graph(place, number, needs) for number in (FEW, MANY))
+        found[shape] = {
+            "per_s": round(many.per_s, 1),
+            "per_s_of_1000": round(few.per_s, 1),
+            "submits_per_s": round(many.submits_per_s),
+            "workers_ms": round(many.workers_ms, 2),
+            "store_ms": round(many.store_ms, 2),
+            "processor_ms_of_1000": round(few.processor_ms, 2),
+            "growth": round(many.processor_ms / few.processor_ms, 2),
+            "live_bytes": round(many.live_bytes),
+            "ended_bytes": round(many.ended_bytes),
+            "effects": round(many.effects, 1),
+        }
+    return {"jobs": found | _beside_celery(place) | _links(place)}
+
+
+def layers(number: int) -> list[int]:
+    """Return what a job depends on: some of the layer before."""
+    first = number // WIDTH * WIDTH - WIDTH
+    draw = random.Random(number)
+    return [] if first < 0 else sorted(draw.sample(range(first, first + WIDTH), NEEDS))
+
+
+def one_chain(number: int) -> list[int]:
+    """Return what a job depends on: the one before."""
+    return [number - 1] if number else []
+
+
+def alone(number: int) -> list[int]:
+    """Return what a job depends on: nothing."""
+    del number
+    return []
+
+
+SHAPES: Mapping[str, Needs] = {"layers": layers, "chain": one_chain}
+
+
+# --- ours ------------------------------------------------------------------------------------
+
+
+def _graph(place: Place, number: int, needs: Needs, *, processes: int = 1) -> Cost:
+    """Load a graph, show the full queue to warm workers, and wait for the last success."""
+    place.client.flushall()
+    folder = Path(mkdtemp(prefix="interlock-bench-"))
+    settings = place.settings(
+        concurrency=THREADS_OURS, capabilities="bench.nothing", home=folder / "home", **NO_MODEL
+    )
+    client = Client(settings)
+    graphs = Graphs(client)
+    graphs.submit(_file(LOADING, 1, alone))  # scripts and connections
+    before = place.memory()
+    began = time.perf_counter()
+    graphs.submit(_file(GRAPH, number, needs))
+    submitted_s = time.perf_counter() - began
+    live = place.memory() - before
+    # The messages are the broker's, and gone when they are taken.
+    live -= sum(place.client.memory_usage(name, samples=0) or 0 for name in _lists(place))
+    fleet = Fleet(
+        "bench.product", folder / "marks", environment_of(settings), processes=processes, **THREADS
+    )
+    _hold(place)
+    with fleet:
+        graphs.submit(_file(WARMING, WARM, alone))
+        _until(lambda: _succeeded(place, client, WARMING) == WARM)
+        started_ms, cpu_s, store_s = place.now_ms(), _cpu_s(fleet), place.cpu_s()
+        _release(place)
+        _until(lambda: _succeeded(place, client, GRAPH) == number)
+        workers_s, used_s = _cpu_s(fleet) - cpu_s, place.cpu_s() - store_s
+    ended = place.memory() - before
+    graph = client.show(GRAPH)
+    if graph.counters["tree.runs"] != number:
+        raise RuntimeError(f"{graph.counters['tree.runs']} runs of {number} jobs")
+    rmtree(folder)
+    return Cost(
+        per_s=number / (_last_ms(place, client) - started_ms) * 1_000,
+        submits_per_s=number / submitted_s,
+        workers_ms=workers_s / number * 1_000,
+        store_ms=used_s / number * 1_000,
+        live_bytes=live / number,
+        ended_bytes=ended / number,
+        effects=_effects(client, number),
+    )
+
+
+def _file(graph: str, number: int, needs: Needs) -> GraphFile:
+    steps = (
+        Step(
+            name=f"j{n}",
+            priority=5,
+            line=0,
+            payload={**PAYLOAD, "depends_on": [f"{graph}/j{other}" for other in needs(n)]},
+        )
+        for n in range(number)
+    )
+    return GraphFile(Path("bench"), graph, {}, tuple(steps))
+
+
+def _succeeded(place: Place, client: Client, graph: str) -> int:
+    key = client.dispatch.keys.standing_in(partition_of(graph), "job", "success")
+    assert len(set(map(partition_of, (GRAPH, WARMING, LOADING)))) == 3, "each is counted alone"
+    return int(place.client.zcard(key))
+
+
+def _last_ms(place: Place, client: Client) -> float:
+    key = client.dispatch.keys.standing_in(partition_of(GRAPH), "job", "success")
+    rows: Any = place.client.zrevrange(key, 0, 0, withscores=True)
+    return float(rows[0][1])
+
+
+def _effects(client: Client, number: int) -> float:
+    """Return how many effects were claimed of a job, of some in the middle."""
+    middle = range(number // 2, number // 2 + SAMPLES)
+    logs = [client.history(f"{GRAPH}/j{n}") for n in middle]
+    claims = [line for log in logs for line in log if isinstance(line, Note)]
+    return sum(line.kind == "claim" for line in claims) / SAMPLES
+
+
+# --- plain Celery ----------------------------------------------------------------------------
+
+
+def _beside_celery(place: Place) -> dict[str, Any]:
+    """Compare jobs that depend on nothing with chains of as many empty tasks, in turns."""
+    ours, other = [], []
+    for _ in range(ROUNDS):
+        cost = _graph(place, ALONE, alone)
+        ours.append(cost.per_s)
+        other.append(_chains(place, ALONE, round(cost.effects)))
+    return {
+        "alone_per_s": round(median(ours), 1),
+        "alone_effects": round(cost.effects, 1),
+        "celery_chains_per_s": round(median(other), 1),
+        "ratio": round(median(a / b for a, b in zip(ours, other, strict=True)), 2),
+    }
+
+
+def _links(place: Place) -> dict[str, Any]:
+    """Measure one chain of Celery's: what a step costs in a short one and in a long one."""
+    few, many = (_chains(place, 1, links) * links for links in (LINKS_FEW, LINKS_MANY))
+    return {
+        "celery_links_per_s": round(many, 1),
+        "celery_links_per_s_of_100": round(few, 1),
+        "celery_links": LINKS_MANY,
+    }
+
+
+def _chains(place: Place, number: int, links: int) -> float:
+    """Return Celery's chains a second, of so many links each."""
+    place.client.flushall()
+    app = plain.make(place.url)
+    _submit(app, number, links)
+    folder = Path(mkdtemp(prefix="interlock-bench-"))
+    fleet = Fleet("bench.plain", folder, {plain.BROKER: place.url}, processes=1, pool=POOL_PLAIN)
+    _hold(place)
+    with fleet:
+        _submit(app, WARM, 1)
+        _until_quiet(place)
+        started_s = time.time()
+        _release(place)
+        _until_quiet(place)
+    seen = fleet.seen()
+    if seen.bodies != WARM + number * links:
+        raise RuntimeError(f"{seen.bodies} bodies of {number} chains of {links}; see {folder}")
+    rmtree(folder)
+    return number / (seen.last_s - started_s)
+
+
+def _submit(app: Celery, number: int, links: int) -> None:
+    tasks = chain(*(app.tasks["empty"].si() for _ in range(links)))
+    for _ in range(number):
+        tasks.apply_async()
+
+
+def _until_quiet(place: Place) -> None:
+    """Wait until no message is left. Between two places one is nowhere to be seen: look thrice."""
+    quiet = 0
+
+    def still() -> bool:
+        nonlocal quiet
+        client = place.client
+        quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
+        return quiet >= 3
+
+    _until(still)
+
+
+# --- both ------------------------------------------------------------------------------------
+
+
+def _lists(place: Place) -> list[bytes]:
+    return list(place.client.scan_iter(_type="list", count=10_000))
+
+
+def _hold(place: Place) -> None:
+    """Keep the full queues out of sight until they are released."""
+    for name in _lists(place):
+        place.client.rename(name, name + b":held")
+
+
+def _release(place: Place) -> None:
+    for name in _lists(place):
+        if name.endswith(b":held"):
+            place.client.rename(name, name.removesuffix(b":held"))
+
+
+def _cpu_s(fleet: Fleet) -> float:
+    """Return the processor time of a fleet's workers so far."""
+    ids = [path.name.partition("-")[2] for path in fleet.folder.glob("ready-*")]
+    words = [Path(f"/proc/{one}/stat").read_text("ascii").rpartition(")")[2].split() for one in ids]
+    ticks = sum(int(one[11]) + int(one[12]) for one in words)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _until(over: Callable[[], bool]) -> None:
+    until = time.monotonic() + RUN_S_MAX
+    while not over():
+        if time.monotonic() > until:
+            raise RuntimeError(f"not over within {RUN_S_MAX:g} s")
+        time.sleep(LOOK_S)

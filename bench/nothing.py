@@ -1,0 +1,14 @@
+"""What a measured job's worker does: nothing, successfully."""
+
+from __future__ import annotations
+
+from kernel.autonomy import Level
+from workers.capability import capability
+
+
+@capability(idempotent=True, irreversibility=Level.LOW, deadline_s=60)
+async def nothing() -> None:
+    """Do nothing."""
+
+
+CAPABILITIES = (nothing,)
