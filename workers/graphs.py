@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from pydantic import BaseModel
 from kernel.errors import (
     CallError,
     GuardRefusedError,
-    IdTakenError,
     IllegalTransitionError,
     StaleDecisionError,
 )
@@ -27,27 +25,17 @@ from kernel.record import PARTITIONS, Record, RecordId, partition_of, record_id,
 from kernel.store.codec import digest, encode
 from kernel.store.plan import Call, Warrant
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
+from workers.graph_admission import PAGE, GraphAdmission, named_in, pages
 from workers.graph_verbs import VERBS, Verb, next_steps
 from workers.jobs.graph_file import GraphFile, Step
 from workers.jobs.view import restore_manifest
-from workers.plan_order import cycle_in
 
-PAGE = 1_000
-LOOKED_AT_MAX = 100_000
-# What makes a job wait for others, and from which state: a draft may be suspended, then resumed.
-BEGINS = {"activate": State.DRAFT, "resume": State.SUSPENDED}
+# What a graph says for jobs that say nothing else, where it says something.
+SHARED: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}
 
 
 class JobCommandError(CallError):
     """A command does not fit a job as it stands. Its message says what would, and who may."""
-
-
-class UnknownDependencyError(CallError):
-    """A job depends on one that does not exist. Create that first, or correct the name."""
-
-
-class CycleError(CallError):
-    """Jobs would wait for each other. Take one of the ring's dependencies out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +51,7 @@ class Graphs:
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
+        self.admission = GraphAdmission(self.dispatch)
 
     # --- to be born ---------------------------------------------------------------------------
 
@@ -99,15 +88,17 @@ class Graphs:
         if not name:
             raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
         own = self.graph(graph)
-        shared = {n: own.data[n] for n in ("stewards", "on_cancel")} if own is not None else {}
+        # Nothing of a graph that says nothing: what opens it here must be the same when repeated.
+        said = own.data if own is not None else SHARED
+        shared = {name: said[name] for name in SHARED if said[name] != SHARED[name]}
         given = {**shared, **payload, "hold": held}
         given = self._placed(job, given) if here else given
         # All of it is checked before its graph is opened for it.
         record_id(job)
         self.dispatch.lifecycle.machine("job").birth(given)
         if not held:
-            self._refuse_rings({job: _named(payload)})
-        self._refuse_late(graph, [job])
+            self.admission.refuse_rings({job: named_in(payload)})
+        self.admission.refuse_late(own, [job])
         if own is None:
             self.open(graph)
         return self.client.submit(given, id=job, machine="job", priority=priority)
@@ -123,8 +114,8 @@ class Graphs:
             )
             for step in file.steps
         }
-        self._refuse_others(payloads)
-        self._refuse_late(file.name, list(payloads))
+        self.admission.refuse_others(payloads)
+        self.admission.refuse_late(self.graph(file.name), list(payloads))
         self.open(file.name, file.payload)
         done = [
             self.client.submit(
@@ -136,10 +127,10 @@ class Graphs:
             for step in file.steps
         ]
         if activate:
-            pages = (self.dispatch.views.records(page) for page in _pages(list(payloads)))
-            drafts = [one for page in pages for one in page.values() if one.state == State.DRAFT]
+            found = (self.dispatch.views.records(page) for page in pages(list(payloads)))
+            drafts = [one for page in found for one in page.values() if one.state == State.DRAFT]
             # What was created before may have been configured since.
-            self._refuse_vain("activate", drafts)
+            self.admission.refuse_vain("activate", drafts)
             for one in drafts:
                 self._fire(one, VERBS["activate"], {}, op_id=f"activate:{one.id}")
         return Created(file.name, tuple(done))
@@ -177,7 +168,7 @@ class Graphs:
         """
         record = self.job(job)
         restore_manifest(self.dispatch, record)
-        self._refuse_vain(verb, [record])
+        self.admission.refuse_vain(verb, [record])
         return self._fire(record, VERBS[verb], dict(words or {}), proposal=proposal, op_id=op_id)
 
     def step(self, job: str) -> Record:
@@ -187,7 +178,7 @@ class Graphs:
     def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
         """Give every job of a graph that takes it a command; return where each stands then."""
         records = list(self.records(graph))
-        self._refuse_vain(verb, records)
+        self.admission.refuse_vain(verb, records)
         found: dict[str, str] = {}
         for record in records:
             restore_manifest(self.dispatch, record)
@@ -231,7 +222,7 @@ class Graphs:
 
     def records(self, graph: str) -> Iterator[Record]:
         """Yield the jobs of a graph as they stand, by name."""
-        for page in _pages(self.jobs(graph)):
+        for page in pages(self.jobs(graph)):
             found = self.dispatch.views.records(page)
             yield from (found[one] for one in page if one in found)
 
@@ -318,94 +309,8 @@ class Graphs:
             raise JobCommandError(told + next_steps(machine, now)) from refusal
         return fired.record or self.job(record.id)
 
-    def _refuse_others(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse a file before anything is written."""
-        places = Counter(one["dir"] for one in payloads.values() if one.get("dir"))
-        shared = next((place for place, jobs in places.items() if jobs > 1), None)
-        if shared is not None:
-            raise CallError(
-                f"two jobs would share the directory {shared}: give each one of its own"
-            )
-        for page in _pages(list(payloads)):
-            for job, known in self.dispatch.views.births(page).items():
-                if known != digest("job", encode(payloads[job], "the job")):
-                    raise IdTakenError(job)
-        self._refuse_rings({job: _named(one) for job, one in payloads.items()})
-
-    def _refuse_late(self, graph: str, jobs: Sequence[str]) -> None:
-        """Refuse new jobs of a graph that is over: nobody looks after them any more."""
-        own = self.graph(graph)
-        if own is None or own.state != "finished":
-            return
-        for page in _pages(jobs):
-            known = self.dispatch.views.births(page)
-            new = next((job for job in page if job not in known), None)
-            if new is not None:
-                raise CallError(f"{graph} is finished and takes no {new}; open another graph")
-
-    def _refuse_vain(self, verb: str, records: Sequence[Record]) -> None:
-        """Refuse to begin what would wait for itself, or for what never was.
-
-        What is resumed may wait for what is gone by now: then it is told that this is lost.
-        """
-        begun = [one for one in records if one.state == BEGINS.get(verb)]
-        edges: dict[str, Collection[str]] = {
-            one.id: one.data["depends_on"] for one in begun if not one.data["met"]
-        }
-        if verb == "resume":
-            named = {one for after in edges.values() for one in after}
-            known = {one for page in _pages([*named]) for one in self.dispatch.views.records(page)}
-            edges = {job: [one for one in after if one in known] for job, after in edges.items()}
-        self._refuse_rings(edges)
-
-    def _refuse_rings(self, edges: Mapping[str, Collection[str]]) -> None:
-        """Refuse jobs that depend on nothing known, or through others on themselves.
-
-        `edges` say what some jobs depend on; what others do is followed as it is stored.
-        """
-        graph: dict[str, Collection[str]] = dict(edges)
-        outside = dict.fromkeys(one for after in edges.values() for one in after)
-        ahead = [one for one in outside if one not in graph]
-        told = set(ahead)
-        while ahead and len(graph) < LOOKED_AT_MAX:
-            found: list[str] = []
-            for page in _pages(ahead):
-                known = self.dispatch.views.records(page)
-                for one in page:
-                    record = known.get(one)
-                    if record is None or record.machine != "job":
-                        self._unknown(one, edges)
-                        graph[one] = ()
-                        continue
-                    over = record.state in (State.SUCCESS, State.CANCELED, State.FAILED)
-                    graph[one] = () if over else record.data["depends_on"]
-                    found += graph[one]
-            ahead = [one for one in dict.fromkeys(found) if one not in graph and one not in told]
-            told.update(ahead)
-        if ring := cycle_in(graph):
-            raise CycleError(f"{' -> '.join(ring)} is a ring; take one out of it")
-
-    def _unknown(self, one: str, edges: Mapping[str, Collection[str]]) -> None:
-        """Refuse a dependency that is not there; what others wait for in vain is their matter."""
-        who = next((job for job, after in edges.items() if one in after), None)
-        if who is not None:
-            told = f"{who} depends on {one!r}, and there is no such job"
-            raise UnknownDependencyError(f"{told}; create it first or correct the name")
-
 
 def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
     """Return of a record's data what it could be born from."""
     names = model.model_fields.keys() - set(left_out)
     return {name: data[name] for name in model.model_fields if name in names and name in data}
-
-
-def _named(payload: Mapping[str, Any]) -> Sequence[str]:
-    """Return what a payload says it depends on; what is no list of texts is refused at birth."""
-    found = payload.get("depends_on", ())
-    texts = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
-    return found if texts else ()
-
-
-def _pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for at in range(0, len(ids), PAGE):
-        yield ids[at : at + PAGE]

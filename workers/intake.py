@@ -29,7 +29,8 @@ from workers.alive import show_alive
 from workers.app import INTAKE, make_app
 from workers.client import Client, Submitted
 from workers.config import Settings, read_settings
-from workers.graphs import Graphs, UnknownDependencyError
+from workers.graph_admission import UnknownDependencyError
+from workers.graphs import Graphs
 from workers.tasks import Tasks
 
 log = logging.getLogger(__name__)

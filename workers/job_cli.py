@@ -11,6 +11,7 @@ import typer
 
 from workers import job_screen, screen
 from workers.cli_answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
+from workers.graph_admission import named_in
 from workers.graphs import Graphs
 from workers.job_client import Jobs
 from workers.job_words import Described, configuration, creation, limits_of
@@ -68,6 +69,9 @@ def create(
             after=after,
             job=job,
         )
+        if activate:
+            # Before it is created: no draft is left behind.
+            here.admission.refuse_rings({job: named_in(given)})
         one = here.create(job, given, priority=priority)
         if activate and here.job(job).state == "draft":
             here.command(job, "activate")

@@ -35,10 +35,10 @@ from tests.deploy.services import (
 from tests.end_to_end.coding import make_repository, task
 from tests.end_to_end.house import thread
 from tests.waiting import until
-from workers.graphs import Graphs
 from workers.client import Client
 from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
+from workers.graphs import Graphs
 
 
 @pytest.fixture

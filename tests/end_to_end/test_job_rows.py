@@ -61,7 +61,6 @@ TOLD: tuple[tuple[str, str, dict[str, Any]], ...] = (  # where a job stands, wha
     ("paused", "unpause", {}),
     ("pending", "run", {}),
     ("review_required", "run", {}),
-    ("review_required", "step", {}),
     ("approval_required", "approve", {}),
     ("approval_required", "reject", REASON),
     ("intervention_required", "resubmit", {}),
@@ -307,6 +306,10 @@ def graphs(play: Scenes) -> Iterator[None]:
     play.graphs.configure_graph("raised", {"limits": {"iterations": 9}})
     for of in (*jobs, halted["raised"]):
         play.reaches(of, "success")
+    # Its last job ended a day ago.
+    ended = str(play.dispatch.views.now_ms() - 86_400_000)
+    for of in (*jobs, *halted.values()):
+        play.redis.hset(play.dispatch.keys.record(of), "since", ended)
     for name in ("s", *halted):
         play.due(name, "recheck")
         play.ends[name] = "finished"

@@ -90,6 +90,7 @@ def jobs() -> tuple[Data, ...]:
         fresh,
         {**fresh, "met": True},
         {**fresh, **worn},
+        {**fresh, **worn, "unbegun": 8},
         {**fresh, "met": True, "retries": 1, "backoff_ms": 60_000},
         {**fresh, "lost": {"g/a": "canceled"}},
         {**fresh, **job(on_cancel="cancel")},
@@ -183,6 +184,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "agent_completed": ({"summary": "tested"},),
             "stuck": ({"code": "stuck", "detail": "which key?"},),
             "retry": ({"retry_after_s": 60},),
+            "recovered": ({"code": "lost_worker"}, {"code": "unbegun"}),
             "pause": ({"for_s": 60},),
             "limit_reached": ({"limit": "cost", "used": 2.5, "allowed": 2},),
             "review_completed": (

@@ -11,7 +11,7 @@ from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayl
 from kernel.machine import Decision
 from kernel.machines.graph.table import GRAPH
 from kernel.record import Record, RecordId, Version
-from kernel.table import Waiting
+from kernel.table import UNBOUND, Bounds, Waiting
 
 LIMITS = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
 REACHED = {"limit": "cost", "used": 5.25, "allowed": 5}
@@ -48,8 +48,9 @@ def test_a_graph_is_open_from_its_birth_and_looked_at_by_us() -> None:
 
     assert (told.state, told.last.waits, told.owed) == ("open", False, [])
     assert [timer.name for timer in told.last.timers] == ["recheck"]
-    assert GRAPH.cap is not None
-    assert (GRAPH.cap(Graph(limits=LIMITS).data), GRAPH.cap(told.data)) == (5_000_000, None)
+    assert GRAPH.bounds is not None
+    assert GRAPH.bounds(Graph(limits=LIMITS).data) == Bounds(5_000_000, 9)
+    assert GRAPH.bounds(told.data) == UNBOUND
 
 
 def test_what_is_configured_is_merged_and_its_jobs_are_looked_after() -> None:
@@ -59,8 +60,28 @@ def test_what_is_configured_is_merged_and_its_jobs_are_looked_after() -> None:
 
     assert told.data["limits"] == {**LIMITS, "cost_micro": 9}
     assert "by" not in told.data
-    assert (told.last.cap, told.owed) == (9, ["tending"])
+    assert (told.last.bounds, told.owed) == (Bounds(9, LIMITS["iterations"]), ["tending"])
     assert told.record.entered == 1, "it stays where it is"
+
+
+def test_who_decides_and_what_becomes_of_the_lost_can_be_configured() -> None:
+    told = Graph().fire("configure", stewards=["ann"], on_cancel="cancel", remind_s=60)
+
+    assert told.data == Graph(stewards=["ann"], on_cancel="cancel", remind_s=60).data
+    with pytest.raises(GuardRefusedError, match="stewards"):
+        told.fire("configure", stewards=[], by="bob")
+    assert told.fire("configure", stewards=[], by="ann").data["stewards"] == []
+    for bad in ({"stewards": ["no one"]}, {"on_cancel": "shrug"}, {"remind_s": 59}):
+        with pytest.raises(InvalidPayloadError):
+            GRAPH.admit("configure", bad)
+
+
+def test_what_was_used_is_told_to_the_last_digit() -> None:
+    told = Graph(limits={"time_s": 12_345_678}).fire(
+        "limit_reached", limit="time", used=12_345_678.25, allowed=12_345_678
+    )
+
+    assert "12345678.25 of 12345678 s;" in told.data["failure"]["detail"]
 
 
 def test_a_limit_that_is_reached_halts_a_graph_with_one_card() -> None:
@@ -107,7 +128,7 @@ def test_a_steward_lets_its_jobs_use_more() -> None:
             told.fire("raise_limits", limits={"cost_micro": 9}, by=by)
     told.fire("raise_limits", limits={"cost_micro": 9_000_000}, by="ann")
 
-    assert (told.state, told.last.cap) == ("open", 9_000_000)
+    assert (told.state, told.last.bounds) == ("open", Bounds(9_000_000, LIMITS["iterations"]))
     assert told.data["limits"] == {**LIMITS, "cost_micro": 9_000_000}
     assert "failure" not in told.data
     assert told.owed == ["tending", "resolution"]

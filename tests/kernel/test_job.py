@@ -13,11 +13,12 @@ from kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.job.changes import EVIDENCE_KEPT_MAX, GUIDANCE_MAX, phase_of
+from kernel.machines.job.changes import EVIDENCE_KEPT_MAX, GUIDANCE_MAX, UNBEGUN_MAX, phase_of
 from kernel.machines.job.payloads import EVIDENCE_MAX
 from kernel.machines.job.table import IDLE_GATES, JOB, SUSPENDABLE
+from kernel.table import UNBOUND, Bounds
 from tests.kernel.jobs import LIVE, Job, refused
-from tests.kernel.samples import EVIDENCE, SAMPLES
+from tests.kernel.samples import EVIDENCE, PHASES, SAMPLES
 
 Data = Mapping[str, Any]
 PASSED = {"verdict": "approval_required", "summary": "good"}
@@ -74,12 +75,19 @@ def test_configuring_starts_its_timers_anew_and_what_was_seen_is_seen_again() ->
     assert told.record.entered == told.record.version
 
 
-def test_a_raised_limit_of_cost_is_what_its_family_may_spend() -> None:
-    told = Job(limits={"cost_micro": 5}).fire("configure", limits={"cost_micro": 7, "time_s": 9})
+def test_limits_that_are_configured_are_merged_and_are_what_its_family_may_use() -> None:
+    told = Job(limits={"cost_micro": 5, "iterations": 2})
+    told.fire("configure", limits={"cost_micro": 7, "time_s": 9})
 
-    assert told.data["limits"] == {"cost_micro": 7, "time_s": 9}
-    assert told.last.cap == 7
-    assert told.to("activate").last.cap is None, "nothing changes it in passing"
+    assert told.data["limits"] == {"cost_micro": 7, "time_s": 9, "iterations": 2}
+    assert told.last.bounds == Bounds(7, 2)
+    assert told.to("activate").last.bounds is UNBOUND, "nothing changes it in passing"
+
+
+def test_where_its_files_are_is_not_configured() -> None:
+    for name in ("dir", "host"):
+        with pytest.raises(InvalidPayloadError, match=f"{name}: Extra inputs"):
+            Job(dir="/d", host="here").fire("configure", **{name: "elsewhere"})
 
 
 # --- pending: dependencies -------------------------------------------------------------------
@@ -132,6 +140,13 @@ def test_a_lost_dependency_ends_a_job_where_that_was_asked_for() -> None:
         assert (told.state, told.owed) == ("canceled", ["tell"])
         assert told.data["end"] == {"by": "tell", "reason": "g/a is canceled"}
         assert told.data["lost"] == {"g/a": "canceled"}
+
+
+def test_a_job_that_ends_with_what_it_depends_on_gives_its_place_back() -> None:
+    told = Job(on_cancel="cancel").to("activate").fire("slot_awaited", slots=["g"])
+    told.fire("dependency_lost", dependency="g/a", state="canceled")
+
+    assert ("slots" in told.data, "vacancy" in told.owed) == (False, True)
 
 
 def test_a_suspended_job_learns_of_its_dependencies_and_stays_where_it_is() -> None:
@@ -246,13 +261,13 @@ def test_a_place_is_given_back_exactly_when_it_is_left() -> None:
 
 
 def test_a_start_counts_one_run_and_forgets_what_the_last_one_left() -> None:
-    told = Job.at("pending").having(failure={"code": "x"}, answer=1, slots=["g"])
+    told = Job.at("pending").having(failure={"code": "x"}, backoff_ms=0, slots=["g"])
     told.fire("scheduled", slots=["g", "h"], time_left_ms=5_000)
 
     assert told.data["runs"] == 1
     assert told.data["slots"] == ["g", "h"]
-    assert not {"failure", "answer", "backoff_ms"} & set(told.data)
-    assert told.timers == {"stall": 1_800_000, "limit": 5_000}
+    assert not {"failure", "backoff_ms"} & set(told.data)
+    assert told.timers == {"stall": 1_800_000, "limit": 1_805_000}, "to wait is no work"
     assert [str(one.kind) for one in told.last.owes if one.once] == ["state"]
 
 
@@ -276,6 +291,14 @@ def test_phases_follow_each_other_in_one_run() -> None:
     )
 
 
+def test_the_end_of_the_last_phase_is_the_end_of_its_work() -> None:
+    told = Job.at("running").fire("phase_completed", summary="built")
+
+    refused(told, "phase_completed", "last phase", summary="tested")
+    assert told.fire("agent_completed").state == "review_required"
+    refused(Job.at("running", phases=[PHASES[0]]), "phase_completed", "last phase")
+
+
 def test_of_one_file_the_latest_evidence_counts() -> None:
     told = Job.at("running").fire("phase_completed", evidence=[EVIDENCE, {**EVIDENCE, "path": "b"}])
     told.fire("agent_completed", evidence=[{**EVIDENCE, "sha256": "1" * 64}])
@@ -285,7 +308,8 @@ def test_of_one_file_the_latest_evidence_counts() -> None:
 
 
 def test_evidence_is_bounded_and_the_latest_is_kept() -> None:
-    told = Job.at("running").having(phase=0)
+    phases = [{**PHASES[0], "name": f"part-{number}"} for number in range(4)]
+    told = Job.at("running", phases=phases)
     for page in range(3):
         many = [{**EVIDENCE, "path": f"{page}/{number}"} for number in range(EVIDENCE_MAX)]
         told.fire("phase_completed", evidence=many)
@@ -375,15 +399,84 @@ def test_a_reviewer_may_ask_to_be_tried_again_as_often() -> None:
     assert told.data["retries"] == 0, "its worker's tries are not its reviewer's"
     for count in (1, 2):
         told.fire("retry")
-        assert (told.state, told.data["retries"], told.owed) == (
-            "review_required",
-            count,
-            ["scheduling"],
-        )
-        told.fire("step")
+        assert (told.state, told.data["retries"]) == ("review_required", count)
+        told.fire("backoff_elapsed").fire("step")
 
     assert told.fire("retry", summary="it is down").state == "intervention_required"
     assert told.data["failure"]["detail"] == "it is down"
+
+
+def test_a_review_waits_before_its_retry_twice_as_long_each_time_and_as_long_as_asked() -> None:
+    told = Job.at("reviewing").having(time_left_ms=9)
+    waits = []
+    for asked_s in (0, 10, 86_400):
+        told.fire("retry", retry_after_s=asked_s)
+        assert (told.state, told.asks, told.owed) == ("review_required", False, [])
+        assert told.timers["backoff"] == told.data["backoff_ms"]
+        assert "time_left_ms" not in told.data
+        waits.append(told.data["backoff_ms"])
+        told.fire("backoff_elapsed")
+        assert (told.owed, "backoff_ms" in told.data) == (["scheduling"], False)
+        told.fire("step")
+
+    assert waits == [30_000, 60_000, 86_400_000]
+    at_once = told.fire("retry").fire("run")
+    assert ("backoff_ms" in at_once.data, "scheduling" in at_once.owed) == (False, True)
+
+
+def test_what_the_last_try_made_is_kept_and_what_was_lost_made_nothing() -> None:
+    said = {"summary": "half", "evidence": [EVIDENCE]}
+    worn = Job.at("running").having(retries=5, recoveries=3, unbegun=2)
+    tried = Job.at("running").having(**worn.data).fire("retry", **said)
+    assert (tried.state, tried.data["summary"]) == ("intervention_required", "half")
+    assert tried.data["evidence"] == [{**EVIDENCE, "phase": "build"}]
+    reviewed = Job.at("reviewing").having(retries=5)
+    before = reviewed.data
+    reviewed.fire("retry", **said)
+    lost = Job.at("running").having(**worn.data).fire("recovered", code="lost_worker")
+
+    assert (reviewed.state, reviewed.data["failure"]["detail"]) == ("intervention_required", "half")
+    assert reviewed.data["evidence"] == before["evidence"]
+    assert reviewed.data["summary"] == before["summary"] == "tested"
+    assert not {"summary", "evidence"} & set(lost.data)
+    for told in (tried, reviewed, lost):
+        assert [told.data[name] for name in ("recoveries", "retries", "unbegun")] == [0, 0, 0]
+
+
+def test_what_nobody_takes_up_is_not_lost_and_in_the_end_a_persons_matter() -> None:
+    told = Job.at("running", recoveries_max=0)
+    for count in range(1, UNBEGUN_MAX + 1):
+        told.fire("recovered", code="unbegun", detail="they are busy")
+        assert (told.state, told.data["recoveries"], told.data["unbegun"]) == ("pending", 0, count)
+        told.fire("scheduled")
+    begun = Job.at("running").having(**told.data).fire("agent_completed")
+    told.fire("recovered", code="unbegun", detail="they are busy")
+
+    assert (told.state, told.data["unbegun"]) == ("intervention_required", 0)
+    assert told.data["failure"] == {"code": "unbegun", "detail": "they are busy"}
+    assert "unbegun" not in begun.data
+    reviewing = begun.fire("step").fire("recovered", code="unbegun")
+    assert (reviewing.state, reviewing.data["unbegun"]) == ("review_required", 1)
+
+
+def test_a_run_that_nobody_took_up_is_taken_back_and_a_review_was_none() -> None:
+    for state, undoes in (("running", {"runs": -1}), ("reviewing", {})):
+        timer = JOB.stage(state).timer("stall")
+        assert timer is not None
+        assert (timer.undoes, timer.said(begun=False)["code"]) == (undoes, "unbegun")
+        assert timer.said(begun=True)["code"] == "stalled"
+        told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **timer.said(begun=False))
+        assert told.state == {"running": "pending", "reviewing": "review_required"}[state]
+
+
+def test_to_wait_for_a_worker_is_no_time_at_work() -> None:
+    given = {"running_s": 60, "reviewing_s": 90}
+    told = Job.at("pending", **given).fire("scheduled", time_left_ms=5_000)
+    assert told.timers == {"stall": 60_000, "limit": 95_000}
+    told.fire("agent_completed").fire("step", time_left_ms=7_000)
+
+    assert told.timers == {"stall": 90_000, "limit": 97_000}
+    assert "limit" not in Job.at("pending").fire("scheduled").timers
 
 
 def test_what_is_lost_again_and_again_is_given_to_a_person() -> None:
@@ -417,6 +510,7 @@ def test_a_job_is_paused_for_a_while_or_until_somebody_lifts_it() -> None:
     assert (told.state, told.asks, told.timers) == ("paused", False, {"until": 60_000})
     told.fire("unpause")
     assert (told.state, "paused_s" in told.data) == ("running", False)
+    assert told.data["runs"] == 2, "its worker begins again, with papers of its own"
     told.fire("pause")
     assert (told.asks, list(told.timers), told.data["pauses"]) == (True, ["reminder"], 2)
     assert "resolution" in told.owed
@@ -435,6 +529,12 @@ def test_a_limit_that_is_reached_asks_a_person(state: str) -> None:
         "detail": "the job's limit of cost is reached: 2.5 of 2 $",
         "limit": "cost",
     }
+
+
+def test_what_was_used_is_told_to_the_last_digit() -> None:
+    told = Job.at("running").fire("limit_reached", limit="cost", used=1234567.25, allowed=1234567)
+
+    assert told.data["failure"]["detail"].endswith("is reached: 1234567.25 of 1234567 $")
 
 
 def test_what_the_timer_of_a_limit_fires_needs_no_figures() -> None:
@@ -493,7 +593,7 @@ def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
     assert first.data["phase"] == 0
     assert Job.at("approval_required").fire("reject", reason="x", phase="test").data["phase"] == 1
 
-    refused(Job.at("approval_required"), "reject", "phase that it has", reason="x", phase="nope")
+    refused(Job.at("approval_required"), "reject", "steward names a phase", reason="x", phase="no")
     with pytest.raises(InvalidPayloadError):
         Job.at("approval_required").fire("reject")
 
@@ -506,7 +606,7 @@ def test_a_resubmitted_job_goes_on_where_it_stopped_with_what_was_said_and_more_
     assert (told.state, told.data["phase"]) == ("pending", 1)
     assert told.data["guidance"][-1]["text"] == "the red one"
     assert told.data["limits"] == {"cost_micro": 9, "iterations": 2, "time_s": 60}
-    assert told.last.cap == 9
+    assert told.last.bounds == Bounds(9, 2)
     assert (told.data["recoveries"], told.data["retries"], told.data["going"]) == (0, 0, "")
     assert "failure" not in told.data
 
@@ -521,7 +621,7 @@ def test_what_is_to_be_reviewed_again_is_reviewed_as_it_is() -> None:
     assert told.data["limits"] == {"iterations": 4, "cost_micro": 3}
     assert (told.data["recoveries"], told.data["retries"], told.data["going"]) == (0, 0, "")
     assert "failure" not in told.data
-    assert told.last.cap == 3
+    assert told.last.bounds == Bounds(3, 4)
     assert told.owed[0] == "scheduling"
 
 
@@ -571,7 +671,20 @@ def test_a_job_can_be_sent_back_to_a_phase_while_nothing_is_at_work(state: str) 
     assert told.state == ("suspended" if state == "suspended" else "pending")
     assert (told.data["phase"], told.data["guidance"][-1]["text"]) == (0, "from the start")
     assert not {"failure", "backoff_ms"} & set(told.data)
-    refused(Job.at(state), "restep", "phase that it has", phase="nope")
+    refused(Job.at(state), "restep", "steward names a phase", phase="nope")
+
+
+def test_nobody_is_sent_on_to_a_phase_that_was_not_come_to() -> None:
+    ahead = {"resubmit": "intervention_required", "restep": "pending"}
+    for trigger, state in ahead.items():
+        refused(Job.at(state), trigger, "steward names a phase", phase="test")
+        for phase in ("build", "test"):
+            come = Job.at(state).having(phase=1).fire(trigger, phase=phase)
+            assert phase_of(come.data) == phase
+    done = Job.at("approval_required").fire("reject", reason="x", phase="test")
+    assert phase_of(done.data) == "test"
+    early = Job.at("approval_required").having(phase=0)
+    refused(early, "reject", "steward names a phase", reason="x", phase="test")
 
 
 def test_a_job_at_work_or_in_draft_is_not_sent_back() -> None:

@@ -13,7 +13,7 @@ from kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.job.changes import finished
+from kernel.machines.job import changes
 from kernel.machines.job.table import JOB
 from kernel.table import Stage, Waiting
 from tests.kernel.jobs import LIVE, ROUTES, Job, refused
@@ -96,6 +96,23 @@ def test_what_needs_no_sign_off_asks_nobody_and_what_needs_one_asks() -> None:
     assert (signed.state, signed.data["end"]) == ("success", {"by": "approval"})
 
 
+def test_what_needs_no_sign_off_is_signed_by_the_effect_or_a_steward_and_nobody_else() -> None:
+    def waits(**given: Any) -> Job:
+        return Job.at("approval_required", stewards=["ann"], **given)
+
+    for by in ("bob", "person", "approval "):
+        refused(waits(auto_approve=True), "approve", "stewards", by=by)
+    assert waits(auto_approve=True).fire("approve", by="ann").state == "success"
+    refused(waits(), "approve", "stewards", by="approval")
+
+
+def test_a_review_is_begun_by_scheduling_alone() -> None:
+    assert {row.by for row in JOB.transitions if row.trigger == "step"} == {("scheduling",)}
+    stage = JOB.stage("review_required")
+    assert isinstance(stage, Waiting)
+    assert [trigger for _, trigger in stage.affordances] == ["run", "cancel"]
+
+
 # --- cards, timers, rest ---------------------------------------------------------------------
 
 
@@ -124,24 +141,25 @@ def test_somebody_looks_at_every_waiting_job_again() -> None:
 def house(told: Job) -> list[tuple[str, Data]]:
     """Return all that can be fired at a job while nobody outside does anything.
 
-    A worker's pauses are left out, as it bounds by itself how often it asks for one, and it has no
-    more phases than there are.
+    A worker's pauses are left out, as it bounds by itself how often it asks for one.
     """
     found: list[tuple[str, Data]] = []
     for trigger in JOB.legal(told.state):
         names = {name for row in JOB.rows(told.state, trigger) for name in row.by}
         timer = next((t for t in JOB.stage(told.state).timers if t.trigger == trigger), None)
         never = names == {"stalls"} and not (timer and timer.delay(told.data))
-        over = trigger == "phase_completed" and finished(told.data)
-        if trigger == "pause" or over or never or names <= {"person", "producer"}:
+        if trigger == "pause" or never or names <= {"person", "producer"}:
             continue
         found += [(trigger, payload) for payload in SAMPLES["job"][1].get(trigger, ({},))]
     return found
 
 
 @pytest.mark.parametrize("on_cancel", ["starve", "cancel"])
-def test_left_to_itself_a_job_comes_to_rest_whatever_goes_wrong(on_cancel: str) -> None:
+def test_left_to_itself_a_job_comes_to_rest_whatever_goes_wrong(
+    on_cancel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Follow every way on from a start that needs nobody: there are not endlessly many."""
+    monkeypatch.setattr(changes, "UNBEGUN_MAX", 1)
     told = Job(recoveries_max=1, retries_max=1, phases=[PHASES[0]], on_cancel=on_cancel)
     seen, pending = {key(told)}, [told.record]
     while pending:

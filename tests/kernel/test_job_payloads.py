@@ -109,12 +109,16 @@ def test_any_json_is_a_reply_or_is_refused_as_one(machine: Machine, trigger: str
             codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
             due = {timer.name: timer.delay_ms for timer in decision.timers}
             assert all(type(ms) is int and 0 <= ms < 2**53 for ms in due.values()), due
-            assert decision.cap is None or 0 <= decision.cap < 2**53
+            bounds = (decision.bounds.cap, decision.bounds.runs)
+            assert all(bound is None or 0 <= bound < 2**53 for bound in bounds), bounds
 
     told()
 
 
 # --- shapes ----------------------------------------------------------------------------------
+
+
+NO_JOBS = ("", "a", "g/", "/a", "g//a", "g/a/", "g/.a", "../g/a", "g/a b", "g/a:1", "g/a\n", "g/*")
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,8 @@ def test_any_json_is_a_reply_or_is_refused_as_one(machine: Machine, trigger: str
         ({"phases": []}, "at least 1 item"),
         ({"phases": [PHASES[0], PHASES[0]]}, "two phases are called 'build'"),
         ({"depends_on": ["g/a", "g/a"]}, "depends twice on 'g/a'"),
+        *(({"depends_on": ["g/b", name]}, "depends_on.1: .*match pattern") for name in NO_JOBS),
+        ({"depends_on": ["g/" + "a" * 199]}, "at most 200"),
         ({"phases": [{"worker": {}}]}, "name one of command, capability and model"),
         ({"review": {"command": "a", "model": "b"}}, "name one of command"),
         ({"review": {"command": "a", "parameters": {"x": 1}}}, "parameters are for a capability"),
@@ -144,6 +150,9 @@ def test_a_job_is_not_born_of_nonsense(bad: Data, why: str) -> None:
     ("bad", "why"),
     [
         ({"hold": True}, "Extra inputs"),
+        ({"dir": "/elsewhere"}, "Extra inputs"),
+        ({"host": "elsewhere"}, "Extra inputs"),
+        ({"depends_on": ["a"]}, "match pattern"),
         ({"phases": []}, "at least 1 item"),
         ({"phases": [PHASES[0], PHASES[0]]}, "two phases are called"),
         ({"depends_on": ["g/a", "g/a"]}, "depends twice"),
@@ -155,10 +164,11 @@ def test_a_change_of_a_draft_is_as_strict_as_its_birth(bad: Data, why: str) -> N
         JOB.admit("configure", bad)
 
 
-def test_all_that_a_birth_names_but_its_hold_can_be_configured() -> None:
+def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_configured() -> None:
     model = JOB.payloads["configure"]
 
-    assert set(model.model_fields) == {*Birth.model_fields, "no_review", "by"} - {"hold"}
+    stays = {"hold", "dir", "host"}
+    assert set(model.model_fields) == {*Birth.model_fields, "no_review", "by"} - stays
     whole = {
         name: value
         for name, value in job(queue="slow", folder="/f").items()

@@ -129,7 +129,7 @@ def counted(data: Mapping[str, Any]) -> str:
     """
     tries = ("target", "retries", "claims", "crashes", "verified", "merging")
     deeds = ("successes", "failures", "violations")
-    steps = ("phase", "runs", "recoveries", "pauses", "met", "backoff_ms")
+    steps = ("phase", "runs", "recoveries", "unbegun", "pauses", "met", "backoff_ms")
     waits_for = (data.get("blocked_on") or {}).get("kind", "")
     lost = str(len(data.get("lost", ())))
     return "/".join(
@@ -179,7 +179,10 @@ def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
                 assert machine.admit(str(trigger), lost)["code"] == "lost_worker"
         for timer in stage.timers:
             if timer.trigger:
-                machine.admit(str(timer.trigger), timer.payload)
+                for begun in (True, False):
+                    machine.admit(str(timer.trigger), timer.said(begun=begun))
+            undoes = timer.undoes.values()
+            assert all(amount < 0 for amount in undoes), "what is counted too early is taken back"
     if machine.advances:
         machine.admit(machine.advances, {"tally": {"done": 3}})
     if machine.closes:
@@ -199,6 +202,23 @@ def test_unknown_triggers_and_fields_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_what_is_no_object_is_refused_as_a_payload(name: str) -> None:
+    machine = MACHINES[name]
+    nonsense: tuple[Any, ...] = ([], (), "", "x", None, 0, 7, [("by", "ann")])
+    for trigger, bad in product(machine.triggers, nonsense):
+        with pytest.raises(InvalidPayloadError, match="not an object"):
+            machine.admit(trigger, bad)
+
+
+def test_what_a_timer_says_depends_on_whether_anybody_began() -> None:
+    plain = Timer("t", lambda _: 1, payload={"code": "late"})
+    told = replace(plain, unbegun={"code": "unbegun"})
+
+    assert plain.said(begun=True) == plain.said(begun=False) == {"code": "late"}
+    assert (told.said(begun=True), told.said(begun=False)) == (plain.payload, told.unbegun)
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_a_machines_own_triggers_exist(name: str) -> None:
     machine = MACHINES[name]
     named = (*machine.cancels, machine.closes, machine.advances, machine.hands_off, machine.begins)
@@ -215,7 +235,7 @@ def test_what_a_table_declares_beyond_its_rows_fits_together(name: str) -> None:
     tells = any(isinstance(stage, Terminal) and stage.tells for stage in machine.stages)
 
     assert keeps is bool(machine.frees), "a slot that is left is given back"
-    assert machine.cap or not any(row.caps for row in machine.transitions)
+    assert machine.bounds or not any(row.bounds for row in machine.transitions)
     assert set(machine.lasting) <= {row.spawns for row in machine.transitions}
     assert machine.advances or not machine.lasting
     assert tells is bool(machine.loses)

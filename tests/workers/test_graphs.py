@@ -13,9 +13,10 @@ from kernel.record import Record
 from tests.races.hands import Calls, Hands, LostError
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
+from workers.graph_admission import CycleError, UnknownDependencyError
 from workers.graph_verbs import VERBS
 from workers.graph_view import GraphView
-from workers.graphs import CycleError, Graphs, JobCommandError, UnknownDependencyError
+from workers.graphs import Graphs, JobCommandError
 from workers.jobs.graph_file import GraphFile, GraphFileError, read_graph
 from workers.jobs.graph_text import graph_text
 
@@ -60,6 +61,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "restep": {"phase": "default"},
 }
 P, B = "person", "person or producer"
+NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
 # What may be told to a job in each state, with who may; all else is refused.
 LEGAL: dict[str, dict[str, str]] = {
     "draft": {"config": B, "activate": B, "suspend": P, "cancel": B},
@@ -195,7 +197,8 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
             continue
         with pytest.raises(JobCommandError) as refused:
             as_ann(hands).command("g/j", verb, WORDS.get(verb))
-        assert str(refused.value) == f"g/j is {state}: {verb} is not allowed; {legal}"
+        why = f"refused: {NOT_LOST}" if (state, verb) == ("pending", "waive") else "not allowed"
+        assert str(refused.value) == f"g/j is {state}: {verb} is {why}; {legal}"
 
     assert hands.record("g/j") == before
     assert GraphView(hands.graphs).show("g/j")["legal"] == list(LEGAL[state])
@@ -646,7 +649,7 @@ def test_a_halted_graph_says_so_and_higher_limits_lift_it(hands: Hands) -> None:
     assert status["limits"] == [
         {"limit": "iterations", "used": 1, "allowed": 1.0, "warns": True, "reached": True}
     ]
-    assert view.why(graphs.job("l/b")) == "waits for a slot: limit:l"
+    assert view.why(graphs.job("l/b")) == "waits for its graph, which has reached a limit"
     with pytest.raises(CallError, match="l is halted: raise the limit that it has reached, alone"):
         graphs.configure_graph("l", {"slots": 3})
     assert graphs.configure_graph("l", {"limits": {"iterations": 9}}).state == "open"

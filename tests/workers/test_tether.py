@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.tether import end_tethered, start_tethered
+from workers.tether import end_tethered, prolong, start_tethered
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -34,6 +35,23 @@ keeper = start_tethered(
     grace_s=0.2,
 )
 {then}
+"""
+# A keeper whose clock stands still until the test moves it; it counts how often it looks at it.
+CLOCKED = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from workers import tether
+
+looks = open("looks", "ab", buffering=0)
+
+def monotonic():
+    looks.write(b".")
+    return float(Path("clock").read_text())
+
+tether.time = SimpleNamespace(monotonic=monotonic)
+tether.PARENT_LOOK_S = 0.01
+sys.exit(tether.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
 WAIT = "sys.stdin.read()"
 FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"
@@ -136,3 +154,77 @@ def test_a_command_that_heeds_the_request_to_end_is_not_killed(tmp_path: Path) -
     with keeper_of(program, tmp_path) as keeper:
         until((tmp_path / "up").exists, what="the command is up")
         assert end_tethered(keeper, patience_s=5) == 3
+
+
+# --- so long and no longer -------------------------------------------------------------------
+
+
+def set_clock(folder: Path, now_s: float) -> None:
+    (folder / "clock.part").write_text(f"{now_s}")
+    (folder / "clock.part").rename(folder / "clock")
+
+
+def look(folder: Path) -> None:
+    """Wait until the keeper has read all that it was told, and looked at its clock after that."""
+    looks = folder / "looks"
+    before = looks.stat().st_size
+    until(lambda: looks.stat().st_size >= before + 5, what="the keeper looks at its clock")
+
+
+@contextmanager
+def clocked_keeper_of(program: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    set_clock(folder, 0)
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", CLOCKED, program],
+        stdin=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        start_new_session=True,
+    )
+    try:
+        yield keeper
+    finally:
+        end_tethered(keeper, patience_s=5)
+
+
+def test_a_command_that_was_prolonged_once_ends_when_nothing_more_is_told(tmp_path: Path) -> None:
+    with keeper_of(STUBBORN, tmp_path) as keeper:
+        ids = written_ids(tmp_path)
+        told = time.monotonic()
+        prolong(keeper, 0.3)
+
+        until(lambda: gone(ids), what="command and child are gone, and the pipe is open")
+        assert time.monotonic() - told >= 0.3
+        assert keeper.wait(10) == 128 + signal.SIGKILL
+        prolong(keeper, 60)  # nobody is left to hear it
+
+
+def test_a_command_lives_as_long_as_it_is_told(tmp_path: Path) -> None:
+    with clocked_keeper_of(STUBBORN, tmp_path) as keeper:
+        ids = written_ids(tmp_path)
+        set_clock(tmp_path, 1_000)
+        look(tmp_path)
+        for now_s in range(1_000, 1_050, 8):
+            set_clock(tmp_path, now_s)
+            look(tmp_path)
+            assert keeper.poll() is None, f"it was told to live on at {now_s}"
+            prolong(keeper, 10)
+            look(tmp_path)
+        assert not gone(ids)
+        set_clock(tmp_path, 1_059)
+
+        until(lambda: gone(ids), what="nothing more was told: command and child are gone")
+
+
+def test_of_what_is_told_the_last_word_counts(tmp_path: Path) -> None:
+    with clocked_keeper_of(STUBBORN, tmp_path) as keeper:
+        ids = written_ids(tmp_path)
+        for left_s in (1, 600):
+            prolong(keeper, left_s)
+        look(tmp_path)
+        set_clock(tmp_path, 599)
+        look(tmp_path)
+        assert not gone(ids)
+        prolong(keeper, -1)
+
+        until(lambda: gone(ids), what="no time is left: command and child are gone")

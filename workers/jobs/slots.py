@@ -70,5 +70,9 @@ def ring(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
             continue
         try:
             work.dispatch.owe(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
+            # While it is paused it keeps that bell, not the slot: it stands in line anew after that.
+            taken_up = not work.dispatch.views.record(one).paused
         except UnknownRecordError:
+            taken_up = False
+        if not taken_up:
             left += work.dispatch.slots.vacate(name, one, limit)

@@ -1,4 +1,4 @@
-"""Guards of what crosses families: tells, slots, caps by row, each with the test that misses it."""
+"""Guards of what crosses families: tells, slots, bounds, each with the test that misses it."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ SUMS: tuple[Mutant, ...] = (
     Mutant(
         "a row may change a cap",
         "commit",
-        "if cap then redis.call('HSET', chain[1], 'cap', whole(cap)) end",
+        "if plan.cap then redis.call('HSET', counters, 'cap', whole(plan.cap)) end",
         "",
         nodes.test_a_row_that_caps_changes_what_may_be_spent_from_then_on,
     ),
@@ -258,4 +258,64 @@ SUMS: tuple[Mutant, ...] = (
         nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
     ),
 )
-CROSSING = (*TELLS, *SLOTS, *SUMS)
+OVER = "if (plan.deltas.runs or 0) > 0 and runs_out(12, plan.chain, plan.deltas.runs) then"
+KEPT_MOST = "if plan.most then redis.call('HSET', counters, 'most', whole(plan.most)) end"
+RUNS: tuple[Mutant, ...] = (
+    Mutant(
+        "no more runs than are left",
+        "commit",
+        OVER,
+        "if false then",
+        nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
+    ),
+    Mutant(
+        "who asks for no run is not held up",
+        "commit",
+        OVER,
+        "if runs_out(12, plan.chain, plan.deltas.runs or 0) then",
+        nodes.test_a_bound_below_what_is_used_lets_nothing_begin_and_all_else_go_on,
+    ),
+    Mutant(
+        "the whole chain is asked for runs",
+        "commit",
+        "for n = first, first + chain - 1 do",
+        "for n = first, first do",
+        nodes.test_whichever_of_the_chain_has_the_fewest_runs_left_is_what_binds,
+    ),
+    Mutant(
+        "a record is asked for its own runs",
+        "commit",
+        "for n = first, first + chain - 1 do",
+        "for n = first + 1, first + chain - 1 do",
+        nodes.test_whichever_of_the_chain_has_the_fewest_runs_left_is_what_binds,
+    ),
+    Mutant(
+        "as many runs as are asked for are left",
+        "commit",
+        "tonumber(sums[2] or 0) + runs > tonumber(sums[1])",
+        "tonumber(sums[2] or 0) >= tonumber(sums[1])",
+        nodes.test_so_many_runs_as_are_asked_for_must_be_left,
+    ),
+    Mutant(
+        "the last run is left",
+        "commit",
+        "+ runs > tonumber(sums[1])",
+        "+ runs >= tonumber(sums[1])",
+        nodes.test_a_raised_bound_lets_more_run,
+    ),
+    Mutant(
+        "a record is born with its bound of runs",
+        "create",
+        KEPT_MOST,
+        "",
+        nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
+    ),
+    Mutant(
+        "a row may change a bound of runs",
+        "commit",
+        KEPT_MOST,
+        "",
+        nodes.test_a_raised_bound_lets_more_run,
+    ),
+)
+CROSSING = (*TELLS, *SLOTS, *SUMS, *RUNS)

@@ -1,7 +1,8 @@
-"""A small machine of what crosses families: ends that are told, slots, a mirror, a cap by row."""
+"""A small machine of what crosses families: ends that are told, slots, a mirror, bounds by row."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum, auto
 from typing import Any
 
@@ -9,7 +10,7 @@ from pydantic import BaseModel
 
 from kernel.effect import Effect
 from kernel.machine import Machine
-from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from kernel.table import Active, Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 REGISTER = Effect("register", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
@@ -47,6 +48,7 @@ class Given(BaseModel):
     value: Any = None
     slot: str = ""
     cap: int | None = None
+    runs: int | None = None
     tally: dict[str, int] = {}
 
 
@@ -66,9 +68,8 @@ def kept(data: Data) -> bool:
     return bool(data.get("slot"))
 
 
-def cap(data: Data) -> int | None:
-    found: int | None = data.get("cap")
-    return found
+def bounds(data: Data) -> Bounds:
+    return Bounds(data.get("cap"), data.get("runs"))
 
 
 LOOK = Timer("look", lambda _: 600_000)
@@ -89,7 +90,7 @@ STAGES = (
 )
 # fmt: off
 ROWS = (
-    Transition(S.OPEN,    T.CONFIGURE, S.OPEN,    update=keep, loop=Loop.EXTERNAL, caps=True),
+    Transition(S.OPEN,    T.CONFIGURE, S.OPEN,    update=keep, loop=Loop.EXTERNAL, bounds=True),
     Transition(S.OPEN,    T.ACTIVATE,  S.READY,   effect=REGISTER, spawns="needs"),
     Transition(S.READY,   T.MET,       S.READY,   update=met, loop=Loop.EXTERNAL),
     Transition(S.ASIDE,   T.MET,       S.ASIDE,   update=met, loop=Loop.INTERNAL),
@@ -112,10 +113,12 @@ NODE = Machine(
     transitions=ROWS,
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
     advances=T.MET,
-    cap=cap,
+    bounds=bounds,
     mirror=SHOW,
     mirrored=lambda data: bool(data.get("shown")),
     frees=FREE,
     lasting=("needs",),
     under=("graph",),
 )
+# What nodes are under: its bounds are those of its whole family.
+ROOT = replace(NODE, name="root", under=())

@@ -1,18 +1,23 @@
-"""What a table may declare beyond its rows: a cap that a row changes, a mirror, slots, tells."""
+"""What a table may declare beyond its rows: bounds that a row changes, a mirror, slots, tells."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from kernel.effect import Kind
-from kernel.errors import InvalidPayloadError
+from kernel.errors import HeldError, InvalidPayloadError
+from kernel.record import Record, RecordId, Version
 from kernel.store import scripts
+from kernel.table import UNBOUND, Bounds
 from tests.kernel.store.nodes import NODE
 from tests.kernel.store.world import World
 
 OF = "g/a"
+RACERS = 16
 
 
 def node(world: World, *triggers: str, of: str = OF, **given: Any) -> str:
@@ -22,9 +27,28 @@ def node(world: World, *triggers: str, of: str = OF, **given: Any) -> str:
     return of
 
 
-def cap(world: World, of: str = OF) -> int | None:
-    found: Any = scripts.read(world.client, "HGET", world.keys.counters(of), "cap")
+def cap(world: World, of: str = OF, *, name: str = "cap") -> int | None:
+    found: Any = scripts.read(world.client, "HGET", world.keys.counters(of), name)
     return None if found is None else int(found)
+
+
+def most(world: World, of: str = OF) -> int | None:
+    return cap(world, of, name="most")
+
+
+def start(world: World, of: str, runs: int = 1) -> bool:
+    """Begin with so many runs; False where they are used up."""
+    try:
+        world.fire(of, "begin", op=f"begin {of} {world.record(of).version}", deltas={"runs": runs})
+    except HeldError:
+        return False
+    return True
+
+
+def ready(world: World, names: str, **given: Any) -> list[str]:
+    """Bear a family that may use what is given, and one that could begin for each name."""
+    world.create("g", given, machine="root")
+    return [node(world, "activate", of=f"g/{name}") for name in names]
 
 
 def owed(world: World, name: str, of: str = OF) -> int:
@@ -80,8 +104,15 @@ def test_a_refused_commit_changes_no_cap(world: World) -> None:
     world.fire(OF, "configure", {"value": 1})
     decision = NODE.decide(seen, "configure", {"cap": 7})
 
-    assert (world.commit(decision).word, decision.cap) == ("conflict", 7)
+    assert (world.commit(decision).word, decision.bounds) == ("conflict", Bounds(7))
     assert cap(world) == 100
+
+
+def test_only_a_row_that_bounds_decides_of_bounds() -> None:
+    fresh = Record(RecordId(OF), "node", "open", Version(1), {"cap": 5, "runs": 3})
+
+    assert NODE.decide(fresh, "configure", {"runs": 4}).bounds == Bounds(5, 4)
+    assert NODE.decide(fresh, "activate", {}).bounds is UNBOUND
 
 
 def test_what_a_family_sums_is_counted_at_every_ancestor(world: World) -> None:
@@ -98,6 +129,101 @@ def test_what_a_family_sums_is_counted_at_every_ancestor(world: World) -> None:
     for of in (OF, "g"):
         assert {name: world.counter(f"tree.{name}", of) for name in deltas} == summed
     assert {name: world.counter(name, "g") for name in deltas} == dict.fromkeys(deltas, 0)
+
+
+# --- runs ------------------------------------------------------------------------------------
+
+
+def test_sixteen_that_race_for_five_runs_never_begin_more_than_five(world: World) -> None:
+    every = ready(world, "abcdefghijklmnop", runs=5)
+    assert len(every) == RACERS
+    line = Barrier(RACERS)
+
+    def begins(of: str) -> bool:
+        line.wait(30)
+        return start(world, of)
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        began = list(pool.map(begins, every))
+
+    assert sum(began) == 5
+    assert (world.counter("tree.runs", "g"), most(world, "g")) == (5, 5)
+    states = [world.record(of).state for of in every]
+    assert states == ["running" if one else "ready" for one in began]
+
+
+def test_a_raised_bound_lets_more_run(world: World) -> None:
+    every = ready(world, "abcd", runs=1)
+    assert [start(world, of) for of in every] == [True, False, False, False]
+    world.fire("g", "configure", {"runs": 3})
+
+    assert most(world, "g") == 3
+    assert [start(world, of) for of in every[1:]] == [True, True, False]
+
+
+def test_a_bound_below_what_is_used_lets_nothing_begin_and_all_else_go_on(world: World) -> None:
+    first, second, third = ready(world, "abc", runs=2)
+    assert start(world, first)
+    assert start(world, second)
+    world.fire("g", "configure", {"runs": 1})
+
+    assert not start(world, third)
+    world.fire(first, "poke", {"value": 1})
+    world.fire(first, "finish", deltas={"spent": 5, "time_ms": 9})
+    world.fire(second, "lose", deltas={"runs": -1})
+    assert world.counter("tree.runs", "g") == 1
+    assert not start(world, second)
+
+
+def test_whichever_of_the_chain_has_the_fewest_runs_left_is_what_binds(world: World) -> None:
+    world.create("g", {"runs": 3}, machine="root")
+    own = node(world, "activate", runs=1)
+    free = node(world, "activate", of="g/b")
+    assert (most(world, own), most(world, free), most(world, "g")) == (1, None, 3)
+    assert start(world, own)
+    world.fire(own, "lose")
+    assert not start(world, own), "its own bound"
+
+    for _ in range(2):
+        assert start(world, free)
+        world.fire(free, "lose")
+    assert not start(world, free), "that of what it is under"
+
+
+def test_so_many_runs_as_are_asked_for_must_be_left(world: World) -> None:
+    (one,) = ready(world, "a", runs=3)
+    assert not start(world, one, 4)
+
+    assert start(world, one, 3)
+
+
+def test_a_run_that_is_given_back_is_anothers(world: World) -> None:
+    first, second = ready(world, "ab", runs=1)
+    assert start(world, first)
+    assert not start(world, second)
+    world.fire(first, "lose", deltas={"runs": -1})
+
+    assert start(world, second)
+
+
+def test_a_refused_run_changes_nothing_and_says_why(world: World) -> None:
+    (one,) = ready(world, "a", runs=1)
+    world.note(one, deltas={"runs": 1}, op="noted")
+    before = world.dump()
+    with pytest.raises(HeldError, match="no run left"):
+        world.fire(one, "begin", deltas={"runs": 1})
+
+    assert world.dump() == before
+    world.note(one, deltas={"runs": 1}, op="also what is over is counted")
+    assert world.counter("tree.runs", "g") == 2
+
+
+def test_the_repeat_of_the_last_run_is_no_other_run(world: World) -> None:
+    (one,) = ready(world, "a", runs=1)
+    fired = [world.fire(one, "begin", op="once", deltas={"runs": 1}) for _ in range(2)]
+
+    assert [answer.replayed for answer in fired] == [False, True]
+    assert world.counter("tree.runs", "g") == 1
 
 
 # --- the mirror ------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from kernel.store.scripts import Client
 from kernel.store.slots import Slots
 from kernel.store.tells import Tells
 from kernel.store.views import Views
-from tests.kernel.store.nodes import NODE
+from tests.kernel.store.nodes import NODE, ROOT
 from tests.kernel.store.tables import LIFE
 from tests.kernel.store.tickets import SESSION, TICKET
 
@@ -77,7 +77,7 @@ class World:
         self.client, self.text, self.keys = client, text, Keys(prefix)
         self.lifecycle = Lifecycle(
             Store(client, self.keys, LIMITS),
-            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE)},
+            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE, ROOT)},
             render or (lambda _: None),
         )
         self.leases = Leases(client, self.keys, LIMITS)

@@ -1,0 +1,480 @@
+"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from kernel.effect import SCHEDULING
+from kernel.errors import CallError
+from kernel.machines import MACHINES
+from kernel.machines.job.changes import UNBEGUN_MAX
+from kernel.record import partition_of
+from tests.kernel.store.world import START_US, Text
+from tests.races.hands import Hands, done
+from tests.races.test_job_slots import holders, job, left_in_line, rest, states
+from workers.effects import scheduling
+from workers.effects import worker as worker_effect
+from workers.gateways.server import EmbeddedServer
+from workers.graph_view import STARVES, GraphView
+from workers.graphs import Graphs, JobCommandError
+from workers.intake import receive
+from workers.jobs.dependencies import missing
+from workers.jobs.graph_file import read_graph
+from workers.jobs.labour import Said, labour
+from workers.sweeps import stalls
+from workers.work import Outcome, Work
+
+UNHEARD_MS = 11_000
+RUNNING_S = 1_800
+RECHECK_MS = 900_000
+
+
+@pytest.fixture
+def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
+    """Return a worker of this process, under a clock that stands still until the test moves it."""
+    text.now_us = START_US
+    given = {"INTERLOCK_QUEUE_SLOTS": "q=1", "INTERLOCK_DISK_FREE_MIN_MB": "0"}
+    return Hands(server.url, prefix, tmp_path / "home", text=text, **given)
+
+
+def later(hands: Hands, ms: int) -> None:
+    assert hands.text is not None
+    hands.text.now_us = (hands.text.now_us or START_US) + ms * 1_000
+
+
+def sweep(hands: Hands, *ids: str) -> None:
+    """Look at the timers of these, as beat does."""
+    for partition in {partition_of(one) for one in ids}:
+        stalls.run(hands.dispatch, partition)
+
+
+def due_in_ms(hands: Hands, of: str, name: str) -> int:
+    timer = next(one for one in hands.record(of).timers if one.name == name)
+    return timer.due_at - hands.dispatch.views.now_ms()
+
+
+def waits_for(hands: Hands, of: str) -> set[str]:
+    return missing(hands.dispatch, MACHINES["job"], hands.record(of))
+
+
+def resumed(hands: Hands, of: str) -> None:
+    hands.graphs.command(of, "suspend")
+    hands.graphs.command(of, "resume")
+
+
+# --- what it waits for -----------------------------------------------------------------------
+
+
+def test_a_job_that_is_resumed_after_a_success_was_forgotten_waits_only_for_the_other(
+    hands: Hands,
+) -> None:
+    gone, other = hands.job("a/gone"), hands.job("b/other")
+    waits = hands.job("c/waits", depends_on=[gone, other], on_cancel="cancel", manual=False)
+    hands.settle(gone, other, waits)
+    hands.over(gone)
+    hands.settle(gone, waits)
+    assert hands.dispatch.indexes.prune(hands.record(gone), [], age_ms=0) == "pruned"
+
+    resumed(hands, waits)
+    hands.settle(waits)
+    assert (hands.record(waits).state, waits_for(hands, waits)) == ("pending", {other})
+    hands.over(other)
+    hands.settle(other, waits, worker=done)
+    record = hands.record(waits)
+    assert (record.state, record.data["lost"]) == ("approval_required", {})
+    assert hands.count(waits, "dependencies_met") == 1
+    hands.sound()
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("draft", [True, False])
+def test_a_job_that_was_suspended_before_anything_ended_waits_for_all_when_it_is_resumed(
+    hands: Hands, *, draft: bool, settled: bool
+) -> None:
+    needed = [hands.job("a/one"), hands.job("b/two")]
+    waits = hands.job("c/waits", activate=not draft, depends_on=needed)
+    if settled:
+        hands.settle(*needed, waits)
+    resumed(hands, waits)
+    hands.settle(*needed, waits)
+    assert waits_for(hands, waits) == set(needed)
+
+    hands.over(needed[0])
+    hands.settle(*needed, waits)
+    assert waits_for(hands, waits) == {needed[1]}
+    assert not hands.record(waits).data["met"]
+    hands.over(needed[1])
+    hands.settle(*needed, waits)
+    assert hands.record(waits).data["met"]
+    assert hands.count(waits, "dependencies_met") == 1
+
+
+def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(hands: Hands) -> None:
+    ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
+    behind = hands.job("s/behind", activate=False, depends_on=["r/b"])
+    hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
+    for one in (*ids, behind):
+        hands.client.decide(one, "activate", proposal=hands.record(one).proposal)
+    hands.settle(*ids, behind)
+    assert [hands.record(one).data["lost"] for one in ids] == [{}, {}]
+
+    later(hands, RECHECK_MS)
+    sweep(hands, *ids, behind)
+    hands.settle(*ids, behind)
+    lost = [hands.record(one).data["lost"] for one in (*ids, behind)]
+    assert lost == [{"r/b": "ring"}, {"r/a": "ring"}, {}]
+    status = GraphView(hands.graphs).status("r")
+    assert (status["stands"], status["starved"]) == (STARVES, 2)
+    assert [(one["id"], one["why"]) for one in status["asks"]] == [
+        ("r/a", "starved: r/b is ring"),
+        ("r/b", "starved: r/a is ring"),
+    ]
+    assert sorted(card.record_id for card in hands.client.cards()) == ids
+
+    # A person who takes one out of it lets both, and who waits for them, go on.
+    hands.graphs.command("r/a", "waive", {"reason": "goes first"})
+    hands.settle(*ids)
+    hands.over("r/a")
+    hands.settle(*ids)
+    hands.graphs.command("r/b", "waive", {"reason": "it is there by now"})
+    hands.settle(*ids)
+    assert [hands.record(one).data["met"] for one in ids] == [True, True]
+
+
+def test_a_long_chain_of_jobs_that_wait_is_no_ring(hands: Hands) -> None:
+    chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(50)]
+    for n, one in enumerate(chain):
+        hands.job(one, depends_on=chain[n - 1 : n] if n else [])
+    hands.settle(*chain)
+    later(hands, RECHECK_MS)
+    sweep(hands, *chain)
+    assert all(hands.owed(one, "scheduling") for one in chain[1:]), "all are looked at again"
+    hands.settle(*chain)
+    assert [hands.record(one).data["lost"] for one in chain] == [{}] * 50
+    assert waits_for(hands, chain[-1]) == {chain[-2]}
+
+
+# --- slots -----------------------------------------------------------------------------------
+
+
+def spent(work: Work) -> Outcome:
+    """Complete a job's work for a dollar."""
+    del work
+    return Outcome("agent_completed", {"summary": "done"}, {"spent": 1_000_000})
+
+
+def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_graphs(
+    hands: Hands,
+) -> None:
+    hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
+    first, second = job(hands, "g/first", queue="q"), job(hands, "g/second", queue="q")
+    other = job(hands, "h/other", queue="q")
+    assert states(hands, first, second, other) == ["running", "pending", "pending"]
+
+    hands.do(first, "worker", spent)
+    rest(hands, first, second, other)
+    assert hands.record("g").state == "halted"
+    assert states(hands, second, other) == ["pending", "running"]
+    assert hands.record(second).data["slots"] == ["limit:g"]
+    assert (holders(hands, "queue:q"), left_in_line(hands, "queue:q")) == ([other], [])
+
+    hands.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
+    rest(hands, "g", second)
+    assert hands.record(second).data["slots"] == ["queue:q"]
+    hands.do(other, "worker", done)
+    rest(hands, other, second)
+    assert states(hands, second) == ["running"]
+
+
+def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_afterwards(
+    hands: Hands,
+) -> None:
+    ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
+    hands.client.pause(ids[1])
+    hands.do(ids[0], "worker", done)
+    rest(hands, ids[0], ids[2])
+    assert states(hands, *ids[1:]) == ["pending", "running"]
+    assert holders(hands, "queue:q") == [ids[2]]
+
+    hands.client.resume(ids[1])
+    rest(hands, ids[1])
+    assert states(hands, ids[1]) == ["pending"]
+    hands.do(ids[2], "worker", done)
+    rest(hands, ids[2], ids[1])
+    assert states(hands, ids[1]) == ["running"]
+    assert holders(hands, "queue:q") == [ids[1]]
+
+
+def test_a_slot_of_a_job_that_was_paused_when_it_had_just_been_given_it_goes_on_at_the_next_bell(
+    hands: Hands,
+) -> None:
+    ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
+    hands.do(ids[0], "worker", done)
+    hands.do(ids[0], "vacancy")
+    assert hands.owed(ids[1], "scheduling"), "it was rung"
+    hands.client.pause(ids[1])
+    rest(hands, ids[0])
+
+    later(hands, UNHEARD_MS)
+    hands.dispatch.owe(ids[2], SCHEDULING, {"why": "a test"}, "look")
+    rest(hands, ids[2])
+    assert states(hands, *ids[1:]) == ["pending", "running"]
+    assert holders(hands, "queue:q") == [ids[2]]
+
+
+def test_the_slots_are_given_back_before_a_review_begins(hands: Hands) -> None:
+    hands.graphs.open("g", {"slots": 1})
+    first = job(hands, "g/first", queue="q", review={"command": "true"})
+    second = job(hands, "g/second", queue="q")
+    hands.do(first, "worker", done)
+    hands.do(first, "scheduling")
+    assert states(hands, first) == ["reviewing"]
+    # Its vacancy shares its directory with the review, and waits.
+    rest(hands, second)
+    assert states(hands, first, second) == ["reviewing", "running"]
+    assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([second], [second])
+
+    hands.do(first, "reviewer")
+    rest(hands, first, second)
+    assert states(hands, first, second) == ["approval_required", "running"]
+    assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([second], [second])
+
+
+# --- time ------------------------------------------------------------------------------------
+
+
+def test_work_that_nobody_took_up_is_no_run_and_no_loss_until_a_person_is_asked(
+    hands: Hands,
+) -> None:
+    of = job(hands, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
+    for time_no in range(1, UNBEGUN_MAX + 1):
+        assert states(hands, of) == ["running"]
+        assert hands.record(of).counters["tree.runs"] == 1
+        later(hands, RUNNING_S * 1_000)
+        sweep(hands, of)
+        record = hands.record(of)
+        assert (record.state, record.data["unbegun"]) == ("pending", time_no)
+        assert (record.data["recoveries"], record.counters["tree.runs"]) == (0, 0)
+        rest(hands, of)
+
+    later(hands, RUNNING_S * 1_000)
+    sweep(hands, of)
+    rest(hands, of)
+    record = hands.record(of)
+    assert (record.state, record.data["failure"]["code"]) == ("intervention_required", "unbegun")
+    assert record.counters["tree.runs"] == 0
+    assert [card.record_id for card in hands.client.cards()] == [of]
+    assert holders(hands, "queue:q") == []
+
+    # That person finds workers for it: it is counted anew.
+    hands.graphs.command(of, "resubmit", {"reason": "there are workers now"})
+    rest(hands, of)
+    assert hands.do(of, "worker", done) == ["agent_completed -> review_required"]
+    assert (hands.record(of).data.get("unbegun", 0), hands.record(of).counters["tree.runs"]) == (
+        0,
+        1,
+    )
+
+
+def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_is_no_work(
+    hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
+    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": RUNNING_S}
+    of = job(hands, "g/a", phases=phases, **place)
+    seen: list[tuple[int, int]] = []
+
+    async def slow(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
+        """Find a time limit and a silence as long as if it had begun just now."""
+        later(hands, (RUNNING_S - 100) * 1_000)
+        sweep(hands, of)
+        said = await labour(work, doer, role, folder)
+        left_ms = due_in_ms(hands, of, "limit")
+        assert 0 <= 600_000 - left_ms < 60_000, "only what it worked itself counts"
+        seen.append((due_in_ms(hands, of, "stall"), work.record.data["phase"]))
+        # Else the time of this clock would be up in the next phase.
+        later(hands, 50_000)
+        return said
+
+    monkeypatch.setattr(worker_effect, "labour", slow)
+    assert hands.do(of, "worker") == ["agent_completed -> review_required"]
+    assert seen == [(RUNNING_S * 1_000, n) for n in range(3)]
+    record = hands.record(of)
+    assert (hands.count(of, "recovered"), hands.count(of, "limit_reached")) == (0, 0)
+    assert record.counters["tree.time_ms"] < 60_000
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands.graphs.open("g", {"limits": {"iterations": 1}})
+    ids = [hands.job(f"g/{name}", manual=False) for name in "ab"]
+    for one in ids:
+        hands.do(one, "registration")
+        hands.do(one, "cascade")
+    both_looked, occupy = Barrier(2), scheduling.occupy
+
+    def occupied(work: Work, slots: Mapping[str, int]) -> list[str]:
+        both_looked.wait(10)
+        return occupy(work, slots)
+
+    monkeypatch.setattr(scheduling, "occupy", occupied)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda one: hands.do(one, "scheduling"), ids))
+    assert sorted(states(hands, *ids)) == ["pending", "running"]
+    assert hands.record("g").counters["tree.runs"] == 1
+
+    monkeypatch.setattr(scheduling, "occupy", occupy)
+    late = next(one for one in ids if hands.record(one).state == "pending")
+    later(hands, UNHEARD_MS)
+    hands.do(late, "scheduling")
+    assert (hands.record("g").state, states(hands, late)) == ("halted", ["pending"])
+    assert hands.record(late).data["slots"] == ["limit:g"]
+    hands.graphs.configure_graph("g", {"limits": {"iterations": 2}})
+    rest(hands, "g", late)
+    assert states(hands, *ids) == ["running", "running"]
+    assert hands.record("g").counters["tree.runs"] == 2
+    hands.sound()
+
+
+def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
+    hands: Hands, tmp_path: Path
+) -> None:
+    hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
+    phases = [{"worker": {"command": "echo >> runs", "cost_micro": 2_000_000}}]
+    ids = [job(hands, f"g/{name}", phases=phases, folder=str(tmp_path)) for name in "ab"]
+    for one in ids:
+        hands.do(one, "worker")
+    rest(hands, "g", *ids)
+    assert (hands.record("g").state, states(hands, *ids)) == ("halted", ["pending"] * 2)
+    assert [card.record_id for card in hands.client.cards()] == ["g"]
+    assert not (tmp_path / "runs").exists(), "nothing was begun"
+
+    # It waits as long as the graph is halted, however often that is looked at.
+    later(hands, 3_600_000)
+    sweep(hands, *ids)
+    rest(hands, *ids)
+    assert states(hands, *ids) == ["pending"] * 2
+    assert [hands.record(one).data["slots"] for one in ids] == [["limit:g"]] * 2
+    hands.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
+    rest(hands, "g", *ids)
+    assert states(hands, *ids) == ["running"] * 2
+    assert [line for one in ids for line in hands.do(one, "worker")] == [
+        "agent_completed -> review_required"
+    ] * 2
+    assert (tmp_path / "runs").read_text() == "\n\n"
+
+
+# --- going back ------------------------------------------------------------------------------
+
+
+def stuck_in_b(work: Work) -> Outcome:
+    """Do the first phase and need somebody in the second."""
+    work.fire(Outcome("phase_completed", {"summary": "a is done"}))
+    return Outcome("stuck", {"summary": "b cannot be done"})
+
+
+def test_nobody_sends_a_job_forward_to_a_phase_that_it_has_not_come_to(hands: Hands) -> None:
+    phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
+    of = hands.job("g/a", phases=phases)
+    hands.settle(of)
+
+    def refused(verb: str, phase: str) -> None:
+        was = hands.record(of)
+        with pytest.raises(JobCommandError, match="names a phase that it has"):
+            hands.graphs.command(of, verb, {"phase": phase, "reason": "on"})
+        assert hands.record(of) == was
+
+    refused("restep", "b")
+    refused("restep", "c")
+    hands.graphs.command(of, "suspend")
+    refused("restep", "c")
+    hands.graphs.command(of, "resume")
+    hands.graphs.command(of, "step")
+    hands.settle(of, worker=stuck_in_b)
+    assert states(hands, of) == ["intervention_required"]
+    refused("restep", "c")
+    refused("resubmit", "c")
+    hands.graphs.command(of, "resubmit", {"phase": "b", "reason": "it can"})
+    assert hands.record(of).data["phase"] == 1
+
+    hands.graphs.command(of, "run", {"to": "gate"})
+    hands.settle(of, worker=done)
+    assert states(hands, of) == ["approval_required"]
+    refused("reject", "d")
+    hands.graphs.command(of, "reject", {"phase": "a", "reason": "all of it"})
+    assert hands.record(of).data["phase"] == 0
+    refused("restep", "b")
+
+
+def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
+    hands: Hands, tmp_path: Path
+) -> None:
+    phases = [{"worker": {"command": "echo >> runs"}}]
+    limits = {"limits": {"iterations": 1}}
+    hands.graphs.open("g", limits)
+    of = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), **limits)
+    hands.settle(of)
+    assert states(hands, of) == ["approval_required"]
+
+    resumed(hands, of)
+    hands.settle(of, "g")
+    assert (states(hands, of), hands.record("g").state) == (["approval_required"], "open")
+    assert (tmp_path / "runs").read_text() == "\n"
+    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+
+
+# --- to be born ------------------------------------------------------------------------------
+
+
+def wanted(of: str, **more: Any) -> dict[str, Any]:
+    payload = {"phases": [{"worker": {"command": "true"}}], "hold": True, **more}
+    return {"id": of, "machine": "job", "payload": payload}
+
+
+def test_a_message_that_overtook_that_of_its_dependency_is_accepted(hands: Hands) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        early = pool.submit(receive, hands.client, [wanted("t/b", depends_on=["t/a"])], {})
+        time.sleep(0.3)  # the workload: its dependency comes so much later
+        assert not early.done(), "it was refused at once"
+        assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
+        assert early.result(10) == "accepted: t/b"
+    assert sum(hands.dispatch.aside.counts().values()) == 0
+
+
+def test_a_graphs_own_message_after_one_of_its_jobs_is_taken(hands: Hands) -> None:
+    graph = {"id": "t", "machine": "graph", "payload": {"slots": 2}}
+    assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
+    assert receive(hands.client, [graph], {}) == "accepted: t"
+    assert hands.record("t").data["slots"] == 2
+
+
+def test_a_job_that_is_refused_opens_no_graph(hands: Hands) -> None:
+    phases = [{"worker": {"command": "true"}}]
+    for payload in ({"phases": phases, "bogus": 1}, {"phases": phases, "depends_on": ["g/none"]}):
+        with pytest.raises(CallError):
+            hands.graphs.create("g/a", payload, held=False)
+    with pytest.raises(CallError):
+        hands.graphs.create("g/a b", {"phases": phases})
+    assert hands.dispatch.views.records(["g"]) == {}
+    assert Graphs(hands.client).names() == []
+
+
+def test_two_jobs_of_a_file_are_not_given_one_directory(hands: Hands, tmp_path: Path) -> None:
+    steps = "".join(f"  - {{name: {name}, worker: 'true', dir: out}}\n" for name in "ab")
+    place = tmp_path / "graph.yaml"
+    place.write_text(f"graph: g\nsteps:\n{steps}")
+    file = read_graph(place)
+    with pytest.raises(CallError, match=f"two jobs would share the directory {tmp_path}/out"):
+        hands.graphs.submit(file)
+    assert hands.graphs.names() == []
