@@ -45,11 +45,15 @@ class Timer:
     effect: Effect | None = None
     payload: Data = field(default_factory=dict)
     unbegun: Data | None = None
-    undoes: Mapping[str, int] = field(default_factory=dict)  # what then was counted too early
+    undoes: Callable[[Data], Mapping[str, int]] | None = None  # what then was counted too early
 
     def said(self, *, begun: bool) -> Data:
         """Return what it fires its trigger with."""
         return self.payload if begun or self.unbegun is None else self.unbegun
+
+    def undone(self, data: Data, *, begun: bool) -> Mapping[str, int]:
+        """Return what it takes back of what was counted."""
+        return {} if begun or self.undoes is None else self.undoes(data)
 
 
 @dataclass(frozen=True, slots=True)

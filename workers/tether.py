@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         process_group=0,
         preexec_fn=_dying_with_parent(),
     )
-    until = math.inf
+    until, begun = math.inf, b""
     while child.poll() is None and not ended and os.getppid() == starter:
         left_s = until - time.monotonic()
         if left_s <= 0:
@@ -106,7 +106,9 @@ def main(arguments: Sequence[str]) -> int:
             told = os.read(0, 4096)
             if not told:
                 break
-            until = time.monotonic() + float(told.split()[-1])
+            heard, newline, begun = (begun + told).rpartition(b"\n")
+            if newline:
+                until = time.monotonic() + float(heard.split()[-1])
     return _end(child, grace_s)
 
 

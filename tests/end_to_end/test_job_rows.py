@@ -286,7 +286,7 @@ def unheard(play: Scenes) -> Iterator[None]:
 
 
 def graphs(play: Scenes) -> Iterator[None]:
-    """Fill the slots of a graph, reach the limit of two, and end all three."""
+    """Fill the slots of a graph, reach the limits of others, and end what has no more to do."""
     play.graphs.open("s", {"slots": 1})
     jobs = [play.new(graph="s", command="until test -e go; do sleep 0.1; done")]
     jobs.append(play.new(graph="s"))
@@ -295,6 +295,14 @@ def graphs(play: Scenes) -> Iterator[None]:
         play.graphs.open(name, {"limits": {"iterations": 1}})
         jobs.append(play.new(graph=name))
         halted[name] = play.new(graph=name, depends_on=[jobs[-1]])
+    dear: dict[str, dict[str, Any]] = {
+        "dear-work": {"worker": {"cost_micro": 10}},
+        "dear-review": {"review": {"command": "true", "cost_micro": 10}},
+    }
+    for name, more in dear.items():
+        play.graphs.open(name, {"limits": {"cost_micro": 5}})
+        play.new(graph=name, **more)
+        play.ends[name] = "halted"
     yield
     play.sees(lambda: play.graphs.job(jobs[1]).data.get("slots"), f"{jobs[1]} stands in line")
     (play.folder / "go").touch()
@@ -317,14 +325,12 @@ def graphs(play: Scenes) -> Iterator[None]:
 
 def lost(play: Scenes) -> None:
     """Kill whoever works while jobs are worked on and reviewed; then let the disk be full."""
-    given: tuple[dict[str, Any], ...] = ({"command": HANGS}, {"review": {"command": HANGS}})
-    jobs = {
-        play.new(**one, recoveries_max=recoveries): state
-        for one, state in zip(given, ("running", "reviewing"), strict=True)
-        for recoveries in (0, 1)
-    }
-    for of, state in jobs.items():
-        play.reaches(of, state)
+    jobs = []
+    for recoveries in (0, 1):
+        works, reviews = (f"touch {who}{recoveries}; {HANGS}" for who in ("works", "reviews"))
+        jobs.append(play.new(command=works, recoveries_max=recoveries))
+        jobs.append(play.new(review={"command": reviews}, recoveries_max=recoveries))
+    play.sees(lambda: len(list(play.folder.glob("*s[01]"))) == len(jobs), "all are at work")
     for process in play.house.processes:
         if process.name.startswith("w"):
             process.kill()

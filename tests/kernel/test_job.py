@@ -454,7 +454,9 @@ def test_what_nobody_takes_up_is_not_lost_and_in_the_end_a_persons_matter() -> N
 
     assert (told.state, told.data["unbegun"]) == ("intervention_required", 0)
     assert told.data["failure"] == {"code": "unbegun", "detail": "they are busy"}
-    assert "unbegun" not in begun.data
+    assert begun.data["unbegun"] == 0
+    again = told.fire("resubmit").fire("scheduled").fire("recovered", code="unbegun")
+    assert (again.state, again.data["unbegun"]) == ("pending", 1), "a person's word counts afresh"
     reviewing = begun.fire("step").fire("recovered", code="unbegun")
     assert (reviewing.state, reviewing.data["unbegun"]) == ("review_required", 1)
 
@@ -463,7 +465,10 @@ def test_a_run_that_nobody_took_up_is_taken_back_and_a_review_was_none() -> None
     for state, undoes in (("running", {"runs": -1}), ("reviewing", {})):
         timer = JOB.stage(state).timer("stall")
         assert timer is not None
-        assert (timer.undoes, timer.said(begun=False)["code"]) == (undoes, "unbegun")
+        fresh = Job.at(state).data
+        assert timer.undone(fresh, begun=False) == undoes
+        assert timer.undone({**fresh, "phase": 1}, begun=False) == {}, "what is done is no run"
+        assert timer.said(begun=False)["code"] == "unbegun"
         assert timer.said(begun=True)["code"] == "stalled"
         told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **timer.said(begun=False))
         assert told.state == {"running": "pending", "reviewing": "review_required"}[state]

@@ -181,8 +181,10 @@ def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
             if timer.trigger:
                 for begun in (True, False):
                     machine.admit(str(timer.trigger), timer.said(begun=begun))
-            undoes = timer.undoes.values()
-            assert all(amount < 0 for amount in undoes), "what is counted too early is taken back"
+            for data in SAMPLES[name][0]:
+                undone = timer.undone(data, begun=False) if timer.undoes else {}
+                assert all(amount < 0 for amount in undone.values()), "it is taken back"
+                assert not timer.undone(data, begun=True)
     if machine.advances:
         machine.admit(machine.advances, {"tally": {"done": 3}})
     if machine.closes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -38,21 +39,23 @@ class Calls:
     """Counts the scripts that are run; after so many of them the worker is gone."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made, self.last = 0, -1
+        self.made, self.last, self.thread = 0, -1, 0
         for module in (leases, redis, slots, tells):
             monkeypatch.setattr(module, "call", self._call)
 
     @contextmanager
     def lost_after(self, last: int) -> Iterator[None]:
-        """Lose who calls after its n-th call; 0 is before its first."""
-        self.made, self.last = 0, last
+        """Lose who calls, in this thread, after its n-th call; 0 is before its first."""
+        self.made, self.last, self.thread = 0, last, get_ident()
         try:
             yield
         finally:
             self.last = -1
 
     def _call(self, client: Any, name: str, keys: list[str], args: list[Any]) -> Any:
-        if 0 <= self.last <= self.made:
+        if self.last < 0 or get_ident() != self.thread:
+            return scripts.call(client, name, keys, args)
+        if self.last <= self.made:
             raise LostError
         answer = scripts.call(client, name, keys, args)
         self.made += 1

@@ -1,10 +1,11 @@
-"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost messages."""
+"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost words."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -19,8 +20,6 @@ from kernel.record import partition_of
 from tests.kernel.store.world import START_US, Text
 from tests.races.hands import Hands, done
 from tests.races.test_job_slots import holders, job, left_in_line, rest, states
-from workers.effects import scheduling
-from workers.effects import worker as worker_effect
 from workers.gateways.server import EmbeddedServer
 from workers.graph_view import STARVES, GraphView
 from workers.graphs import Graphs, JobCommandError
@@ -28,12 +27,15 @@ from workers.intake import receive
 from workers.jobs.dependencies import missing
 from workers.jobs.graph_file import read_graph
 from workers.jobs.labour import Said, labour
+from workers.jobs.slots import occupy
 from workers.sweeps import stalls
 from workers.work import Outcome, Work
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
+# Their package names the handlers as these modules are named.
+SCHEDULER, WORKER = (import_module(f"workers.effects.{one}") for one in ("scheduling", "worker"))
 
 
 @pytest.fixture
@@ -44,9 +46,14 @@ def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Ha
     return Hands(server.url, prefix, tmp_path / "home", text=text, **given)
 
 
+def now_us(hands: Hands) -> int:
+    assert hands.text is not None
+    return hands.text.now_us or START_US
+
+
 def later(hands: Hands, ms: int) -> None:
     assert hands.text is not None
-    hands.text.now_us = (hands.text.now_us or START_US) + ms * 1_000
+    hands.text.now_us = now_us(hands) + ms * 1_000
 
 
 def sweep(hands: Hands, *ids: str) -> None:
@@ -57,7 +64,7 @@ def sweep(hands: Hands, *ids: str) -> None:
 
 def due_in_ms(hands: Hands, of: str, name: str) -> int:
     timer = next(one for one in hands.record(of).timers if one.name == name)
-    return timer.due_at - hands.dispatch.views.now_ms()
+    return timer.due_at - now_us(hands) // 1_000
 
 
 def waits_for(hands: Hands, of: str) -> set[str]:
@@ -138,14 +145,28 @@ def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(hands: 
     ]
     assert sorted(card.record_id for card in hands.client.cards()) == ids
 
-    # A person who takes one out of it lets both, and who waits for them, go on.
+
+@pytest.mark.xfail(strict=True, reason="a ring that is waived is still counted")
+def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(hands: Hands) -> None:
+    ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
+    hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
+    for one in ids:
+        hands.client.decide(one, "activate", proposal=hands.record(one).proposal)
+    hands.settle(*ids)
+    later(hands, RECHECK_MS)
+    sweep(hands, *ids)
+    hands.settle(*ids)
+
     hands.graphs.command("r/a", "waive", {"reason": "goes first"})
     hands.settle(*ids)
+    assert hands.record("r/a").data["met"]
     hands.over("r/a")
     hands.settle(*ids)
     hands.graphs.command("r/b", "waive", {"reason": "it is there by now"})
     hands.settle(*ids)
-    assert [hands.record(one).data["met"] for one in ids] == [True, True]
+    assert hands.record("r/b").data["met"]
+    assert [hands.countdowns(one) for one in ids] == [set(), set()]
+    hands.sound()
 
 
 def test_a_long_chain_of_jobs_that_wait_is_no_ring(hands: Hands) -> None:
@@ -286,26 +307,24 @@ def test_work_that_nobody_took_up_is_no_run_and_no_loss_until_a_person_is_asked(
 def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_is_no_work(
     hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
-    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": RUNNING_S}
+    phases = [{"name": name, "worker": {"command": "true"}} for name in "abcd"]
+    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
     of = job(hands, "g/a", phases=phases, **place)
     seen: list[tuple[int, int]] = []
 
     async def slow(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
-        """Find a time limit and a silence as long as if it had begun just now."""
-        later(hands, (RUNNING_S - 100) * 1_000)
+        """Wait nearly as long as a silence may last, first in the queue, then in each phase."""
+        later(hands, 290_000)
         sweep(hands, of)
         said = await labour(work, doer, role, folder)
         left_ms = due_in_ms(hands, of, "limit")
         assert 0 <= 600_000 - left_ms < 60_000, "only what it worked itself counts"
         seen.append((due_in_ms(hands, of, "stall"), work.record.data["phase"]))
-        # Else the time of this clock would be up in the next phase.
-        later(hands, 50_000)
         return said
 
-    monkeypatch.setattr(worker_effect, "labour", slow)
+    monkeypatch.setattr(WORKER, "labour", slow)
     assert hands.do(of, "worker") == ["agent_completed -> review_required"]
-    assert seen == [(RUNNING_S * 1_000, n) for n in range(3)]
+    assert seen == [(300_000, n) for n in range(4)]
     record = hands.record(of)
     assert (hands.count(of, "recovered"), hands.count(of, "limit_reached")) == (0, 0)
     assert record.counters["tree.time_ms"] < 60_000
@@ -322,19 +341,19 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     for one in ids:
         hands.do(one, "registration")
         hands.do(one, "cascade")
-    both_looked, occupy = Barrier(2), scheduling.occupy
+    both_looked = Barrier(2)
 
     def occupied(work: Work, slots: Mapping[str, int]) -> list[str]:
         both_looked.wait(10)
         return occupy(work, slots)
 
-    monkeypatch.setattr(scheduling, "occupy", occupied)
+    monkeypatch.setattr(SCHEDULER, "occupy", occupied)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: hands.do(one, "scheduling"), ids))
     assert sorted(states(hands, *ids)) == ["pending", "running"]
     assert hands.record("g").counters["tree.runs"] == 1
 
-    monkeypatch.setattr(scheduling, "occupy", occupy)
+    monkeypatch.setattr(SCHEDULER, "occupy", occupy)
     late = next(one for one in ids if hands.record(one).state == "pending")
     later(hands, UNHEARD_MS)
     hands.do(late, "scheduling")
@@ -344,6 +363,19 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     rest(hands, "g", late)
     assert states(hands, *ids) == ["running", "running"]
     assert hands.record("g").counters["tree.runs"] == 2
+
+
+@pytest.mark.xfail(strict=True, reason="what is verified leaves out `cap`, but not `most`")
+def test_a_run_that_was_given_back_is_in_the_log_as_in_the_counters(hands: Hands) -> None:
+    limits = {"limits": {"iterations": 2}}
+    hands.graphs.open("g", limits)
+    of = job(hands, "g/a", **limits)
+    later(hands, RUNNING_S * 1_000)
+    sweep(hands, of)
+    rest(hands, of)
+    hands.do(of, "worker", done)
+    rest(hands, of)
+    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
     hands.sound()
 
 
@@ -421,9 +453,9 @@ def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
     hands: Hands, tmp_path: Path
 ) -> None:
     phases = [{"worker": {"command": "echo >> runs"}}]
-    limits = {"limits": {"iterations": 1}}
-    hands.graphs.open("g", limits)
-    of = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), **limits)
+    limits = {"iterations": 1}
+    hands.graphs.open("g", {"limits": limits})
+    of = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits)
     hands.settle(of)
     assert states(hands, of) == ["approval_required"]
 
@@ -438,7 +470,7 @@ def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
 
 
 def wanted(of: str, **more: Any) -> dict[str, Any]:
-    payload = {"phases": [{"worker": {"command": "true"}}], "hold": True, **more}
+    payload = {"phases": [{"worker": {"command": "true"}}], **more}
     return {"id": of, "machine": "job", "payload": payload}
 
 

@@ -66,11 +66,9 @@ def ring(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
     left = deque(jobs)
     while left:
         one = left.popleft()
-        if one == work.record.id:
-            continue
         try:
             work.dispatch.owe(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
-            # While it is paused it keeps that bell, not the slot: it stands in line anew after that.
+            # While it is paused it keeps that bell, not the slot: it stands in line anew later.
             taken_up = not work.dispatch.views.record(one).paused
         except UnknownRecordError:
             taken_up = False

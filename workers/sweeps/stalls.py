@@ -48,7 +48,7 @@ def _act(dispatch: Dispatch, look: TimerLook) -> str:
             dispatch.remind(record, look.name, warrant, look.fired, op_id)
             return "reminded"
         begun = any(one.kind is Kind.STATE and one.attempts > 0 for one in record.entries)
-        undone = {} if begun else timer.undoes
+        undone = timer.undone(record.data, begun=begun)
         call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant, undone)
         dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)
     except (FencedError, IllegalTransitionError):

@@ -13,6 +13,7 @@ from kernel.table import Ask, Bounds, Data
 
 UNBEGUN = "unbegun"  # nobody took its work up: that it waited for long is no fault of it
 UNBEGUN_MAX = 8  # four hours of that by default, then a person is asked
+AFRESH = {"recoveries": 0, "retries": 0, "unbegun": 0}
 GUIDANCE_MAX = 50
 EVIDENCE_KEPT_MAX = 500
 
@@ -20,7 +21,7 @@ EVIDENCE_KEPT_MAX = 500
 def birth(payload: Data) -> Data:
     """Check what a producer hands in and make the first data of it."""
     data = validated(Birth, "the job", payload)
-    counts = {"phase": 0, "runs": 0, "recoveries": 0, "retries": 0}
+    counts = {"phase": 0, "runs": 0, **AFRESH}
     return {**data, **counts, "met": False, "lost": {}, "waived": [], "guidance": []}
 
 
@@ -131,7 +132,7 @@ def may_start(ask: Ask) -> bool:
 def may_recover(ask: Ask) -> bool:
     """Whether it is taken up anew once more."""
     if ask.payload.get("code") == UNBEGUN:
-        return bool(ask.data.get("unbegun", 0) < UNBEGUN_MAX)
+        return bool(ask.data["unbegun"] < UNBEGUN_MAX)
     return bool(ask.data["recoveries"] < ask.data["recoveries_max"])
 
 
@@ -222,13 +223,13 @@ def reviewing(ask: Ask) -> Data:
 
 def phase_completed(ask: Ask) -> Data:
     """Go on to the next phase."""
-    return {**_kept(ask), "phase": ask.data["phase"] + 1, "recoveries": 0, "retries": 0}
+    return {**_kept(ask), "phase": ask.data["phase"] + 1, **AFRESH}
 
 
 def completed(ask: Ask) -> Data:
     """Keep what the worker made; it has left its place."""
-    over = {"phase": len(ask.data["phases"]), "recoveries": 0, "retries": 0}
-    return {**without(left_running(_kept(ask)), "unbegun"), **over}
+    over = {"phase": len(ask.data["phases"]), **AFRESH}
+    return {**left_running(_kept(ask)), **over}
 
 
 def stuck(ask: Ask) -> Data:
@@ -263,7 +264,7 @@ def recovered(ask: Ask) -> Data:
     data = left_running(ask.data)
     if ask.payload.get("code") != UNBEGUN:
         return {**data, "recoveries": data["recoveries"] + 1}
-    return {**data, "unbegun": data.get("unbegun", 0) + 1}
+    return {**data, "unbegun": data["unbegun"] + 1}
 
 
 def given_up(ask: Ask) -> Data:
@@ -293,7 +294,7 @@ def reviewed(ask: Ask) -> Data:
     review = {"reasons": reasons, "evidence": ask.payload.get("evidence") or []}
     review |= {"verdict": ask.payload["verdict"], "summary": ask.payload["summary"]}
     data = {**without(ask.data, "time_left_ms"), "review_result": review, "going": ""}
-    data |= {"recoveries": 0, "retries": 0}
+    data |= AFRESH
     if approved(ask):
         return data
     said = "; ".join(reasons) or ask.payload["summary"] or "the reviewer gave no reason"
@@ -318,14 +319,14 @@ def again(ask: Ask) -> Data:
     phase = names.index(named) if named else min(ask.data["phase"], len(names) - 1)
     limits = {**ask.data["limits"], **(ask.payload.get("limits") or {})}
     kept = without(left_running(ask.data), "failure", "backoff_ms")
-    data = {**kept, "phase": phase, "limits": limits, "recoveries": 0, "retries": 0, "going": ""}
+    data = {**kept, "phase": phase, "limits": limits, **AFRESH, "going": ""}
     said = ask.payload.get("reason")
     return _guided(data, "steward", ask.payload["by"], said) if said else data
 
 
 def review_again(ask: Ask) -> Data:
     """Review it again as it is: what it has is what is judged."""
-    data = {**without(ask.data, "failure"), "recoveries": 0, "retries": 0, "going": ""}
+    data = {**without(ask.data, "failure"), **AFRESH, "going": ""}
     data |= {"limits": {**ask.data["limits"], **(ask.payload.get("limits") or {})}}
     said = ask.payload.get("reason")
     return _guided(data, "steward", ask.payload["by"], said) if said else data
@@ -367,7 +368,7 @@ def _later(ask: Ask) -> dict[str, Any]:
 
 
 def _given_up(ask: Ask, data: Data) -> dict[str, Any]:
-    counts = {"recoveries": 0, "retries": 0, "unbegun": 0, "going": ""}
+    counts = {**AFRESH, "going": ""}
     return {**left_running(data), **counts, "failure": failure_of(ask)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kernel.effect import APPROVAL, RESOLUTION, REVIEWER, SCHEDULING, TELL, WORKER
 from kernel.machines.job import changes as do
@@ -50,8 +50,13 @@ def silence(name: str) -> Timer:
         Trigger.RECOVERED,
         payload=STALLED,
         unbegun=UNBEGUN,
-        undoes={"runs": -1} if name == "running_s" else {},
+        undoes=no_run if name == "running_s" else None,
     )
+
+
+def no_run(data: Data) -> Mapping[str, int]:
+    """Return what takes a run back that never began; what only hands in what is done is none."""
+    return {} if do.finished(data) else {"runs": -1}
 
 
 def time_left(data: Data) -> int | None:

@@ -54,7 +54,7 @@ ALREADY_MET = "they are met already, or one of them is lost"
 ALREADY_LOST = "that is known already"
 NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
 LAST_PHASE = "it is in its last phase: the end of that is the end of its work"
-NO_PHASE = "a steward names a phase that it has: `interlock job show` lists them"
+NO_PHASE = "a steward names a phase that it has come to: `interlock job show` lists them"
 
 
 def by(*names: str) -> tuple[str, ...]:

@@ -62,9 +62,10 @@ def owed(world: World, name: str, of: str = OF) -> int:
 def test_a_root_is_born_with_its_own_cap_and_another_may_be_said(world: World) -> None:
     node(world, cap=100)
     node(world, of="g/free")
-    world.create("g/said", {"cap": 100}, machine="node", cap=7)
+    world.create("g/said", {"cap": 100, "runs": 4}, machine="node", cap=7)
 
     assert [cap(world, of) for of in (OF, "g/free", "g/said")] == [100, None, 7]
+    assert [most(world, of) for of in (OF, "g/free", "g/said")] == [None, None, 4]
 
 
 def test_a_row_that_caps_changes_what_may_be_spent_from_then_on(world: World) -> None:
