@@ -62,6 +62,7 @@ class Cost:
     live_bytes: float
     ended_bytes: float
     effects: float
+    scripts: float
 
     @property
     def processor_ms(self) -> float:
@@ -73,15 +74,19 @@ def measure(place: Place) -> dict[str, Any]:
     """Measure both shapes at both sizes, and jobs that depend on nothing beside plain Celery."""
     found: dict[str, Any] = {}
     for shape, needs in SHAPES.items():
-        few, many = (_graph(place, number, needs) for number in (FEW, MANY))
+        # Few before and after many: whatever else the machine does by then falls on both.
+        before, many, after = (_graph(place, number, needs) for number in (FEW, MANY, FEW))
+        few_ms = (before.processor_ms + after.processor_ms) / 2
         found[shape] = {
             "per_s": round(many.per_s, 1),
-            "per_s_of_1000": round(few.per_s, 1),
+            "per_s_of_1000": round((before.per_s + after.per_s) / 2, 1),
             "submits_per_s": round(many.submits_per_s),
             "workers_ms": round(many.workers_ms, 2),
             "store_ms": round(many.store_ms, 2),
-            "processor_ms_of_1000": round(few.processor_ms, 2),
-            "growth": round(many.processor_ms / few.processor_ms, 2),
+            "processor_ms_of_1000": round(few_ms, 2),
+            "growth": round(many.processor_ms / few_ms, 2),
+            "scripts": round(many.scripts, 1),
+            "scripts_of_1000": round(after.scripts, 1),
             "live_bytes": round(many.live_bytes),
             "ended_bytes": round(many.ended_bytes),
             "effects": round(many.effects, 1),
@@ -137,23 +142,25 @@ def _graph(place: Place, number: int, needs: Needs, *, processes: int = 1) -> Co
     with fleet:
         graphs.submit(_file(WARMING, WARM, alone))
         _until(lambda: _succeeded(place, client, WARMING) == WARM)
-        started_ms, cpu_s, store_s = place.now_ms(), _cpu_s(fleet), place.cpu_s()
+        started_ms, *at_first = place.now_ms(), _cpu_s(fleet), place.cpu_s(), _scripts(place)
         _release(place)
         _until(lambda: _succeeded(place, client, GRAPH) == number)
-        workers_s, used_s = _cpu_s(fleet) - cpu_s, place.cpu_s() - store_s
+        at_last = (_cpu_s(fleet), place.cpu_s(), _scripts(place))
     ended = place.memory() - before
     graph = client.show(GRAPH)
     if graph.counters["tree.runs"] != number:
         raise RuntimeError(f"{graph.counters['tree.runs']} runs of {number} jobs")
     rmtree(folder)
+    workers_s, store_s, scripts = (b - a for a, b in zip(at_first, at_last, strict=True))
     return Cost(
         per_s=number / (_last_ms(place, client) - started_ms) * 1_000,
         submits_per_s=number / submitted_s,
         workers_ms=workers_s / number * 1_000,
-        store_ms=used_s / number * 1_000,
+        store_ms=store_s / number * 1_000,
         live_bytes=live / number,
         ended_bytes=ended / number,
         effects=_effects(client, number),
+        scripts=scripts / number,
     )
 
 
@@ -275,6 +282,11 @@ def _release(place: Place) -> None:
     for name in _lists(place):
         if name.endswith(b":held"):
             place.client.rename(name, name.removesuffix(b":held"))
+
+
+def _scripts(place: Place) -> int:
+    """Return how many scripts the server has run: what nothing else on the machine disturbs."""
+    return int(place.client.info("commandstats")["cmdstat_evalsha"]["calls"])
 
 
 def _cpu_s(fleet: Fleet) -> float:

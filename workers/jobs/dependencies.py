@@ -43,12 +43,12 @@ def to_register(work: Work, countdown: str) -> list[str]:
     """
     named: list[str] = list(work.record.data["depends_on"])
     begun = countdowns(work.dispatch, work.machine, work.record)
-    earlier = [one for one in begun if one != countdown]
-    if not earlier:
-        return named
-    counted = work.dispatch.views.counted(work.record.id, earlier[-1])
-    # Where its registration never ended, nobody knows who it had counted.
-    return named if SENTINEL in counted else [one for one in named if one in counted]
+    for earlier in reversed([one for one in begun if one != countdown]):
+        counted = work.dispatch.views.counted(work.record.id, earlier)
+        # Where its registration never ended, nobody knows who it had counted.
+        if SENTINEL not in counted:
+            return [one for one in named if one in counted]
+    return named
 
 
 def lose(work: Work, one: str, ended: str) -> None:
@@ -82,6 +82,8 @@ def recount(work: Work) -> Outcome | None:
     if left:
         for one in ring_of(work, left):
             lose(work, one, RING)
+            # Whoever frees it from that must not wait for it all the same.
+            dispatch.depart(counting, one, RING)
         return None
     if dispatch.views.counted(record.id, counting.countdown):
         return None  # its registration is not over yet
