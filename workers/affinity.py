@@ -1,5 +1,7 @@
 """Keeps a worker's own threads on one processor, and leaves them all to what its handlers do.
 
+A quick effect only asks and tells the store, and stays where the worker's own threads are.
+
 The interpreter lock lets one thread of a process run at a time. Handed to a thread on another
 processor, which has to be woken for it, it costs several times what a short effect does in its turn
 (docs/benchmarks.md). Other pools than threads are left alone: they hand no lock over.

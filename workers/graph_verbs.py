@@ -43,6 +43,15 @@ VERBS: Mapping[str, Verb] = {
         Verb("waive", Trigger.DEPENDENCY_WAIVED, decides=True),
     )
 }
+# Where a job stands until somebody decides, whatever its data say.
+STOPS = (
+    State.DRAFT,
+    State.SUSPENDED,
+    State.INTERVENTION_REQUIRED,
+    State.SUCCESS,
+    State.CANCELED,
+    State.FAILED,
+)
 OF_STEWARDS = frozenset(
     {
         Trigger.APPROVE,
@@ -86,15 +95,12 @@ def _who(machine: Machine, record: Record, verb: Verb) -> str:
 
 def gate(record: Record) -> bool:
     """Whether nothing more happens to a job before somebody decides."""
-    stops = (
-        State.DRAFT,
-        State.SUSPENDED,
-        State.PAUSED,
-        State.INTERVENTION_REQUIRED,
-        State.APPROVAL_REQUIRED,
-        State.SUCCESS,
-        State.CANCELED,
-        State.FAILED,
-    )
-    automatic = record.state == State.APPROVAL_REQUIRED and record.data["auto_approve"]
-    return record.state in stops and not automatic
+    match record.state:
+        case State.PENDING:
+            return bool(record.data["lost"])
+        case State.PAUSED:
+            return not record.data.get("paused_s")
+        case State.APPROVAL_REQUIRED:
+            return not record.data["auto_approve"]
+        case _:
+            return record.state in STOPS

@@ -56,13 +56,19 @@ class Jobs:
     def step(self, job: str, *, wait_s: float = 0) -> Record:
         """Do exactly the one thing that the state names; return when it is over or time is up."""
         begun = self.graphs.step(job)
-        # What was begun is over when the job has left the states that it began with.
+        # What was begun is over when the job has left the states that it began with, or is back:
+        # to be tried again it waits for the next word.
         running, reviewing = (
             (State.PENDING, State.RUNNING),
             (State.REVIEW_REQUIRED, State.REVIEWING),
         )
         during = running if begun.state in running else reviewing
-        return self.graphs.wait(job, lambda now: now.state not in during, timeout_s=wait_s)
+
+        def over(now: Record) -> bool:
+            back = now.state == during[0] and not now.data.get("going")
+            return back or now.state not in during or gate(now)
+
+        return self.graphs.wait(job, over, timeout_s=wait_s)
 
     def run(self, job: str, *, wait_s: float = 0) -> Record:
         """Go on until somebody has to decide; return when that is so or time is up."""

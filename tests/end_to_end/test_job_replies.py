@@ -282,6 +282,21 @@ def test_a_reply_of_the_run_before_is_not_taken_for_this_ones(bench: Bench) -> N
     assert record.data["runs"] == 2
 
 
+def test_a_reviewer_is_asked_again_after_a_while_and_its_old_reply_counts_no_more(
+    bench: Bench,
+) -> None:
+    again = answers(action="RETRY", summary="the model is busy", retry_after_s=2)
+    review = {"command": f"test -e asked || {{ touch asked; {again}; }}"}
+    of = bench.new("a", review=review, retry_delay_s=1)
+
+    bench.reaches(of, "success")
+
+    reviews = [one for one in bench.house.events(of) if one.source == "reviewing"]
+    assert [one.trigger for one in reviews] == ["retry", "review_completed"]
+    assert reviews[1].at_ms - reviews[0].at_ms >= 2_000
+    assert bench.graphs.job(of).data["runs"] == 1
+
+
 # --- how a command ends ----------------------------------------------------------------------
 
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import CallError, IdTakenError, InvalidPayloadError, StaleDecisionError
+from kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
 from kernel.record import Record
-from tests.races.hands import Calls, Hands, LostError
+from tests.races.hands import Hands
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
 from workers.graph_admission import CycleError, UnknownDependencyError
-from workers.graph_verbs import VERBS
+from workers.graph_verbs import VERBS, gate
 from workers.graph_view import GraphView
 from workers.graphs import Graphs, JobCommandError
-from workers.jobs.graph_file import GraphFile, GraphFileError, read_graph
-from workers.jobs.graph_text import graph_text
+from workers.jobs.graph_file import GraphFile, read_graph
 
 NewHands = Callable[[], Hands]
 COMMAND = [{"worker": {"command": "true"}}]
@@ -108,30 +107,13 @@ LEGAL: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def new_hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewHands:
-    """Return what makes a worker over a store of its own; its jobs are of this test's folder."""
-    made: list[Hands] = []
-
-    def make() -> Hands:
-        made.append(Hands(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
-        return made[-1]
-
-    return make
-
-
-@pytest.fixture
-def hands(new_hands: NewHands) -> Hands:
-    return new_hands()
+def hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Hands:
+    return Hands(server.url, prefix, tmp_path / "home")
 
 
 @pytest.fixture
 def graphs(hands: Hands) -> Graphs:
     return hands.graphs
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "graph.yaml"
 
 
 def written(file: Path, text: str = CHAIN) -> GraphFile:
@@ -188,7 +170,7 @@ def stored(hands: Hands) -> dict[bytes, Any]:
 def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
     hands: Hands, state: str
 ) -> None:
-    before = brought(hands, "g/j", state, stewards=["ann"])
+    ann, before = as_ann(hands), brought(hands, "g/j", state, stewards=["ann"])
     told = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
     legal = f"legal now: {told}" if told else "nothing is legal here: it has ended"
 
@@ -196,7 +178,7 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
         if verb in LEGAL[state]:
             continue
         with pytest.raises(JobCommandError) as refused:
-            as_ann(hands).command("g/j", verb, WORDS.get(verb))
+            ann.command("g/j", verb, WORDS.get(verb))
         why = f"refused: {NOT_LOST}" if (state, verb) == ("pending", "waive") else "not allowed"
         assert str(refused.value) == f"g/j is {state}: {verb} is {why}; {legal}"
 
@@ -208,6 +190,7 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
 def test_what_is_allowed_is_what_is_named_and_a_steward_is_one_of_them(
     hands: Hands, state: str
 ) -> None:
+    ann = as_ann(hands)
     for number, (verb, who) in enumerate(LEGAL[state].items()):
         of = f"g/j{number}"
         before = brought(hands, of, state, stewards=["ann"])
@@ -218,7 +201,7 @@ def test_what_is_allowed_is_what_is_named_and_a_steward_is_one_of_them(
             assert f"{verb} (ann)" in str(refused.value)
             assert hands.record(of) == before
 
-        now = as_ann(hands).command(of, verb, WORDS.get(verb))
+        now = ann.command(of, verb, WORDS.get(verb))
 
         assert now.version > before.version
         last = hands.client.history(of)
@@ -299,6 +282,20 @@ def test_a_graph_is_told_and_each_of_its_jobs_that_takes_it_moves(hands: Hands) 
     assert hands.graphs.job("g/success").state == "success"
 
 
+def test_a_gate_is_where_only_somebodys_word_helps(hands: Hands) -> None:
+    graphs = hands.graphs
+    gates = {state: gate(brought(hands, f"g/{state}", state)) for state in RECIPES}
+    flows = ("pending", "running", "review_required", "reviewing")
+    assert gates == {state: state not in flows for state in RECIPES}
+
+    assert not gate(brought(hands, "g/signed", "running", auto_approve=True))
+    brought(hands, "g/limited", "running")
+    assert not gate(graphs.command("g/limited", "pause", {"for_s": 60}))
+    graphs.command("g/never", "cancel")
+    settle(hands, "g/never", "g/pending")
+    assert gate(graphs.job("g/pending"))
+
+
 def test_what_is_no_job_is_told_by_its_name(hands: Hands) -> None:
     graphs = hands.graphs
     graphs.open("g")
@@ -366,19 +363,6 @@ def test_what_was_put_aside_is_taken_up_although_what_it_waits_for_is_gone(hands
     assert graphs.job("g/j").data["lost"] == {"g/never": "missing"}
 
 
-def test_a_ring_is_not_begun_by_repeating_a_file(graphs: Graphs, file: Path) -> None:
-    steps = "steps: [{name: a, worker: {command: x}}, {name: b, worker: {command: x}}]"
-    given = written(file, f"graph: g\n{steps}\n")
-    graphs.submit(given, activate=False)
-    graphs.configure("g/a", {"depends_on": ["g/b"]})
-    graphs.configure("g/b", {"depends_on": ["g/a"]})
-
-    with pytest.raises(CycleError):
-        graphs.submit(given)
-
-    assert {graphs.job(of).state for of in ("g/a", "g/b")} == {"draft"}
-
-
 def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
     graphs: Graphs,
 ) -> None:
@@ -393,153 +377,6 @@ def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
         graphs.configure("g/a", {"depends_on": ["g"]})
 
     assert graphs.job("g/a").state == "draft"
-
-
-# --- files -----------------------------------------------------------------------------------
-
-
-def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
-    hands: Hands, file: Path
-) -> None:
-    given = written(file)
-
-    done = hands.graphs.submit(given)
-    before = stored(hands)
-    again = hands.graphs.submit(given)
-
-    assert [(one.id, one.replayed) for one in done.jobs] == [
-        ("g/c", False),
-        ("g/a", False),
-        ("g/b", False),
-    ]
-    assert all(one.replayed for one in again.jobs)
-    assert stored(hands) == before
-    assert {job.state for job in hands.graphs.records("g")} == {"pending"}
-    c = hands.graphs.job("g/c")
-    assert (c.priority, c.data["depends_on"], c.data["recoveries_max"]) == (2, ["g/b", "g/a"], 1)
-    assert c.data["stewards"] == ["ann"]
-    assert c.data["dir"] == str(file.parent / "out" / "c")
-    own = hands.graphs.graph("g")
-    assert own is not None
-    limits = {"cost_micro": 1_500_000, "time_s": 600, "iterations": 9}
-    assert (own.data["slots"], own.data["limits"], own.counters["cap"]) == (2, limits, 1_500_000)
-
-
-def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
-    hands: Hands, file: Path
-) -> None:
-    text = (
-        "graph: g\n"
-        "slot: 2\n"
-        "steps:\n"
-        "  - {name: a, worker: {command: x}, retries: many}\n"
-        "  - {name: a, worker: {command: x}}\n"
-        "  - {name: b, depends_on: [aa], worker: {}}\n"
-        "  - {name: c, depends_on: [d], worker: {command: x}}\n"
-        "  - {name: d, depends_on: [c], worker: {command: x}}\n"
-        "  - {name: e}\n"
-    )
-    before = stored(hands)
-
-    with pytest.raises(GraphFileError) as refused:
-        hands.graphs.submit(written(file, text))
-
-    told = str(refused.value).splitlines()
-    assert {line.split(": ")[0] for line in told} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
-    assert any("c -> d -> c is a ring" in line for line in told)
-    assert any("did you mean 'a'?" in line for line in told)
-    assert stored(hands) == before
-
-
-def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written(
-    hands: Hands, file: Path
-) -> None:
-    graphs = hands.graphs
-    graphs.create("h/x", {"phases": COMMAND, "depends_on": []})
-    before = stored(hands)
-    steps = "steps:\n  - {name: a, worker: {command: x}}\n  - {name: b, worker: {command: x}, "
-
-    with pytest.raises(UnknownDependencyError, match="g/b depends on 'h/y', and there is no such"):
-        graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/y]}}\n"))
-    assert stored(hands) == before
-
-    graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/x]}}\n"))
-    assert graphs.job("g/b").data["depends_on"] == ["g/a", "h/x"]
-
-
-def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
-) -> None:
-    graphs = hands.graphs
-    graphs.create("g/b", {"phases": COMMAND})
-    graphs.create("h/x", {"phases": COMMAND, "depends_on": ["g/b"]})
-    graphs.create("h/y", {"phases": COMMAND, "depends_on": ["h/x"]})
-    graphs.configure("g/b", {"depends_on": ["h/y"]})
-    before = stored(hands)
-    text = "graph: f\nsteps: [{name: a, worker: {command: x}, depends_on: [h/y]}]\n"
-
-    with pytest.raises(CycleError):
-        graphs.submit(written(file, text))
-
-    assert stored(hands) == before
-
-
-def test_another_content_under_a_known_name_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
-) -> None:
-    hands.graphs.submit(written(file))
-    before = stored(hands)
-    more = CHAIN.replace("echo a", "echo b") + "  - {name: d, worker: {command: x}}\n"
-
-    with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
-        hands.graphs.submit(written(file, more))
-    with pytest.raises(IdTakenError, match="'g' was created with another payload"):
-        hands.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
-
-    assert stored(hands) == before
-
-
-def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
-    new_hands: NewHands, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given, calls, cut = written(file), Calls(monkeypatch), 0
-    killed = True
-    while killed:
-        hands = new_hands()
-        killed = False
-        try:
-            with calls.lost_after(cut):
-                hands.graphs.submit(given)
-        except LostError:
-            killed = True
-
-        hands.graphs.submit(given)
-
-        assert {job.id: job.state for job in hands.graphs.records("g")} == {
-            f"g/{name}": "pending" for name in "abc"
-        }
-        assert [hands.count(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
-        cut += 1
-    # A graph, three births and three activations are written at least.
-    assert cut > 7
-
-
-def test_a_graph_comes_back_from_its_export_as_it_was(new_hands: NewHands, file: Path) -> None:
-    here, there = new_hands(), new_hands()
-    here.graphs.submit(written(file), activate=False)
-    here.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
-    as_ann(here).configure_graph("g", {"slots": 5})
-    text = graph_text("g", *here.graphs.exported("g"))
-
-    there.graphs.submit(written(file, text), activate=False)
-
-    assert graph_text("g", *there.graphs.exported("g")) == text
-    for job in here.graphs.records("g"):
-        assert there.record(job.id).data == job.data
-        assert there.record(job.id).priority == job.priority
-    own, other = here.record("g"), there.record("g")
-    assert own.data == other.data
-    assert own.data["slots"] == 5
 
 
 # --- how it stands ---------------------------------------------------------------------------

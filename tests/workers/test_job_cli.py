@@ -216,11 +216,9 @@ def test_a_file_with_errors_tells_each_with_its_line_and_writes_nothing(
         (("config", "g/j", "--time", "soon"), "--time 'soon': "),
         (("config", "none", "--slots", "1"), "there is no graph 'none'"),
         (("activate", "g/none"), "there is no record 'g/none'; it was never created"),
-        (("step", "g/none"), "there is no record 'g/none'"),
         (("show", "g/none"), "there is no record 'g/none'"),
         (("show", "g"), "'g' is a graph, not a job"),
         (("status", "none"), "there is no graph 'none'; `interlock job list` names those we have"),
-        (("list", "none"), "there is no graph 'none'"),
         (("suspend", "none"), "there is no graph 'none'"),
     ],
 )
@@ -330,13 +328,15 @@ def test_a_graph_is_suspended_resumed_and_canceled_with_all_of_its_jobs(
 def test_a_sign_off_names_the_proposal_that_was_seen(
     hands: Hands, ask: Ask, refuse: Refuse
 ) -> None:
-    seen = f"g/j:{brought(hands, 'g/j', 'approval_required').entered}"
+    phases = [{"name": name, "worker": {"command": "true"}} for name in ("a", "b")]
+    seen = brought(hands, "g/j", "approval_required", phases=phases).proposal
 
     unseen = f"name the proposal that you saw: --proposal {seen} is the current one"
     for verb in (("approve", "g/j"), ("reject", "g/j", "--reason", "no")):
         assert refuse(*verb) == unseen
-    rejected = ask("reject", "g/j", "--reason", "more tests", "--proposal", seen)
+    rejected = ask("reject", "g/j", "--reason", "more tests", "--phase", "a", "--proposal", seen)
     assert rejected == {"id": "g/j", "state": "pending"}
+    assert hands.graphs.job("g/j").data["phase"] == 0
     settle(hands, "g/j")
     stale = refuse("approve", "g/j", "--proposal", seen)
     now = f"g/j:{hands.graphs.job('g/j').entered}"
@@ -345,15 +345,6 @@ def test_a_sign_off_names_the_proposal_that_was_seen(
     assert ask("approve", "g/j", "--proposal", now) == {"id": "g/j", "state": "success"}
     said = [{"from": "steward", "by": "person", "text": "more tests"}]
     assert hands.graphs.job("g/j").data["guidance"] == said
-
-
-def test_a_rejection_can_go_back_to_an_earlier_phase(hands: Hands, ask: Ask) -> None:
-    phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
-    seen = brought(hands, "g/j", "approval_required", phases=phases).proposal
-
-    ask("reject", "g/j", "--reason", "another plan", "--phase", "plan", "--proposal", seen)
-
-    assert hands.graphs.job("g/j").data["phase"] == 0
 
 
 def test_a_starved_job_is_waived_one_loss_at_a_time_or_all(
@@ -390,13 +381,6 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
         "running",
         (
             "g/j is running: step is not allowed; legal now: suspend (person), pause (person), "
-            "cancel (person or producer), force-success (ann or bob)"
-        ),
-    ),
-    ("run", "g/j"): (
-        "paused",
-        (
-            "g/j is paused: run is not allowed; legal now: suspend (person), unpause (person), "
             "cancel (person or producer), force-success (ann or bob)"
         ),
     ),
@@ -447,6 +431,21 @@ def test_a_step_does_the_one_thing_that_the_state_names_and_waits_for_it(
     assert state(hands) == "approval_required"
 
 
+def test_a_step_is_over_when_its_work_is_to_be_tried_again_or_waits_in_vain(
+    hands: Hands, ask: Ask
+) -> None:
+    busy = {"phases": [{"worker": {"command": "exit 75"}}], "manual": True}
+    hands.graphs.create("g/j", busy, held=False)
+    brought(hands, "g/lost", "canceled")
+    hands.graphs.create("g/vain", {**busy, "depends_on": ["g/lost"]}, held=False)
+    settle(hands, "g/j", "g/vain")
+
+    with at_work(hands, "g/j", "g/vain"):
+        assert ask("step", "g/j") == {"id": "g/j", "state": "pending"}
+        assert ask("step", "g/vain") == ask("run", "g/vain") == {"id": "g/vain", "state": "pending"}
+    assert (hands.count("g/j", "retry"), hands.count("g/vain", "scheduled")) == (1, 0)
+
+
 def test_a_run_goes_on_to_the_next_gate_and_is_refused_at_one(
     hands: Hands, ask: Ask, refuse: Refuse
 ) -> None:
@@ -459,17 +458,9 @@ def test_a_run_goes_on_to_the_next_gate_and_is_refused_at_one(
 
     assert "run is not allowed; legal now: " in refuse("run", "g/j")
     assert hands.count("g/j", "run") == 1
-
-
-def test_a_run_of_a_job_that_is_signed_off_by_itself_goes_on_to_its_end(
-    hands: Hands, ask: Ask
-) -> None:
-    given = {"phases": COMMAND, "manual": True, "auto_approve": True}
-    hands.graphs.create("g/j", given, held=False)
-    settle(hands, "g/j")
-
-    with at_work(hands, "g/j"):
-        assert ask("run", "g/j") == {"id": "g/j", "state": "success"}
+    hands.graphs.create("g/all", {**given, "auto_approve": True}, held=False)
+    with at_work(hands, "g/all"):
+        assert ask("run", "g/all") == {"id": "g/all", "state": "success"}
 
 
 def test_a_step_that_takes_longer_says_where_the_job_stands_meanwhile(

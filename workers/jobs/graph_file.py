@@ -209,7 +209,7 @@ class _Reader:
             encode(payload, "it")
         except ValidationError as refusal:
             for one in refusal.errors(include_url=False):
-                told = place.inside(".".join(map(str, one["loc"]))) if one["loc"] else place
+                told = place.inside(".".join(map(str, one["loc"])))
                 told.refuse(line, one["msg"].removeprefix("Value error, "))
         except InvalidPayloadError as refusal:
             place.refuse(line, "; ".join(refusal.problems))

@@ -131,8 +131,7 @@ def _check(
         read = graph_of(text, Path("/graph.yaml"))
     except GraphFileError as refusal:
         raise UnwritableGraphError(name, refusal.problems[0].text) from refusal
-    if (read.name, read.payload) != (name, shared):
-        raise UnwritableGraphError(name, "it would come back otherwise")
+    assert (read.name, read.payload) == (name, shared), "what a graph is called and shares is kept"
     for step, birth, back in zip(steps, births, read.steps, strict=True):
         if (step.name, step.priority, birth) != (back.name, back.priority, back.payload):
             raise UnwritableGraphError(name, f"the step {step.name!r} would come back otherwise")

@@ -80,13 +80,11 @@ class Dollars(str):
 
 def span_text(seconds: int) -> str:
     """Return a time as people write it: 5400 is 1h30m."""
-    if seconds <= 0:
-        return f"{seconds}s"
     written = ""
     for unit, length in _UNITS.items():
         count, seconds = divmod(seconds, length)
         written += f"{count}{unit}" if count else ""
-    return written
+    return written or "0s"
 
 
 def money_text(micro: int) -> Dollars:

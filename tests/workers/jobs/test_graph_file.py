@@ -19,6 +19,7 @@ from workers.jobs.doer_fields import DOER
 from workers.jobs.graph_fields import DEFAULTS, GRAPH, STEP
 from workers.jobs.graph_file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
 from workers.jobs.graph_problems import COMPARED_MAX, PROBLEMS_MAX
+from workers.jobs.graph_values import span_text
 
 WHOLE = """\
 graph: release-notes
@@ -196,6 +197,14 @@ def test_paths_are_seen_from_the_folder_of_the_file(file: Path, tmp_path: Path) 
 )
 def test_a_time_is_seconds_or_has_units(file: Path, written: str, seconds: int) -> None:
     assert born(file, f"limits: {{time: {written}}}")["limits"] == {"time_s": seconds}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (5400, "1h30m"), (86_401, "1d1s"), (31_536_000, "365d")],
+)
+def test_a_time_is_written_in_the_units_that_it_has(seconds: int, written: str) -> None:
+    assert span_text(seconds) == written
 
 
 @pytest.mark.parametrize(
