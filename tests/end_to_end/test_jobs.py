@@ -33,6 +33,10 @@ def triggers(house: House, of: str) -> list[str]:
     return [event.trigger for event in house.events(of)]
 
 
+def written(place: Path) -> str:
+    return place.read_text().strip() if place.exists() else ""
+
+
 def test_a_job_runs_is_reviewed_and_signed_off(jobs: House, tmp_path: Path) -> None:
     jobs.client.submit(job(tmp_path, "echo done > made.txt"), id="g/a", machine="job")
     jobs.reaches("g/a", "success", within_s=30)
@@ -96,8 +100,7 @@ def test_a_suspended_job_stops_its_worker_and_goes_on_later(jobs: House, tmp_pat
     worker = "echo $$ > pid; test -e go || sleep 60; echo done > made.txt"
     graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
     jobs.reaches("g/a", "running", within_s=30)
-    jobs.sees(lambda: (tmp_path / "pid").exists(), what="its command runs")
-    pid = int((tmp_path / "pid").read_text())
+    pid = int(jobs.sees(lambda: written(tmp_path / "pid"), what="its command runs"))
     graphs.command("g/a", "suspend", {"reason": "wait"})
     jobs.sees(lambda: not is_alive(pid), what="its command has ended")
     (tmp_path / "go").touch()
@@ -111,8 +114,7 @@ def test_a_killed_worker_is_recovered_and_its_command_dies_with_it(
     graphs = Graphs(jobs.client)
     worker = "echo $$ >> pids; test $INTERLOCK_JOB_RUN = 2 || sleep 60"
     graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
-    jobs.sees(lambda: (tmp_path / "pids").exists(), what="its command runs")
-    pid = int((tmp_path / "pids").read_text())
+    pid = int(jobs.sees(lambda: written(tmp_path / "pids"), what="its command runs"))
     jobs.processes[0].kill()
     jobs.sees(lambda: not is_alive(pid), what="its command has ended")
     jobs.worker()
