@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
+from celery import Celery
 from hypothesis import settings
 
+from kernel.store.connect import open_store
+from kernel.store.scripts import Client
 from tests.fakes.proxy import FaultProxy
 from tests.processes import PROC, end_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
+from tests.waiting import until
+from workers import dispatch
+from workers.effect import Runner
+from workers.envelope import Envelopes
 from workers.gateways.server import EmbeddedServer
 
 MARK = "TEST_THAT_OWNS_THIS"
@@ -42,6 +52,45 @@ def no_process_left() -> Iterator[None]:
     if PROC.joinpath("self", "environ").exists():
         left = end_marked(MARK, owner, patience_s=END_PATIENCE_S)
         assert not left, f"tests left these processes behind: {left}"
+
+
+def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
+    return not loop.is_running()
+
+
+@pytest.fixture(autouse=True)
+def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close the stores and event loops of a test: thousands share one process's descriptors."""
+    opened: list[Client] = []
+    apps: list[Celery] = []
+    begun: set[asyncio.AbstractEventLoop] = set()
+    begin = Runner._started
+
+    def begin_and_keep(runner: Runner) -> asyncio.AbstractEventLoop:
+        begun.add(begin(runner))
+        return begin(runner)
+
+    def open_and_keep(*args: Any, **options: Any) -> Client:
+        opened.append(open_store(*args, **options))
+        return opened[-1]
+
+    def render_and_keep(app: Celery) -> Envelopes:
+        apps.append(app)
+        return Envelopes(app)
+
+    monkeypatch.setattr(dispatch, "open_store", open_and_keep)
+    monkeypatch.setattr(dispatch, "Envelopes", render_and_keep)
+    monkeypatch.setattr(Runner, "_started", begin_and_keep)
+    yield
+    for loop in begun:
+        loop.call_soon_threadsafe(loop.stop)
+        until(partial(is_idle, loop), what="the loop has ended")
+        loop.close()
+    for client in opened:
+        client.close()
+    for app in apps:
+        app.producer_pool.force_close_all()
+        app.pool.force_close_all()
 
 
 @pytest.fixture(scope="session")

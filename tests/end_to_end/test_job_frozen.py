@@ -21,6 +21,7 @@ echo done >> made.txt
 """
 
 
+@pytest.mark.proof
 def test_the_command_of_a_frozen_worker_is_dead_before_another_worker_starts_it_again(
     new_house: NewHouse, tmp_path: Path
 ) -> None:

@@ -131,7 +131,8 @@ def test_another_content_under_a_known_name_is_refused_before_anything_is_writte
 ) -> None:
     hands.graphs.submit(written(file))
     before = stored(hands)
-    more = CHAIN.replace("echo a", "echo b") + "  - {name: d, worker: {command: x}}\n"
+    new = "steps:\n  - {name: d, worker: {command: x}}\n"
+    more = CHAIN.replace("echo a", "echo b").replace("steps:\n", new)
 
     with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
         hands.graphs.submit(written(file, more))

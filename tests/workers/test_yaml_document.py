@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from workers import yaml_document
 from workers.yaml_document import (
+    DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,
     Node,
@@ -112,6 +113,12 @@ def test_what_is_refused_is_told_with_its_line(text: str, told: str) -> None:
 @pytest.mark.usefixtures("parser")
 def test_a_merge_in_quotation_marks_is_a_word() -> None:
     assert read_yaml('{"<<": {a: b}, a: c}').value == {"<<": {"a": "b"}, "a": "c"}
+
+
+@pytest.mark.usefixtures("parser")
+def test_a_text_is_so_deep_and_no_deeper() -> None:
+    assert read_yaml("[" * DEPTH_MAX + "]" * DEPTH_MAX).line() == 1
+    assert "deeper" in refusal("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 
 
 @pytest.mark.usefixtures("parser")

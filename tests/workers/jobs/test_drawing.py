@@ -430,6 +430,7 @@ def chained(*, also: str) -> list[Node]:
     [layered(100), layered(2500), chained(also=""), chained(also="j0")],
     ids=["layers", "wide layers", "chain", "chain with far edges"],
 )
+@pytest.mark.proof
 def test_ten_thousand_jobs_are_drawn(nodes: list[Node]) -> None:
     root = drawn(nodes)
 

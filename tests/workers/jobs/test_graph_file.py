@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
 from kernel.machines.graph.table import Birth as GraphBirth
 from kernel.machines.job.payloads import DEPENDENCIES_MAX, Birth, Doer
@@ -18,8 +19,15 @@ from tests.workers.jobs.graphs import attempt, born, read, told
 from workers.jobs.doer_fields import DOER
 from workers.jobs.graph_fields import DEFAULTS, GRAPH, STEP
 from workers.jobs.graph_file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
-from workers.jobs.graph_problems import COMPARED_MAX, PROBLEMS_MAX
-from workers.jobs.graph_values import span_text
+from workers.jobs.graph_problems import (
+    COMPARED_MAX,
+    PROBLEMS_MAX,
+    Place,
+    Problem,
+    Problems,
+)
+from workers.jobs.graph_values import PLAIN, read_value, span_text
+from workers.yaml_document import Node
 
 WHOLE = """\
 graph: release-notes
@@ -207,6 +215,16 @@ def test_a_time_is_written_in_the_units_that_it_has(seconds: int, written: str) 
     assert span_text(seconds) == written
 
 
+def test_what_a_model_says_in_words_of_its_own_is_told_as_well() -> None:
+    class Odd(BaseModel):
+        count: Annotated[int, Field(multiple_of=5)]
+
+    problems = Problems()
+
+    assert read_value(Odd, "count", PLAIN, Node(3, 7, "7"), Place(problems)) is None
+    assert problems.listed() == (Problem(3, "7: Input should be a multiple of 5"),)
+
+
 @pytest.mark.parametrize(
     ("written", "micro"),
     [
@@ -218,6 +236,12 @@ def test_a_time_is_written_in_the_units_that_it_has(seconds: int, written: str) 
 )
 def test_a_cost_is_exact(file: Path, written: str, micro: int) -> None:
     assert born(file, f"limits: {{cost: {written}}}")["limits"] == {"cost_micro": micro}
+
+
+def test_one_slot_is_enough(file: Path) -> None:
+    assert read(file, "{name: a, worker: w}", head="graph: g\nslots: 1\nsteps:\n").payload == {
+        "slots": 1
+    }
 
 
 def test_a_step_of_the_same_graph_can_be_named_by_its_whole_id(file: Path) -> None:
@@ -298,6 +322,7 @@ def test_a_graph_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
         read_graph(file)
 
 
+@pytest.mark.proof
 def test_a_graph_has_so_many_steps_and_no_more(file: Path) -> None:
     steps = "".join(f"- {{name: s{n}, worker: w}}\n" for n in range(STEPS_MAX))
     file.write_text(f"graph: g\nsteps:\n{steps}")

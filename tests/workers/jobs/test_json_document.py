@@ -96,6 +96,11 @@ def test_what_is_refused_is_told_with_its_line(text: str, told: str) -> None:
     assert refusal(text).startswith(told)
 
 
+def test_a_text_is_so_deep_and_no_deeper() -> None:
+    assert read_json("[" * DEPTH_MAX + "]" * DEPTH_MAX).line == 1
+    assert "deeper" in refusal("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
+
+
 def test_a_text_has_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NODES_MAX == 1_000_000
     monkeypatch.setattr(json_document, "NODES_MAX", 10)
