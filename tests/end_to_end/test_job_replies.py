@@ -145,6 +145,11 @@ OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_descriptor_left() -> None:
+    """Leave open what the tests of this module share; `opened` closes it."""
+
+
 @contextmanager
 def opened(
     request: pytest.FixtureRequest,
@@ -159,6 +164,7 @@ def opened(
     try:
         yield house.full(concurrency=60)
     finally:
+        house.client.dispatch.client.close()
         house.close(failed=request.session.testsfailed > failed)
 
 
@@ -231,10 +237,7 @@ def read(file: Path) -> Any:
 
 
 def test_a_workers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench: Bench) -> None:
-    jobs = {
-        name: bench.new(f"w{n}", command, limits={"iterations": 9})
-        for n, (name, (command, _)) in enumerate(FAULTS.items())
-    }
+    jobs = {name: bench.new(f"w{n}", FAULTS[name][0]) for n, name in enumerate(FAULTS)}
 
     found = {name: bench.stops(of) for name, of in jobs.items()}
 
@@ -253,11 +256,8 @@ def test_a_workers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench:
 
 def test_a_reviewers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench: Bench) -> None:
     faults = {**FAULTS, **OF_REVIEWERS}
-    # What a worker made is there for the reviewer to point at, but not what it points at.
-    jobs = {
-        name: bench.new(f"r{n}", review={"command": command})
-        for n, (name, (command, _)) in enumerate(faults.items())
-    }
+    reviews = {name: {"command": command} for name, (command, _) in faults.items()}
+    jobs = {name: bench.new(f"r{n}", review=reviews[name]) for n, name in enumerate(faults)}
 
     found = {name: bench.stops(of)[1] for name, of in jobs.items()}
 

@@ -79,6 +79,11 @@ class Provider:
         return [asked.prompt for _, asked in self.asked.get(order, [])]
 
 
+@pytest.fixture(autouse=True)
+def no_descriptor_left() -> None:
+    """Leave open what the tests of this module share; `opened` closes it."""
+
+
 @pytest.fixture(scope="module")
 def provider() -> Provider:
     return Provider()
