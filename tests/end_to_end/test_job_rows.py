@@ -260,7 +260,8 @@ def dependencies(play: Scenes) -> Iterator[None]:
     play.graphs.command(won, "activate")
     play.starved(play.new(depends_on=[lost]))
     play.new(depends_on=[lost], on_cancel="cancel", ends="canceled")
-    play.starved(starved)
+    # All are told by then, and nobody else looks at what is waived.
+    play.registered(lost, starved)
     play.graphs.command(starved, "waive")
     play.starved(aside)
     play.sees(lambda: play.graphs.job(waits).data["met"], f"{waits} waits for nothing more")
