@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import pytest
 import redis
-from celery import Celery
 from hypothesis import settings
+from kombu import pools
 
 from kernel.store.connect import open_store
 from kernel.store.scripts import Client
@@ -24,7 +24,6 @@ from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redi
 from tests.waiting import until
 from workers import dispatch
 from workers.effect import Runner
-from workers.envelope import Envelopes
 from workers.gateways.server import EmbeddedServer
 
 MARK = "TEST_THAT_OWNS_THIS"
@@ -60,9 +59,8 @@ def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close the stores and event loops of a test: thousands share one process's descriptors."""
+    """Close stores, loops and the broker's pools: thousands of tests share one descriptor table."""
     opened: list[Client] = []
-    apps: list[Celery] = []
     begun: set[asyncio.AbstractEventLoop] = set()
     begin = Runner._started
 
@@ -74,12 +72,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         opened.append(open_store(*args, **options))
         return opened[-1]
 
-    def render_and_keep(app: Celery) -> Envelopes:
-        apps.append(app)
-        return Envelopes(app)
-
     monkeypatch.setattr(dispatch, "open_store", open_and_keep)
-    monkeypatch.setattr(dispatch, "Envelopes", render_and_keep)
     monkeypatch.setattr(Runner, "_started", begin_and_keep)
     yield
     for loop in begun:
@@ -88,9 +81,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         loop.close()
     for client in opened:
         client.close()
-    for app in apps:
-        app.producer_pool.force_close_all()
-        app.pool.force_close_all()
+    pools.reset()
 
 
 @pytest.fixture(scope="session")

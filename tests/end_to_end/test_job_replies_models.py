@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernel.record import Record
-from tests.end_to_end.capabilities import made
+from tests.end_to_end import capabilities
 from tests.end_to_end.house import House, Preloaded
 from tests.end_to_end.test_job_replies import STOPS, Bench, opened
 from tests.end_to_end.test_job_rows import answers, last, triggers
@@ -34,13 +34,22 @@ def polite(*, text: str) -> dict[str, Any]:
     return {"action": "STUCK", "summary": text, "cost": 0.25}
 
 
+def dear(*, record_id: str, key: str) -> dict[str, Any]:
+    """Take a while in a thread, which nobody can stop, and tell the price then."""
+    capabilities.testify("start", record_id, key)
+    time.sleep(1)
+    return {"action": "COMPLETED", "cost": 0.25}
+
+
 def rude() -> dict[str, Any]:
     """Answer nearly as a worker does."""
     return {"action": "STUCK", "why": "it is a secret"}
 
 
 # What the workers of this house find in this module.
-CAPABILITIES = (made("polite", polite, idempotent=True), made("rude", rude, idempotent=True))
+CAPABILITIES = tuple(
+    capabilities.made(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
+)
 
 
 class Provider:
@@ -333,6 +342,18 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
     desk.graphs.command(awaited, "resume")
     desk.reaches(awaited, "success")
 
+    [late] = desk.house.notes(awaited, "late_reply")
+    assert (late.detail["role"], late.detail["reply"]) == ("worker", '"slept"')
     first, second = desk.house.saw(awaited, "start")
     assert second["at"] >= desk.house.saw(awaited, "end")[0]["at"]
     assert first["key"] != second["key"]
+
+
+def test_what_a_suspended_capability_cost_is_booked_when_it_says_so(desk: Desk) -> None:
+    of = desk.calls("a", "dear")
+    desk.house.sees(lambda: desk.house.saw(of, "start"), what="it has begun")
+
+    desk.graphs.command(of, "suspend")
+
+    assert desk.spent(of) == 250_000
+    assert desk.graphs.job(of).state == "suspended"

@@ -35,12 +35,13 @@ from workers.jobs.reply import (
     read_reply,
 )
 from workers.jobs.slots import graph_of
-from workers.result import Failed, Split, sentence
+from workers.result import Failed, Split, Succeeded, sentence
 from workers.work import Outcome, Work
 
 WORKER, REVIEWER = "worker", "reviewer"
 TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit
 OUTPUT_TOLD_MAX = 800
+LATE_MAX = 2_000
 MICRO = 1_000_000
 RESULT = "result.md"
 MATERIAL_BYTES_MAX = 64_000
@@ -197,6 +198,8 @@ async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
             if inspect.iscoroutinefunction(one.call) and not ordered:
                 call.cancel()
             ordered = True
+    if ordered and not call.cancelled():
+        await asyncio.to_thread(_late_result, work, role, call.result())
     if call.cancelled() or ordered:
         raise asyncio.CancelledError
     match call.result():
@@ -208,6 +211,17 @@ async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
             return _unfit(model, f"{name} splits its work, which a job does not")
         case succeeded:
             return _answered(model, succeeded.value)
+
+
+def _late_result(work: Work, role: str, result: object) -> None:
+    """Note what a capability gave although it was stopped, and book what it says that it cost."""
+    if not isinstance(result, Succeeded):
+        return
+    told = json.dumps(result.value, ensure_ascii=False)[:LATE_MAX]
+    work.audit("late_reply", {"role": role, "reply": told})
+    said = _answered(ReviewReply if role == REVIEWER else WorkerReply, result.value)
+    if said.deltas:
+        work.late(Outcome("late_reply", deltas=said.deltas))
 
 
 def _answered(model: type[WorkerReply], value: object) -> Said:
