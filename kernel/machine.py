@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from kernel.defects import defects_of
 from kernel.effect import CASCADE, Effect, Kind
@@ -319,8 +321,12 @@ def validated(model: type[BaseModel], what: str, payload: Data) -> Data:
     try:
         return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
     except ValidationError as refusal:
-        problems = [
-            f"{'.'.join(str(part) for part in error['loc']) or 'it'}: {error['msg']}"
-            for error in refusal.errors(include_url=False)
-        ]
+        problems = [_problem(error) for error in refusal.errors(include_url=False)]
         raise InvalidPayloadError(what, problems) from None
+
+
+def _problem(error: ErrorDetails) -> str:
+    """Say where a payload is wrong, what should be there, and where that helps what is."""
+    where = ".".join(str(part) for part in error["loc"]) or "it"
+    told = f"{where}: {error['msg']}"
+    return f"{told}, not {reprlib.repr(error['input'])}" if "should be" in told else told

@@ -140,6 +140,7 @@ class Graphs:
         found = self.graph(graph)
         if found is None:
             raise CallError(f"there is no graph {graph!r}")
+        _something(changes)
         words = {**changes, "by": self.client.actor}
         raises = found.state == "halted"
         if raises and set(changes) != {"limits"}:
@@ -148,6 +149,7 @@ class Graphs:
 
     def configure(self, job: str, changes: Mapping[str, Any]) -> Record:
         """Change a draft. Raises JobCommandError where it is none any more."""
+        _something(changes)
         return self.command(job, "config", changes)
 
     # --- to be told ---------------------------------------------------------------------------
@@ -308,6 +310,11 @@ class Graphs:
             told = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
             raise JobCommandError(told + next_steps(machine, now)) from refusal
         return fired.record or self.job(record.id)
+
+
+def _something(changes: Mapping[str, Any]) -> None:
+    if not changes:
+        raise CallError("nothing would change: name at least one field and its new value")
 
 
 def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> dict[str, Any]:

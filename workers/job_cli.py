@@ -44,7 +44,9 @@ def create(
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
     description: Annotated[str, typer.Option(help="What it is.")] = "",
     after: Annotated[list[str] | None, typer.Option(help="Jobs that it depends on.")] = None,
-    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    priority: Annotated[
+        int | None, typer.Option(min=0, max=9, help="0 is first, 9 is last; else 5.")
+    ] = None,
     activate: Annotated[bool, typer.Option(help="Activate it at once.")] = False,
     as_json: AsJson = False,
     actor: Actor = "cli",
@@ -53,8 +55,8 @@ def create(
     if (job is None) is (file is None):
         fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
     here = Graphs(client(actor))
-    if file is not None and (command or description or after or words != "{}"):
-        told = "--command, --description, --after and --fields are for one job, not for a file"
+    if file is not None and (command or description or after or words != "{}" or priority is not None):
+        told = "--command, --description, --after, --priority and --fields are for one job"
         fail(told, as_json=as_json, kind="UsageError")
     if file is not None:
         done = here.submit(read_graph(file), activate=activate)
@@ -72,7 +74,7 @@ def create(
         if activate:
             # Before it is created: no draft is left behind.
             here.admission.refuse_rings({job: named_in(given)})
-        one = here.create(job, given, priority=priority)
+        one = here.create(job, given, priority=5 if priority is None else priority)
         if activate and here.job(job).state == "draft":
             here.command(job, "activate")
         rows = [{"id": one.id, "replayed": one.replayed}]
@@ -224,29 +226,44 @@ def resubmit(
     cost: Cost = None,
     time: Time = None,
     iterations: Runs = None,
+    proposal: Seen = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """After an intervention: work on it again, or review it again, perhaps with higher limits."""
     limits = limits_of(cost, time, iterations)
-    now = Jobs(client(actor)).resubmit(job, to=to, reason=reason, phase=phase, limits=limits)
+    now = Jobs(client(actor)).resubmit(
+        job, to=to, reason=reason, phase=phase, limits=limits, proposal=proposal
+    )
     _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
 @guarded
 def terminate(
-    job: Job, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+    job: Job,
+    reason: Reason = "",
+    proposal: Seen = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
 ) -> None:
     """End a job that needs an intervention."""
-    _moved(job, Jobs(client(actor)).terminate(job, reason=reason).state, as_json=as_json)
+    now = Jobs(client(actor)).terminate(job, reason=reason, proposal=proposal)
+    _moved(job, now.state, as_json=as_json)
 
 
 @app.command(name="force-success")
 @guarded
-def force_success(job: Job, reason: Must, as_json: AsJson = False, actor: Actor = "person") -> None:
+def force_success(
+    job: Job,
+    reason: Must,
+    proposal: Seen = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
     """Call a job a success whatever its state, as a steward; the log keeps who and why."""
-    _moved(job, Jobs(client(actor)).force_success(job, reason=reason).state, as_json=as_json)
+    now = Jobs(client(actor)).force_success(job, reason=reason, proposal=proposal)
+    _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
@@ -255,11 +272,12 @@ def restep(
     job: Job,
     phase: Annotated[str, typer.Option(help="The phase to go back to.")],
     reason: Why = "",
+    proposal: Seen = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """Go back to an earlier phase; nothing may be at work meanwhile."""
-    now = Jobs(client(actor)).restep(job, phase=phase, reason=reason)
+    now = Jobs(client(actor)).restep(job, phase=phase, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
 
@@ -269,11 +287,13 @@ def waive(
     job: Job,
     dependency: Annotated[str | None, typer.Option(help="Only this one, as GRAPH/JOB.")] = None,
     reason: Reason = "",
+    proposal: Seen = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """Let a starved job go on without what it lost."""
-    now = Jobs(client(actor)).waive(job, dependency=dependency, reason=reason)
+    here = Jobs(client(actor))
+    now = here.waive(job, dependency=dependency, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
 

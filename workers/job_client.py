@@ -24,7 +24,8 @@ class Jobs:
 
     Each takes a job's id, <graph>/<job>, and returns the job as it stands then. A JobCommandError
     says what would have been legal, and for whom. Where a steward decides, `proposal` is what was
-    seen (`show(...)["proposal"]`); a decision about anything else is a StaleDecisionError.
+    seen (`show(...)["proposal"]`); a decision about anything else is a StaleDecisionError. A
+    sign-off must name it; the other decisions without it take the job as it is.
     """
 
     def __init__(self, client: Client) -> None:
@@ -126,22 +127,32 @@ class Jobs:
         verb = "resubmit --to review" if to == "review" else "resubmit"
         return self.graphs.command(job, verb, words, proposal=proposal)
 
-    def terminate(self, job: str, *, reason: str = "") -> Record:
+    def terminate(self, job: str, *, reason: str = "", proposal: str | None = None) -> Record:
         """End a job that needs an intervention."""
-        return self.graphs.command(job, "terminate", {"reason": reason})
+        return self.graphs.command(job, "terminate", {"reason": reason}, proposal=proposal)
 
-    def force_success(self, job: str, *, reason: str) -> Record:
+    def force_success(self, job: str, *, reason: str, proposal: str | None = None) -> Record:
         """Call a job a success whatever its state, as a steward."""
-        return self.graphs.command(job, "force-success", {"reason": reason})
+        return self.graphs.command(job, "force-success", {"reason": reason}, proposal=proposal)
 
-    def restep(self, job: str, *, phase: str, reason: str = "") -> Record:
+    def restep(
+        self, job: str, *, phase: str, reason: str = "", proposal: str | None = None
+    ) -> Record:
         """Go back to an earlier phase; nothing may be at work meanwhile."""
-        return self.graphs.command(job, "restep", {"phase": phase, "reason": reason})
+        words = {"phase": phase, "reason": reason}
+        return self.graphs.command(job, "restep", words, proposal=proposal)
 
-    def waive(self, job: str, *, dependency: str | None = None, reason: str = "") -> Record:
+    def waive(
+        self,
+        job: str,
+        *,
+        dependency: str | None = None,
+        reason: str = "",
+        proposal: str | None = None,
+    ) -> Record:
         """Let a starved job go on without what it lost."""
         words = {"reason": reason} | ({"dependency": dependency} if dependency else {})
-        return self.graphs.command(job, "waive", words)
+        return self.graphs.command(job, "waive", words, proposal=proposal)
 
     # --- to be seen ---------------------------------------------------------------------------
 

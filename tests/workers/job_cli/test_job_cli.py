@@ -6,87 +6,18 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from jsonschema import Draft202012Validator
-from typer.testing import CliRunner
 
 from kernel.event import Event
 from tests.races.hands import Hands
+from tests.workers.job_cli.conftest import Ask, Refuse, Run
 from tests.workers.test_graphs import CHAIN, COMMAND, brought, settle, stored
-from workers.cli import app
-from workers.gateways.server import EmbeddedServer
-
-Run = Callable[..., Any]
-Ask = Callable[..., Any]
-Refuse = Callable[..., str]
-
-
-@pytest.fixture
-def hands(
-    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Hands:
-    """Return a worker of the store that the command line finds in its environment."""
-    home = tmp_path / "home"
-    for name, value in {
-        "STORE_URL": server.url,
-        "PREFIX": prefix,
-        "NAMESPACE": prefix,
-        "HOME": str(home),
-    }.items():
-        monkeypatch.setenv(f"INTERLOCK_{name}", value)
-    monkeypatch.chdir(tmp_path)
-    return Hands(server.url, prefix, home)
-
-
-@pytest.fixture
-def run() -> Run:
-    """Return what types a command of `interlock job`."""
-    return lambda *words: CliRunner().invoke(app, ["job", *map(str, words)])
-
-
-@pytest.fixture
-def ask(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads its JSON."""
-
-    def asked(*words: object) -> Any:
-        result = run(*words, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
-
-    return asked
-
-
-@pytest.fixture
-def told(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads what people see of it."""
-
-    def read(*words: object) -> str:
-        result = run(*words)
-        assert result.exit_code == 0, result.output
-        return " ".join(result.stdout.split())
-
-    return read
-
-
-@pytest.fixture
-def refuse(run: Run) -> Refuse:
-    """Return what types a command that is refused, for a program and for a person alike."""
-
-    def refused(*words: object) -> str:
-        result, shown = run(*words, "--json"), run(*words)
-        assert (result.exit_code, shown.exit_code) == (1, 1), result.output
-        message = str(json.loads(result.stdout)["message"])
-        assert " ".join(message.split()) in " ".join(shown.stderr.split())
-        assert shown.stdout == ""
-        return message
-
-    return refused
 
 
 @pytest.fixture
@@ -210,6 +141,10 @@ def test_a_file_with_errors_tells_each_with_its_line_and_writes_nothing(
         (("create", "g/a", "--command", "x", "--fields", '{"slot": 1}'), "slot: Extra inputs"),
         (("create", "g/a", "--command", "x", "--after", "b", "--activate"), "no such job"),
         (("create", "-f", "none.yaml"), "none.yaml: "),
+        (("create", "-f", "x.yaml", "--priority", "0"), "--priority and --fields are for one job"),
+        (("config", "g/j"), "nothing would change: name at least one field and its new value"),
+        (("config", "g", "--fields", "{}"), "nothing would change: name at least one field"),
+        (("config", "g/j", "--fields", '{"retries_max": -7}'), "or equal to 0, not -7"),
         (("config", "g/j", "--cost", "much"), "--cost 'much' is no amount of US dollars"),
         (("config", "g/j", "--cost", "-1"), "--cost '-1': give 0 or more, with at most 6"),
         (("config", "g/j", "--cost", "0.0000001"), "give 0 or more, with at most 6 decimals"),
@@ -323,28 +258,6 @@ def test_a_graph_is_suspended_resumed_and_canceled_with_all_of_its_jobs(
         "g/never": "canceled",
     }
     assert ask("pause", "g") == ask("unpause", "g") == {}
-
-
-def test_a_sign_off_names_the_proposal_that_was_seen(
-    hands: Hands, ask: Ask, refuse: Refuse
-) -> None:
-    phases = [{"name": name, "worker": {"command": "true"}} for name in ("a", "b")]
-    seen = brought(hands, "g/j", "approval_required", phases=phases).proposal
-
-    unseen = f"name the proposal that you saw: --proposal {seen} is the current one"
-    for verb in (("approve", "g/j"), ("reject", "g/j", "--reason", "no")):
-        assert refuse(*verb) == unseen
-    rejected = ask("reject", "g/j", "--reason", "more tests", "--phase", "a", "--proposal", seen)
-    assert rejected == {"id": "g/j", "state": "pending"}
-    assert hands.graphs.job("g/j").data["phase"] == 0
-    settle(hands, "g/j")
-    stale = refuse("approve", "g/j", "--proposal", seen)
-    now = f"g/j:{hands.graphs.job('g/j').entered}"
-    told = f"the decision was about proposal {seen}, but the current one is {now}; look again"
-    assert stale == told
-    assert ask("approve", "g/j", "--proposal", now) == {"id": "g/j", "state": "success"}
-    said = [{"from": "steward", "by": "person", "text": "more tests"}]
-    assert hands.graphs.job("g/j").data["guidance"] == said
 
 
 def test_a_starved_job_is_waived_one_loss_at_a_time_or_all(
