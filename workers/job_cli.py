@@ -55,7 +55,8 @@ def create(
     if (job is None) is (file is None):
         fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
     here = Graphs(client(actor))
-    if file is not None and (command or description or after or words != "{}" or priority is not None):
+    said = command or description or after or words != "{}" or priority is not None
+    if file is not None and said:
         told = "--command, --description, --after, --priority and --fields are for one job"
         fail(told, as_json=as_json, kind="UsageError")
     if file is not None:
