@@ -72,12 +72,31 @@ class IllegalTransitionError(CallError):
         self.machine, self.state, self.trigger, self.legal = machine, state, trigger, tuple(legal)
 
 
+class IgnoredError(IllegalTransitionError):
+    """A trigger has no row in this state on purpose: it is noted, and nothing changes."""
+
+    def __init__(
+        self, machine: str, state: str, trigger: str, legal: Sequence[str], why: str
+    ) -> None:
+        super().__init__(machine, state, trigger, legal)
+        self.args = (f"{machine}: {trigger} is ignored in {state}: {why}",)
+        self.why = why
+
+
 class GuardRefusedError(CallError):
     """The table has rows for this trigger here, but the guard of each said no."""
 
     def __init__(self, machine: str, state: str, trigger: str, why: str) -> None:
         super().__init__(f"{machine}: {trigger} is refused in {state}: {why}")
         self.machine, self.state, self.trigger, self.why = machine, state, trigger, why
+
+
+class MailRefusedError(CallError):
+    """A record cannot take a message. Its message says why."""
+
+    def __init__(self, record_id: str, why: str) -> None:
+        super().__init__(f"{record_id} takes no mail: {why}")
+        self.record_id, self.why = record_id, why
 
 
 class IdTakenError(CallError):

@@ -14,9 +14,10 @@ from kernel.errors import (
     GuardRefusedError,
     HeldError,
     IdTakenError,
+    IgnoredError,
     IllegalTransitionError,
     InvalidIdError,
-    InvalidPayloadError,
+    MailRefusedError,
     NewerSchemaError,
     OpIdReusedError,
     StaleDecisionError,
@@ -26,7 +27,9 @@ from kernel.errors import (
 from kernel.event import NO_FACTS, Cause
 from kernel.machine import Decision, Machine
 from kernel.record import Record, Version, record_id
+from kernel.scrutiny import OP_ID_LENGTH_MAX, countable, kept, nameable, unauthorised
 from kernel.store import codec
+from kernel.store.inboxes import Inboxes
 from kernel.store.plan import (
     NO_WARRANT,
     Answer,
@@ -43,17 +46,12 @@ from kernel.store.redis import Store
 from kernel.table import UNBOUND, Data
 
 CONFLICTS_MAX = 50
-# Who fires what in a table's `by`, where it is no effect.
-ORPHANS, STALLS = "orphans", "stalls"
 IN_THE_WAY = {
     "held": "{} holds what it needs",
     "paused": "it is paused",
     "over": "its family has no run left",
     "busy": "its place may not be free before {} ms of the store's clock",
 }
-UNWARRANTED = {"producer", "person"}
-OP_ID_LENGTH_MAX = 512
-DELTA_MAX = 2**53  # what a script can count exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,15 @@ class Fired:
     """What became of a call. `replayed`: an earlier repeat of it had done it already.
 
     `record` is what the call left behind, or None where an earlier one did; `owed` are the effects
-    that the caller should publish now (empty where the commit pushed them itself).
+    that the caller should publish now (empty where the commit pushed them itself). `ignored` says
+    why the table let a trigger pass without a change; that is noted.
     """
 
     version: int
     record: Record | None
     replayed: bool = False
     owed: tuple[Doorbell, ...] = ()
+    ignored: str = ""
 
 
 class Lifecycle:
@@ -75,6 +75,7 @@ class Lifecycle:
 
     def __init__(self, store: Store, machines: Mapping[str, Machine], render: Render) -> None:
         self.store, self.machines, self.render = store, machines, render
+        self.inboxes = Inboxes(store.client, store.keys, store.limits)
 
     def machine(self, name: str) -> Machine:
         """Return a machine by name."""
@@ -119,7 +120,7 @@ class Lifecycle:
             counted=countdown,
         )
         decision = machine.born(newborn)
-        _kept(decision, tenure)
+        kept(decision, tenure)
         answer = self.store.create(
             machine,
             decision,
@@ -157,18 +158,32 @@ class Lifecycle:
         void, ConflictError after many lost races, HeldError where another of the family is in the
         way, a StoreError where the store cannot serve. `tenure` leases the entered state's effect.
         """
+        try:
+            return self._fired(target, trigger, payload, call, facts, tenure)
+        except IgnoredError as refusal:
+            return self._ignored(target, trigger, refusal.why, call)
+
+    def _fired(
+        self,
+        target: Record | str,
+        trigger: str,
+        payload: Data,
+        call: Call,
+        facts: Data,
+        tenure: Tenure | None,
+    ) -> Fired:
         record = target if isinstance(target, Record) else None
         of = record.id if record else record_id(str(target))
         digest = _digest(trigger, payload)
-        _countable(call.deltas)
-        _nameable(call.op_id)
+        countable(call.deltas)
+        nameable(call.op_id)
         for _ in range(CONFLICTS_MAX):
             if record is None or facts_read(self.machine(record.machine), record, trigger):
                 record, known, facts = self._load(of, trigger, call.op_id)
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
-            _kept(decision, tenure)
+            kept(decision, tenure)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -213,14 +228,43 @@ class Lifecycle:
         if jot.deltas and machine.mirror and machine.mirrored(record.data):
             jot = replace(jot, owes=(*jot.owes, machine.mirror))
         if jot.deltas or jot.owes:
-            _nameable(op_id)
-        _countable(jot.deltas)
+            nameable(op_id)
+        countable(jot.deltas)
         answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
         match answer.word:
             case "fenced":
                 raise FencedError(record.id, warrant.kind)
             case "reused":
                 raise OpIdReusedError(op_id)
+        return answer
+
+    def post(self, of: str, mail: Data, op_id: str) -> Answer:
+        """Post a message to a record's inbox; the answer's `detail` is the mail's id.
+
+        Raises InvalidPayloadError for what is no mail, MailRefusedError where it cannot be taken.
+        """
+        nameable(op_id)
+        record = self.store.load(record_id(of)).record
+        machine = self._known(record)
+        if machine.mail is None or machine.drains is None:
+            raise MailRefusedError(of, f"a {machine.name} has no inbox")
+        answer = self.inboxes.post(
+            record,
+            machine.mail(mail),
+            machine.drains,
+            read_upto=str(record.data["acknowledged"]),
+            op_id=op_id,
+            render=self.render,
+        )
+        match answer.word:
+            case "reused":
+                raise OpIdReusedError(op_id)
+            case "missing":
+                raise UnknownRecordError(of)
+            case "ended":
+                raise MailRefusedError(of, f"it is {answer.detail}")
+            case "full":
+                raise MailRefusedError(of, f"{answer.detail} messages wait for it already")
         return answer
 
     def remind(
@@ -241,7 +285,7 @@ class Lifecycle:
 
     def flag(self, name: str, of: str, *, op_id: str, cause: Cause) -> Answer:
         """Pause, resume or retry a record: acts of a person that leave the version alone."""
-        _nameable(op_id)
+        nameable(op_id)
         record = self.store.load(record_id(of)).record
         answer = self.store.flag(name, record, op_id=op_id, cause=cause)
         if answer.word == "reused":
@@ -272,7 +316,7 @@ class Lifecycle:
             if not entitled(record, warrant):
                 raise FencedError(record.id, warrant.kind) from None
             raise
-        if why := _unauthorised(machine, decision, warrant):
+        if why := unauthorised(machine, decision, warrant):
             raise GuardRefusedError(machine.name, record.state, trigger, why)
         if warrant.kind == "token" and machine.gate:
             self._gated(machine, decision, warrant)
@@ -307,6 +351,12 @@ class Lifecycle:
             int(version), record if record.version == int(version) else None, replayed=True
         )
 
+    def _ignored(self, target: Record | str, trigger: str, why: str, call: Call) -> Fired:
+        record = target if isinstance(target, Record) else self.store.load(target).record
+        jot = Jot("ignored", {"trigger": trigger, "why": why, "actor": call.cause.actor})
+        answer = self.note(record, jot, op_id=f"{call.op_id}/ignored"[-OP_ID_LENGTH_MAX:])
+        return Fired(record.version, record, answer.word == "replayed", ignored=why)
+
     def _asked(self, record: Record, warrant: Warrant) -> None:
         if warrant.kind == "person" and warrant.words[0] != str(record.entered):
             seen = f"{record.id}:{warrant.words[0]}"
@@ -319,58 +369,11 @@ class Lifecycle:
         raise FencedError(of, warrant.kind)
 
 
-def _kept(decision: Decision, tenure: Tenure | None) -> None:
-    """Refuse what would leave work that is never published in nobody's hands."""
-    kept = [owed.effect.name for owed in decision.owes if owed.effect.kept]
-    if kept and tenure is None:
-        why = f"whoever takes it holds its {kept[0]} from then on; claim it, do not fire it"
-        raise HeldError(decision.after.id, why)
-
-
 def _digest(trigger: str, payload: Data) -> str:
     return codec.digest(trigger, codec.encode(payload, "the payload"))
-
-
-def _unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
-    """Say why this warrant does not entitle to this row, or nothing.
-
-    Who fires a row is part of the table: no producer reports an effect's outcome, no effect decides
-    for a person.
-    """
-    match warrant.kind:
-        case "token":
-            names = {e.name for e in decision.before.entries if e.suffix == warrant.words[0]}
-        case "lapsed" | "exhausted":
-            names = {ORPHANS}
-        case "due":
-            names = {STALLS}
-        case "party":
-            names = {warrant.words[0]}
-        case _:
-            # A parent's end closes its children: the cascade holds a lease of the parent's.
-            closes = decision.trigger == machine.closes
-            names = UNWARRANTED | ({"cascade"} if closes else set())
-    if decision.by and names and not names & set(decision.by):
-        return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
-    if decision.sees and warrant.kind == NO_WARRANT.kind:
-        return "a person fires it, naming the proposal that was seen"
-    return ""
 
 
 def _policy_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
     """Keep of another record what guards may read: its version, state and policy."""
     data = fact["data"]
     return {"version": fact["version"], "state": fact["state"], "policy": data.get("policy")}
-
-
-def _countable(deltas: Mapping[str, int]) -> None:
-    bad = [name for name, n in deltas.items() if type(n) is not int or abs(n) > DELTA_MAX]
-    if bad:
-        raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
-
-
-def _nameable(op_id: str) -> None:
-    if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:
-        raise InvalidPayloadError(
-            "the op-id", [f"it has {len(op_id)} characters, not 1 to {OP_ID_LENGTH_MAX}"]
-        )

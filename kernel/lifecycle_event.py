@@ -35,16 +35,20 @@ class Actor(StrEnum):
     ASSIGNMENT = auto()
     CASCADE = auto()
     CLEANUP = auto()
+    DRAIN = auto()
     EXECUTION = auto()
     INFERENCE = auto()
     MANIFEST = auto()
     MERGE = auto()
+    PROMPT = auto()
     REAPING = auto()
     RECOVERY = auto()
     REGISTRATION = auto()
     RESOLUTION = auto()
+    RETIREMENT = auto()
     REVIEWER = auto()
     SCHEDULING = auto()
+    SESSION = auto()
     SPAWN = auto()
     SUPERVISION = auto()
     TELL = auto()
@@ -52,6 +56,7 @@ class Actor(StrEnum):
     VACANCY = auto()
     VERIFICATION = auto()
     WORKER = auto()
+    WORKTREE = auto()
 
 
 NAMED = "person:"

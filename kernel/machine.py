@@ -16,6 +16,7 @@ from kernel.defects import defects_of
 from kernel.effect import CASCADE, Effect, Kind
 from kernel.errors import (
     GuardRefusedError,
+    IgnoredError,
     IllegalTransitionError,
     InvalidPayloadError,
     MachineDefectError,
@@ -106,6 +107,9 @@ class Machine:
     frees: Effect | None = None  # owed on leaving a state that keeps a slot for one that does not
     loses: str = ""  # fired at those who wait for a record that did not end well
     lasting: tuple[str, ...] = ()  # countdowns that go on whatever state the record is in
+    ignores: Mapping[str, str] = field(default_factory=dict)  # without a row noted, and why
+    mail: Callable[[Data], Data] | None = None  # checks what is posted to a record's inbox
+    drains: Effect | None = None  # owed by what is posted
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 
@@ -145,7 +149,7 @@ class Machine:
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
         # Who empties a countdown owes its record a cascade, whatever its table says.
-        own = [self.mirror, self.frees, CASCADE if self.advances else None]
+        own = [self.mirror, self.frees, self.drains, CASCADE if self.advances else None]
         own += [row.effect for row in self.transitions]
         owed = [effect for effect in own if effect]
         for stage in self.stages:
@@ -198,9 +202,13 @@ class Machine:
     ) -> Decision:
         """Turn the first row that agrees into a decision to commit.
 
-        Raises IllegalTransitionError where the cell is empty, GuardRefusedError where all say no.
+        Raises IllegalTransitionError where the cell is empty, IgnoredError where it is so on
+        purpose, GuardRefusedError where all rows say no.
         """
         rows = self.rows(record.state, trigger)
+        if not rows and trigger in self.ignores:
+            why, legal = self.ignores[trigger], self.legal(record.state)
+            raise IgnoredError(self.name, record.state, trigger, legal, why)
         if not rows:
             raise IllegalTransitionError(self.name, record.state, trigger, self.legal(record.state))
         ask = Ask(record.data, payload, facts)
@@ -290,8 +298,8 @@ class Machine:
             asks = (stage.notifies,) if stage.asks(data) else ()
             offers = (stage.offers,) if stage.offered(data) else ()
             return tuple(Owed(one, Kind.TRANSITION) for one in (*asks, *offers) if one)
-        if isinstance(stage, Terminal) and stage.tells:
-            return (Owed(stage.tells, Kind.TRANSITION),)
+        if isinstance(stage, Terminal):
+            return tuple(Owed(one, Kind.TRANSITION) for one in stage.owes() if one)
         return ()
 
     def _mirrored(self, data: Data) -> tuple[Owed, ...]:

@@ -192,10 +192,12 @@ class Terminal(Stage):
     """Nothing ever happens here again."""
 
     tells: Effect | None = None  # owed on entry: others wait for this end
+    clears: Effect | None = None  # owed on entry: what is left behind is cleared away
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
         yield self.tells
+        yield self.clears
 
 
 class Loop(StrEnum):

@@ -9,10 +9,11 @@ from kernel.machines.agent.table import AGENT
 from kernel.machines.graph.table import GRAPH
 from kernel.machines.identity.table import IDENTITY
 from kernel.machines.job.table import JOB
+from kernel.machines.loop.table import LOOP
 from kernel.machines.task.table import TASK
 from kernel.machines.thread.table import THREAD
 from kernel.machines.turn.table import TURN
 
 MACHINES: Mapping[str, Machine] = {
-    machine.name: machine for machine in (THREAD, TASK, AGENT, TURN, IDENTITY, JOB, GRAPH)
+    machine.name: machine for machine in (THREAD, TASK, AGENT, TURN, IDENTITY, JOB, GRAPH, LOOP)
 }

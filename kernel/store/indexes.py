@@ -158,8 +158,13 @@ class Indexes:
             [root, -age_ms + BUSY_MS],
         )
 
-    def prune(self, record: Record, countdowns: Sequence[str], *, age_ms: int) -> str:
-        """Forget one ended record: pruned, early, busy or missing."""
+    def prune(
+        self, record: Record, countdowns: Sequence[str], *, age_ms: int, last: bool = False
+    ) -> str:
+        """Forget one ended record: pruned, early, busy or missing.
+
+        With the `last` of those that share an inbox that goes, too, unless another is born by now.
+        """
         keys = self.keys
         names = [
             keys.record(record.id),
@@ -174,8 +179,8 @@ class Indexes:
             keys.dependents(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
+            *((keys.holds(record.id), keys.inbox(record.id)) if last else ()),
         ]
-        word: bytes = call(
-            self.client, "prune", names, [record.id, age_ms, self.limits.tombstone_ms]
-        )[0]
+        args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
+        word: bytes = call(self.client, "prune", names, args)[0]
         return word.decode()

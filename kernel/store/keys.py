@@ -70,6 +70,10 @@ class Keys:
         """Set: who is to be told of a record's end."""
         return f"{self._of(record_id)}dependents:{record_id}"
 
+    def inbox(self, record_id: str) -> str:
+        """Stream: mail to the records of this one's family."""
+        return f"{self._of(record_id)}inbox:{root_of(record_id)}"
+
     def slots(self, name: str) -> str:
         """Sorted set: who has a slot of this name, by since when."""
         return f"{self._of(name)}slots:{name}"

@@ -9,6 +9,7 @@ from kernel.machines.agent.table import AGENT
 from kernel.machines.graph.table import GRAPH
 from kernel.machines.identity.table import IDENTITY
 from kernel.machines.job.table import JOB
+from kernel.machines.loop.table import LOOP
 from kernel.machines.task.changes import birth as born
 from kernel.machines.thread.changes import birth
 from kernel.machines.turn.table import TURN
@@ -65,6 +66,14 @@ def agents() -> tuple[Data, ...]:
     """Return an agent that was just started."""
     words = {"name": "a", "role": "any", "command": "make", "task": "b/t"}
     return (AGENT.birth(words),)
+
+
+def loops() -> tuple[Data, ...]:
+    """Return a long-lived agent: new, at its last try, and one that parks."""
+    new = LOOP.birth({"repo": "/r", "command": "work", "host": "here"})
+    cooled = {**new, "cooling_ms": 2_000}
+    worn = {**cooled, "consecutive_errors": 4, "total_errors": 4, "overdue": 2}
+    return cooled, worn, {**cooled, "parks": True}
 
 
 def identities() -> tuple[Data, ...]:
@@ -195,6 +204,22 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "resubmit": ({"phase": "build", "limits": {"iterations": 9}},),
             "force_success": TOLD,
             "restep": ({"phase": "build"},),
+        },
+    ),
+    "loop": (
+        loops(),
+        {
+            "worktree_ready": ({"host": "here", "worktree": "/w", "branch": "b"}, {}),
+            "prompt_ready": ({"prompt": "do it", "claimed": "5-1", "mails": 1},),
+            "session_started": ({"session_seq": 1},),
+            "session_succeeded": ({"exit_code": 0, "ran_s": 2.5},),
+            "session_error": (
+                {"exit_code": 3, "detail": "it broke"},
+                {"detail": "slow down", "retry_after_s": 90},
+            ),
+            "session_timeout": ({}, {"unbegun": True}),
+            "fatal_error": ({"detail": "no repository"},),
+            "overdue": ({}, {"unbegun": True}),
         },
     ),
     "graph": (

@@ -88,8 +88,8 @@ TELLS: tuple[Mutant, ...] = (
     Mutant(
         "who was to be told is forgotten with the record",
         "prune",
-        "for n = 10, #KEYS do",
-        "for n = 11, #KEYS do",
+        "for n = 10, last do",
+        "for n = 11, last do",
         tells.test_who_is_still_to_be_told_keeps_an_ended_record_and_goes_with_it,
     ),
 )

@@ -17,13 +17,14 @@ from tests.kernel.store import test_outcomes as outcomes
 from tests.kernel.store.mutant import Mutant, Scenario
 from tests.kernel.store.mutants_of_commits import COMMITS
 from tests.kernel.store.mutants_of_families import FAMILIES
+from tests.kernel.store.mutants_of_inboxes import INBOXES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
 from tests.kernel.store.mutants_of_shares import SHARES
 from tests.kernel.store.mutants_of_tells import CROSSING
 from tests.kernel.store.world import Text, World
 
-MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES, *CROSSING)
+MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES, *CROSSING, *INBOXES)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard.replace(" ", "-"))
@@ -44,13 +45,13 @@ PYTHON_MUTANTS: tuple[tuple[str, str, object, Scenario], ...] = (
     ),
     (
         "op-ids-have-a-bounded-length",
-        "_nameable",
+        "nameable",
         lambda _: None,
         notes.test_deltas_without_an_op_id_are_refused,
     ),
     (
         "deltas-are-countable",
-        "_countable",
+        "countable",
         lambda _: None,
         commits.test_deltas_that_a_script_cannot_count_are_refused_before_anything_is_written,
     ),

@@ -15,6 +15,7 @@ from kernel.errors import KernelError
 from kernel.event import Cause, Event, Note
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Decision
+from kernel.machines.loop.table import LOOP
 from kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
 from kernel.store import scripts
 from kernel.store.indexes import Indexes, Look, TimerLook
@@ -77,7 +78,7 @@ class World:
         self.client, self.text, self.keys = client, text, Keys(prefix)
         self.lifecycle = Lifecycle(
             Store(client, self.keys, LIMITS),
-            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE, ROOT)},
+            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE, ROOT, LOOP)},
             render or (lambda _: None),
         )
         self.leases = Leases(client, self.keys, LIMITS)
@@ -175,7 +176,9 @@ class World:
         """Claim by key; the effect's name is looked up, as a message would carry it."""
         of, _, suffix = key.partition(":")
         named = {entry.suffix: entry.name for entry in self.record(of).entries}
-        effect = {**LIFE.effects, **TICKET.effects, **NODE.effects}[named.get(suffix, "work")]
+        effect = {**LIFE.effects, **TICKET.effects, **NODE.effects, **LOOP.effects}[
+            named.get(suffix, "work")
+        ]
         if lease_ms is not None:
             effect = Effect(effect.name, lease_ms=lease_ms)
         return self.leases.claim(key, effect, nonce=nonce, holder="here", schema=schema)

@@ -9,9 +9,10 @@ local function turn(at, plan, own, paused)
     -- A spawn ends by settling alone: its entry and the sentinel go in one step.
     if suffix == own and plan.mode ~= 'carry' and not stays and entry.kind ~= 'spawn' then drop(at, suffix, entry, false); kept = false
     elseif entry.kind == 'state' then
+      if plan.interrupts then entry.posted = entry.posted + 1 end
       if plan.mode == 'carry' then carry(at, suffix, entry, plan.fires)
       elseif not stays then revoke(at, suffix, entry); kept = false
-      elseif plan.interrupts then entry.posted = entry.posted + 1; entry_write(at.record, suffix, entry) end
+      elseif plan.interrupts then entry_write(at.record, suffix, entry) end
     elseif plan.ends and paused and entry.state == 'owed' then
       redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix) -- the end lifts a pause; what is still owed must be seen again
     end

@@ -1,0 +1,1 @@
+"""The long-lived agent: sessions one after the other, interrupts, cool-downs."""

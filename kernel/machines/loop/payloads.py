@@ -1,0 +1,155 @@
+"""What a loop is born from and told, each as a typed model; units are in the names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from kernel.machine import validated
+from kernel.machines.loop.names import Next, ResetOn
+from kernel.table import Data
+
+NAME = r"^[a-z][a-z0-9-]{0,62}$"
+PROMPT_LENGTH_MAX = 128_000
+MAIL_LENGTH_MAX = 16_000
+Line = Annotated[str, Field(min_length=1, max_length=4_000)]
+Said = Annotated[str, Field(max_length=8_000)]
+Text = Annotated[str, Field(max_length=32_000)]
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+Cursor = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
+NOTHING_READ = "0-0"
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Birth(Shape):
+    """What a long-lived agent is started with.
+
+    Its worktree is of `repo`, on the machine `host`; `command` is one session. `identity` and
+    `instructions` begin every prompt. A session may take `session_timeout_s`, and after a cancel
+    `grace_s` to end. `next` says when a session follows one that succeeded, `every_s` how much
+    later. `before` is the life of this name before, `acknowledged` the last mail that it was given.
+
+    `reset_on`, `min_runtime_s` and `parks` (a provider's rate limit burns no error budget) are
+    ours; their defaults are the page's behaviour.
+    """
+
+    repo: Line
+    command: Line
+    host: Annotated[str, Field(max_length=255)] = ""
+    base: Annotated[str, Field(max_length=255)] = ""
+    identity: Text = ""
+    instructions: Text = ""
+    session_timeout_s: Seconds | None = None
+    grace_s: Annotated[int, Field(ge=1, le=86_400)] = 30
+    max_consecutive_errors: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    max_total_errors: Annotated[int, Field(ge=1, le=1_000_000)] = 20
+    reset_on: ResetOn = ResetOn.SESSION_STARTED
+    min_runtime_s: Seconds = 60
+    parks: bool = False
+    next: Next = Next.AT_ONCE
+    every_s: Seconds | None = None
+    initializing_s: Seconds = 600
+    building_s: Seconds = 300
+    spawning_s: Seconds = 120
+    acknowledged: Cursor = NOTHING_READ
+    before: Annotated[str, Field(max_length=200)] = ""
+
+    @model_validator(mode="after")
+    def _later_says_when(self) -> Self:
+        if (self.next == Next.LATER) is (self.every_s is None):
+            raise ValueError("`every_s` belongs to `next: later`, and to nothing else")
+        return self
+
+
+class Ready(Shape):
+    """Where its worktree is. After a session nothing is said: it is there."""
+
+    host: Annotated[str, Field(max_length=255)] = ""
+    worktree: Line | None = None
+    branch: Line | None = None
+
+
+class Prompt(Shape):
+    """A prompt, and the mail in it: up to which, and how many."""
+
+    prompt: Annotated[str, Field(min_length=1, max_length=PROMPT_LENGTH_MAX)]
+    claimed: Cursor
+    mails: Annotated[int, Field(ge=0)] = 0
+
+
+class Started(Shape):
+    """Which session runs, and as what."""
+
+    session_seq: Annotated[int, Field(ge=1)]
+    pid: Annotated[int, Field(ge=1)] | None = None
+    containment: Annotated[str, Field(max_length=100)] = ""
+
+
+class Exited(Shape):
+    """How a session ended: an exit code (-n: by signal n), why in a code and words, how long it ran.
+
+    `retry_after_s` is the wish of a provider that limited its rate. `unbegun`: nobody took it up.
+    """
+
+    exit_code: int | None = None
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Said = ""
+    ran_s: Annotated[float, Field(ge=0)] = 0
+    retry_after_s: Seconds | None = None
+    unbegun: bool = False
+
+
+class Fatal(Shape):
+    """What cannot be mended by trying again: in a code, and in words."""
+
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Annotated[str, Field(min_length=1, max_length=8_000)]
+
+
+class Stop(Shape):
+    """Why an operator stops it."""
+
+    reason: Said = ""
+
+
+class Overdue(Shape):
+    """A step took too long. `unbegun`: nobody took it up, so its machine may be gone."""
+
+    unbegun: bool = False
+
+
+class Mail(Shape):
+    """One message to an agent. The sender is an agent's name or `operator`."""
+
+    sender: Annotated[str, Field(min_length=1, max_length=200)]
+    recipient: Annotated[str, Field(pattern=NAME)]
+    text: Annotated[str, Field(min_length=1, max_length=MAIL_LENGTH_MAX)]
+    kind: Literal["message", "task", "status", "nudge"] = "message"
+    urgent: bool = False
+    thread: Annotated[str, Field(max_length=200)] = ""
+    reply_to: Annotated[str, Field(max_length=200)] = ""
+
+    @model_validator(mode="after")
+    def _to_another(self) -> Self:
+        if self.sender == self.recipient:
+            raise ValueError(f"{self.sender} cannot write to itself")
+        return self
+
+
+def birth(payload: Data) -> Data:
+    """Check what an agent is started with; it begins with no errors and its first session."""
+    given = validated(Birth, "the agent", payload)
+    counted: dict[str, Any] = {"session_seq": 1, "attempt": 0}
+    counted |= {"consecutive_errors": 0, "total_errors": 0, "overdue": 0, "unbegun": 0}
+    return {**given, **counted, "claimed": given["acknowledged"]}
+
+
+def mail(payload: Data) -> Data:
+    """Check one message."""
+    return validated(Mail, "the mail", payload)

@@ -1,0 +1,113 @@
+"""Mail to records, in the order in which it came; what of it was read is the record's own data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernel.effect import Effect, Kind
+from kernel.record import Record, partition_of
+from kernel.store import codec
+from kernel.store.keys import Keys
+from kernel.store.plan import Answer, Doorbell, Limits, Render, owed_plan, packed, pushes
+from kernel.store.scripts import Client, call, read
+from kernel.table import Data, Owed
+
+# Read and unread together; what is read goes first.
+MAILS_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One message: its id, which orders it, when it came (ms of the store), and what it says."""
+
+    id: str
+    at_ms: int
+    said: Mapping[str, Any]
+
+
+class Inboxes:
+    """The inboxes of records, over one client. All records of a family share one.
+
+    It belongs to their root: who follows a record that ended reads on where that one stopped.
+    """
+
+    def __init__(self, client: Client, keys: Keys, limits: Limits) -> None:
+        self.client, self.keys, self.limits = client, keys, limits
+
+    def post(
+        self,
+        record: Record,
+        mail: Data,
+        drains: Effect,
+        *,
+        read_upto: str,
+        op_id: str,
+        render: Render,
+    ) -> Answer:
+        """Post a message; `detail` is its id. A repeat with its op-id gets the first one's.
+
+        Words: posted, replayed, reused, missing, ended (detail: its state), full (how many).
+        """
+        keys, partition = self.keys, partition_of(record.id)
+        written = codec.encode(mail, "the mail")
+        nonce = codec.nonce_of(op_id)
+        bell = Doorbell(
+            f"{record.id}:{record.version}.0:{nonce}", record.machine, drains.name, record.priority
+        )
+        queues, messages = pushes((bell,), render)
+        plan = {
+            "id": record.id,
+            "op": op_id,
+            "digest": codec.digest("mail", written),
+            "nonce": nonce,
+            "most": MAILS_MAX,
+            "read": read_upto,
+            "owed": owed_plan(Owed(drains, Kind.TRANSITION), fires=False),
+            "look_ms": self.limits.look_ms,
+            "window_ms": self.limits.op_window_ms,
+        }
+        names = [
+            keys.record(record.id),
+            keys.log(record.id),
+            keys.ops(record.id),
+            keys.op_times(record.id),
+            keys.effects(partition),
+            keys.inbox(record.id),
+            *queues,
+        ]
+        about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
+        args = [packed(plan), written, codec.encode(about, "the note"), *messages]
+        word, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
+        return Answer(word, 0, owed=(bell,) if owed and not messages else (), detail=detail)
+
+    def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:
+        """Return what came after a mail's id, the oldest first; '0-0' is before all."""
+        rows = read(
+            self.client,
+            "XRANGE",
+            self.keys.inbox(record_id),
+            f"({cursor}",
+            "+",
+            "COUNT",
+            limit,
+        )
+        return [_mail(mail_id, fields) for mail_id, fields in rows]
+
+    def latest(self, record_id: str, limit: int) -> list[Mail]:
+        """Return the newest mail, read or not, the newest first."""
+        rows = read(self.client, "XREVRANGE", self.keys.inbox(record_id), "+", "-", "COUNT", limit)
+        return [_mail(mail_id, fields) for mail_id, fields in rows]
+
+
+def position(mail_id: str) -> tuple[int, int]:
+    """Return a mail's id as what orders it."""
+    ms, _, n = mail_id.partition("-")
+    return int(ms), int(n)
+
+
+def _mail(mail_id: bytes, fields: Mapping[bytes, bytes]) -> Mail:
+    found = mail_id.decode()
+    return Mail(found, position(found)[0], json.loads(fields[b"mail"]))
