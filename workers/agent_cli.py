@@ -7,12 +7,17 @@ from typing import Annotated
 import typer
 
 from workers import screen
-from workers.agent_screen import agents as show_agents
 from workers.agent_screen import identities as show_identities
 from workers.agents import Agents, Scope
 from workers.cli_answer import Actor, AsJson, Reason, answer, client, guarded
+from workers.loop_cli import app as loop_app
 
-app = typer.Typer(help="Agents: who is at work, and how far each is trusted.", no_args_is_help=True)
+app = typer.Typer(
+    help="Agents: long-lived ones and their mail; who is at work on tasks, and how far each is "
+    "trusted.",
+    no_args_is_help=True,
+)
+app.add_typer(loop_app)
 
 Backlog = Annotated[str, typer.Argument(help="A backlog.")]
 Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent list` shows it.")]
@@ -22,13 +27,6 @@ Identity = Annotated[str, typer.Argument(help="An identity's id, as `agent trust
 def agents(actor: str = "person") -> Agents:
     """Open the agents on the store that the settings name."""
     return Agents(client(actor))
-
-
-@app.command(name="list")
-@guarded
-def list_agents(backlog: Backlog, as_json: AsJson = False) -> None:
-    """List the agents that live, each with its task, its process and what holds it together."""
-    answer(agents().of(backlog), as_json=as_json, show=show_agents)
 
 
 @app.command()

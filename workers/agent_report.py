@@ -119,6 +119,18 @@ class ChildCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class MailSent:
+    """A message to another agent, by its name."""
+
+    to: str
+    text: str
+    kind: str = ""
+    urgent: bool = False
+    thread: str = ""
+    reply_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """The work waits for another task or for what the text says; one of the two is there."""
 
@@ -160,6 +172,7 @@ Report: TypeAlias = (
     | Usage
     | AbortRaised
     | ChildCancelled
+    | MailSent
     | Blocked
     | Split
 )
@@ -288,6 +301,9 @@ _SHAPES: Mapping[str, tuple[Callable[..., Report], _Fields]] = {
     "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,
                                            "context_used?": read_number, "context_size?": _size,
                                            "cost_micro?": read_number}),
+    "mail":             (MailSent,        {"to": read_name, "text": read_text, "kind?": read_name,
+                                           "urgent?": read_flag, "thread?": read_name,
+                                           "reply_to?": read_name}),
     "blocked":          (_blocked,        {"task?": _task, "text?": read_text}),
     "split":            (Split,           {"subtasks": _subtasks}),
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from workers.files import write_private
 
 FILE = "brief.json"
 
@@ -37,12 +38,8 @@ class Brief:
 
     def write(self) -> Path:
         """Write it below its papers and return the file."""
-        folder = Path(self.papers)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = folder / FILE
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            json.dump(asdict(self), out)
+        file = Path(self.papers) / FILE
+        write_private(file, json.dumps(asdict(self)))
         return file
 
 

@@ -18,9 +18,11 @@ from kernel.effect import Effect
 from kernel.errors import StoreDownError
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
+from kernel.machines import MACHINES
 from kernel.record import Record
 from kernel.store.aside import Aside
 from kernel.store.connect import open_store, refuse_unsafe
+from kernel.store.inboxes import Inboxes
 from kernel.store.indexes import Indexes, Meeting
 from kernel.store.keys import Keys
 from kernel.store.leases import Leases
@@ -31,7 +33,7 @@ from kernel.store.slots import Slots
 from kernel.store.tells import Dependent, Tells
 from kernel.store.views import Views
 from kernel.table import Data
-from workers.app import broker_priority, queue_at, queue_of
+from workers.app import broker_priority, make_app, queue_at, queue_of
 from workers.config import Settings
 from workers.envelope import Envelopes
 
@@ -88,6 +90,11 @@ class Dispatch:
     def tells(self) -> Tells:
         """Who is told of whose end."""
         return Tells(self.client, self.keys)
+
+    @property
+    def inboxes(self) -> Inboxes:
+        """Mail to records."""
+        return self.lifecycle.inboxes
 
     @cached_property
     def slots(self) -> Slots:
@@ -155,6 +162,12 @@ class Dispatch:
         """Write a line that changes no state."""
         given = {"warrant": warrant} if warrant else {}
         answer = self.lifecycle.note(record, jot, op_id=op_id, **given)
+        self.publish(answer.owed)
+        return answer
+
+    def post(self, of: str, mail: Data, op_id: str) -> Answer:
+        """Post a message to a record's inbox, and publish what that owes."""
+        answer = self.lifecycle.post(of, mail, op_id)
         self.publish(answer.owed)
         return answer
 
@@ -282,6 +295,12 @@ class Dispatch:
         priority = broker_priority(self.settings, bell.priority)
         record_id, _, suffix = bell.key.partition(":")
         return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
+
+
+def assembled(settings: Settings) -> Dispatch:
+    """Return a process's own door to store and broker, where it is neither worker nor client."""
+    names = {name for machine in MACHINES.values() for name in machine.effects}
+    return Dispatch(settings, MACHINES, make_app(settings, tuple(sorted(names))))
 
 
 def ms(seconds: float) -> int:

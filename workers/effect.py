@@ -190,8 +190,9 @@ class Runner:
         except KernelError as refusal:
             return self._failed(work, refusal)
         line = f"{outcome.trigger} -> {record.state}"
-        if work.lease.kind is not Kind.STATE and record.entered == entered:
-            # A row that stays where it is ends no effect.
+        carries = any(r.carry for r in work.machine.transitions if r.trigger == outcome.trigger)
+        if work.lease.kind is not Kind.STATE and (carries or record.entered == entered):
+            # A row that stays where it is, or carries what runs along, ends no effect.
             return self._settle(work, line)
         return line
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -28,18 +25,14 @@ from workers.claiming import (
     prepared,
     runs_here,
 )
+from workers.detached import KeeperError, start_detached
 from workers.dispatch import Dispatch
 from workers.gateways.git.errors import GitError
 from workers.papers import forget_old_papers
 from workers.slots import Slot, take_slot
 from workers.workplace import Workplace, workplace_of
 
-KEEPER_S = 60.0
 SPAWN_LIMIT_S = 600
-
-
-class KeeperError(RuntimeError):
-    """A keeper could not take over. The message says why."""
 
 
 def assign(dispatch: Dispatch, root: str) -> int:
@@ -91,7 +84,13 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
             session=bool(data["session"]),
             place=prepared_place,
         )
-        start_keeper(brief, slot, renew, every_s=lease_ms / 3_000)
+        start_detached(
+            "workers.keeper",
+            brief.write(),
+            renew,
+            every_s=lease_ms / 3_000,
+            pass_fds=(slot.descriptor,),
+        )
     except (GitError, OSError, KeeperError) as failure:
         given_up(dispatch, task, failure)
         reason = str(failure)[:ERROR_LENGTH_MAX]
@@ -145,29 +144,3 @@ def renewing(renew: Callable[[], object], *, every_s: float) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def start_keeper(brief: Brief, slot: Slot, renew: Callable[[], object], *, every_s: float) -> None:
-    """Start a keeper and wait until it has taken both leases over. Raises KeeperError."""
-    command = [sys.executable, "-m", "workers.keeper", str(brief.write())]
-    until = time.monotonic() + KEEPER_S
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        pass_fds=(slot.descriptor,),
-    ) as starting:
-        while True:
-            try:
-                _, said = starting.communicate(timeout=every_s)
-                break
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > until:
-                    starting.kill()
-                    raise KeeperError(f"its keeper took nothing over in {KEEPER_S:g} s") from None
-                renew()
-    if starting.returncode != 0:
-        why = said.decode(errors="replace").strip() or "it said nothing"
-        raise KeeperError(f"its keeper ended before it took over: {why[-ERROR_LENGTH_MAX:]}")

@@ -25,11 +25,11 @@ from workers.agent_end import agent_end, ours
 from workers.agent_process.process import AgentProcess, Exit, Logs, SpawnError
 from workers.agent_report import AbortRaised, AgentStream, Blocked, ChildCancelled, Failed, Split
 from workers.agent_streams import STREAMS
-from workers.app import make_app
 from workers.brief import Brief, read_brief
 from workers.claiming import cancelled_above
-from workers.config import PREFIX, Settings, environment_without_settings, read_settings
-from workers.dispatch import Dispatch
+from workers.config import PREFIX, environment_without_settings, read_settings
+from workers.detached import detach
+from workers.dispatch import Dispatch, assembled
 from workers.equipment import Equipment
 from workers.heartbeat import Heartbeat
 from workers.json_line import as_line
@@ -362,38 +362,10 @@ class Keeper:
         return turn.finished(ended.output, ended.wall_s)
 
 
-def assembled(settings: Settings) -> Dispatch:
-    """Return the keeper's own door to the store and the broker."""
-    names = {name for machine in MACHINES.values() for name in machine.effects}
-    return Dispatch(settings, MACHINES, make_app(settings, tuple(sorted(names))))
-
-
 def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
-    heard, told = os.pipe()
-    if os.fork():
-        os.close(told)
-        said = os.read(heard, 4_096).decode(errors="replace")
-        if said != "kept":
-            sys.stderr.write(said or "it ended without a word")
-            sys.stderr.flush()
-        # At once: what was imported has nothing to tidy up, and the keeper is waited for.
-        os._exit(0 if said == "kept" else 1)
-    os.close(heard)
-    os.setsid()
-    log = os.open(Path(brief.papers) / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        keeper = Keeper(brief, assembled(read_settings()))
-    except (KernelError, ValueError) as refusal:
-        os.write(told, f"{type(refusal).__name__}: {refusal}".encode()[:4_000])
-        os._exit(1)
-    for descriptor in (1, 2):
-        os.dup2(log, descriptor)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.write(told, b"kept")
-    os.close(told)
-    keeper.keep()
+    detach(Path(brief.papers), lambda: Keeper(brief, assembled(read_settings())))
 
 
 if __name__ == "__main__":

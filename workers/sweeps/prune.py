@@ -14,10 +14,11 @@ from pathlib import Path
 
 from kernel.errors import UnknownRecordError
 from kernel.event import Event
-from kernel.record import Record, RecordId, parent_of
+from kernel.record import Record, RecordId, parent_of, root_of
 from kernel.store.codec import event_bytes
 from kernel.table import Terminal
 from workers.dispatch import Dispatch, ms
+from workers.loops.mailbox import Mailbox
 from workers.sweep import Sweep, each
 
 
@@ -44,8 +45,16 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
         _archive(dispatch, dispatch.settings.archive, root, family)
     word = "pruned"
     for record in family:  # leaves first: an interrupted prune leaves a family that can be found
-        word = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0)
+        last = _last_of_its_name(dispatch, record)
+        word = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0, last=last)
     return word
+
+
+def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
+    """Whether nobody else reads the inbox that a record shares with those of its name."""
+    if dispatch.lifecycle.machine(record.machine).mail is None:
+        return False
+    return Mailbox(dispatch).lives(root_of(record.id)) == [record.id]
 
 
 def _needed(dispatch: Dispatch, root: RecordId) -> bool:

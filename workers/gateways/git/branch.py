@@ -111,12 +111,15 @@ def make(repository: Repository, mark: Mark) -> None:
     """Make a branch of ours at its base, marked. A half that was made before is kept."""
     if mark_of(repository, mark.branch) is None:
         refuse_taken(repository, mark.branch)
-        kept = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
-        blob = repository.git.line("hash-object", "-w", "--stdin", given=kept)
-        repository.git.run("update-ref", _mark_ref(mark.branch), blob, "")
+        repository.git.run("update-ref", _mark_ref(mark.branch), _kept(repository, mark), "")
     if head(repository, mark.branch) is None:
         reason = "interlock: made for a task"
         repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
+
+
+def move_mark(repository: Repository, mark: Mark) -> None:
+    """Keep something else about a branch of ours."""
+    repository.git.run("update-ref", _mark_ref(mark.branch), _kept(repository, mark))
 
 
 def delete_branch(repository: Repository, branch: str, *, target: str, force: bool) -> bool:
@@ -147,6 +150,11 @@ def _check_deletable(repository: Repository, branch: str, mark: Mark | None) -> 
         if checkout.branch == branch:
             problem = f"the branch {branch!r} is checked out in {checkout.folder}"
             raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
+
+
+def _kept(repository: Repository, mark: Mark) -> str:
+    kept = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
+    return repository.git.line("hash-object", "-w", "--stdin", given=kept)
 
 
 def _ref(branch: str) -> str:

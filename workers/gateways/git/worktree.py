@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from workers.gateways.git.branch import Mark, check_name, commit_of, make, mark_of, marks
+from workers.gateways.git.branch import (
+    Mark,
+    check_name,
+    commit_of,
+    make,
+    mark_of,
+    marks,
+    move_mark,
+)
 from workers.gateways.git.checkout import Checkout, checkouts, shown
 from workers.gateways.git.errors import Refusal, RefusedError
 from workers.gateways.git.program import Git
@@ -58,6 +66,23 @@ def add_worktree(repository: Repository, *, branch: str, folder: Path, base: str
         make(mine, mark)
         _check_out(mine, mark)
         return Worktree(mark.branch, mark.folder, mark.base, present=True)
+
+
+def rehome(repository: Repository, branch: str, folder: Path) -> None:
+    """Let the worktree of a branch of ours be elsewhere, where its folder is gone.
+
+    Raises RefusedError if the branch is not ours, or its folder is still there.
+    """
+    folder = _real(folder)
+    with repository.alone() as mine:
+        mark = mark_of(mine, branch)
+        if mark is None or mark.folder.is_dir():
+            problem = f"the worktree of {branch!r} is where it was made"
+            raise RefusedError(Refusal.FOLDER_TAKEN, problem, "use it there")
+        if _checkout_at(mine, mark.folder) is not None:
+            _unregister(mine, mark.folder)
+        _refuse_unfit(mine, folder)
+        move_mark(mine, Mark(branch, folder, mark.base))
 
 
 def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> bool:

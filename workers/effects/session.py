@@ -1,0 +1,34 @@
+"""Starts the keeper of a long-lived agent's session, and hands its lease over."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workers.detached import KeeperError, start_detached
+from workers.loops.brief import SessionBrief
+from workers.loops.place import Home
+from workers.work import Outcome, Work
+
+
+def session(work: Work) -> Outcome | None:
+    """Start it. From then on the keeper holds the lease, and tells what becomes of the session."""
+    record, lease, dispatch = work.record, work.lease, work.dispatch
+    data, home = record.data, Home(record.id, dispatch.settings)
+    brief = SessionBrief(
+        key=lease.key,
+        token=lease.token,
+        papers=str(home.session(int(data["attempt"]))),
+        worktree=str(data["worktree"]),
+        command=str(data["command"]),
+        prompt=str(data["prompt"]),
+        session_seq=int(data["session_seq"]),
+    )
+    lease_ms = work.held.lease_ms
+    renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    try:
+        start_detached(
+            "workers.loops.session_keeper", brief.write(), renew, every_s=lease_ms / 3_000
+        )
+    except (KeeperError, OSError) as refusal:
+        return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+    return None

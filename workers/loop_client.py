@@ -1,0 +1,211 @@
+"""What people and programs tell long-lived agents, a method for each verb; it decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kernel.errors import CallError, HeldError, IdTakenError
+from kernel.machines.loop.names import Trigger
+from kernel.machines.loop.payloads import NOTHING_READ
+from kernel.record import PARTITIONS, Record
+from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
+from workers.gateways.git.repository import Repository
+from workers.loops.mailbox import Mailbox, UnknownAgentError
+from workers.loops.place import Home, is_name, name_of
+
+PAGE = 500
+LIVES_MAX = 1_000
+
+
+class AgentNameError(CallError):
+    """No agent can be started under this name. The message says why."""
+
+
+class Loops:
+    """The verbs of long-lived agents, over a client. Agents are known by their names."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.dispatch = client, client.dispatch
+        self.mailbox = Mailbox(self.dispatch)
+
+    # --- to begin and to end ------------------------------------------------------------------
+
+    def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
+        """Start an agent in a worktree of a repository of this machine.
+
+        `options` are the fields of kernel.machines.loop.payloads.Birth. A name that was stopped
+        begins a new life, on the same branch and with the mail that was left. Raises
+        AgentNameError, RefusedError for the repository, InvalidPayloadError.
+        """
+        if not is_name(name):
+            raise AgentNameError(
+                f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -, "
+                "63 at most"
+            )
+        repository = Repository.open(repo.absolute())
+        base = repository.git.line("rev-parse", "--verify", "HEAD^{commit}")
+        lives = self.mailbox.lives(name)
+        given = {
+            "repo": str(repository.root),
+            "command": command,
+            "host": self.client.settings.host,
+            "base": base,
+            **self._inherited(lives[-1] if lives else None),
+            **options,
+        }
+        number = int(lives[-1].rpartition("/")[2]) if lives else 0
+        for following in range(number + 1, number + LIVES_MAX):
+            try:
+                born = self.client.submit(given, id=f"{name}/{following}", machine="loop")
+            except IdTakenError:
+                continue  # another's, or of another start of this moment
+            except HeldError as refusal:
+                told = f"an agent {name!r} is at work; stop it first, or choose another name"
+                raise AgentNameError(told) from refusal
+            record = self.dispatch.views.records([born.id]).get(born.id)
+            if record is not None:
+                return record  # else it was the same, and is forgotten
+        raise AgentNameError(f"{name!r} has had {LIVES_MAX} lives; choose another name")
+
+    def stop(self, name: str, *, reason: str = "", wait_s: float = 0) -> Record:
+        """Stop an agent; return it when nothing of it is left, or when the time is up.
+
+        To stop it again changes nothing.
+        """
+        of = self.latest(name)
+        self.client.fire(of, Trigger.OPERATOR_STOP, {"reason": reason}, reason=reason)
+        return self._gone(of, wait_s)
+
+    def fail(self, name: str, detail: str, *, wait_s: float = 0) -> Record:
+        """Stop an agent because of what cannot be mended by trying again."""
+        of = self.latest(name)
+        self.client.fire(of, Trigger.FATAL_ERROR, {"detail": detail}, reason=detail)
+        return self._gone(of, wait_s)
+
+    def send(self, to: str, text: str, *, sender: str, **about: Any) -> str:
+        """Send a message, and return its id; see Mailbox.send."""
+        return self.mailbox.send(to, text, sender=sender, **about)
+
+    # --- to be seen ---------------------------------------------------------------------------
+
+    def list(self) -> list[dict[str, Any]]:
+        """Return the latest life of every agent, by name."""
+        machine = self.dispatch.lifecycle.machine("loop")
+        found: dict[str, str] = {}
+        for partition in range(PARTITIONS):
+            for stage in machine.stages:
+                for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE):
+                    known = found.get(name_of(one))
+                    if known is None or _life(one) > _life(known):
+                        found[name_of(one)] = one
+        records = self.dispatch.views.records(found.values())
+        return [self._row(records[of]) for _, of in sorted(found.items()) if of in records]
+
+    def show(self, name: str) -> dict[str, Any]:
+        """Return an agent whole: where it stands, its session, errors, mail, what is due."""
+        record = self.client.show(self.latest(name))
+        data = record.data
+        shown = ("repo", "command", "branch", "worktree", "host", "next", "last", "stopped")
+        return {
+            **self._row(record),
+            **{word: data[word] for word in shown if data.get(word)},
+            "attempt": data["attempt"],
+            "session_seq": data["session_seq"],
+            "pid": data.get("pid") if record.state in ("running", "interrupting") else None,
+            "prompt": data.get("prompt", ""),
+            "mail": self.mailbox.listed(name, 20),
+            "due": {timer.name: timer.due_at for timer in record.timers},
+        }
+
+    def logs(self, name: str) -> tuple[Record, Path]:
+        """Return an agent and the file of what its last session printed.
+
+        Raises UnknownAgentError where that is on another machine.
+        """
+        record = self.client.show(self.latest(name))
+        host, here = record.data.get("host"), self.client.settings.host
+        if host and host != here:
+            raise UnknownAgentError(f"{name} lives on {host}, and so does what it printed")
+        home = Home(record.id, self.client.settings)
+        return record, home.session(int(record.data["attempt"])) / "output.log"
+
+    def tail(self, name: str) -> Iterator[str]:
+        """Yield what an agent's sessions print from now on, until it has stopped."""
+        record, file = self.logs(name)
+        at, pause_s = file.stat().st_size if file.exists() else 0, POLL_S_FIRST
+        while True:
+            text, at = _read_on(file, at)
+            if text:
+                pause_s = POLL_S_FIRST
+                yield text
+                continue
+            if record.state == "stopped" and not record.entries:
+                return
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            record, now = self.logs(name)
+            if now != file:
+                file, at = now, 0
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def latest(self, name: str) -> str:
+        """Return the record of the latest life of a name. Raises UnknownAgentError."""
+        try:
+            return self.mailbox.living(name)
+        except UnknownAgentError:
+            lives = self.mailbox.lives(name) if is_name(name) else []
+            if not lives:
+                raise
+            return lives[-1]
+
+    def _inherited(self, before: str | None) -> dict[str, str]:
+        """Return what a new life takes over: the mail that was left, and whom to wait for."""
+        if before is None:
+            return {"acknowledged": NOTHING_READ}
+        return {
+            "acknowledged": str(self.client.show(before).data["acknowledged"]),
+            "before": before,
+        }
+
+    def _gone(self, of: str, wait_s: float) -> Record:
+        until, pause_s = time.monotonic() + wait_s, POLL_S_FIRST
+        while True:
+            record = self.client.show(of)
+            if not record.entries or time.monotonic() > until:
+                return record
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+
+    def _row(self, record: Record) -> dict[str, Any]:
+        data = record.data
+        waiting = self.dispatch.inboxes.after(record.id, str(data["acknowledged"]), 100)
+        return {
+            "name": name_of(record.id),
+            "id": record.id,
+            "state": record.state,
+            "since_ms": record.since_ms,
+            "session": data["session_seq"],
+            "errors": data["consecutive_errors"],
+            "errors_in_all": data["total_errors"],
+            "mail_waiting": len(waiting),
+            "urgent_waiting": sum(bool(one.said["urgent"]) for one in waiting),
+            "host": data.get("host", ""),
+        }
+
+
+def _life(of: str) -> int:
+    return int(of.rpartition("/")[2])
+
+
+def _read_on(file: Path, at: int) -> tuple[str, int]:
+    try:
+        with file.open("rb") as source:
+            source.seek(at)
+            found = source.read(65_536)
+    except FileNotFoundError:
+        return "", at
+    return found.decode(errors="replace"), at + len(found)

@@ -1,0 +1,1 @@
+"""Long-lived agents: where each lives, what its sessions are told, who keeps them."""

@@ -1,0 +1,92 @@
+"""Mail between agents and people: addressed by name, posted to the one that lives under it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from kernel.errors import CallError, UnknownRecordError
+from kernel.event import Event
+from kernel.machines.loop.names import SELF, Trigger
+from kernel.record import RecordId, partition_of, root_of
+from kernel.store.inboxes import position
+from workers.dispatch import Dispatch
+from workers.loops.place import is_name
+
+OPERATOR = "operator"
+PAGE = 500
+
+
+class UnknownAgentError(CallError):
+    """No agent lives under this name. The message says what to do."""
+
+
+class Mailbox:
+    """The mail of this store's agents."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self.dispatch = dispatch
+
+    def living(self, name: str) -> RecordId:
+        """Return the record of the agent that lives under a name. Raises UnknownAgentError."""
+        if not is_name(name):
+            raise UnknownAgentError(
+                f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
+            )
+        found = self.dispatch.views.holds(name).get(SELF)
+        if found is None:
+            had = self.lives(name)
+            told = "has stopped; start it anew" if had else "was never started"
+            raise UnknownAgentError(f"the agent {name!r} {told}")
+        return RecordId(found)
+
+    def lives(self, name: str) -> list[RecordId]:
+        """Return every record of this name, the latest last."""
+        machine = self.dispatch.lifecycle.machine("loop")
+        partition = partition_of(name)
+        found = {
+            one
+            # Twice: one that moves on between two looks can be missed by one round.
+            for _ in range(2)
+            for stage in machine.stages
+            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
+            if root_of(one) == name
+        }
+        return sorted(found, key=lambda one: int(one.rpartition("/")[2]))
+
+    def send(
+        self, to: str, text: str, *, sender: str = OPERATOR, op_id: str = "", **about: Any
+    ) -> str:
+        """Post a message, and return its id. Repeat a call whose answer was lost with its op-id.
+
+        `about`: kind, urgent, thread, reply_to. Raises UnknownAgentError, InvalidPayloadError,
+        MailRefusedError.
+        """
+        mail = {"sender": sender, "recipient": to, "text": text, **about}
+        return self.dispatch.post(self.living(to), mail, op_id or uuid4().hex).detail
+
+    def listed(self, name: str, limit: int = 100) -> Sequence[Mapping[str, Any]]:
+        """Return an agent's newest mail, the newest first, each with when it was delivered.
+
+        `delivered_at_ms` is when the session that was given it started; None: it waits.
+        """
+        handed = [page for life in self.lives(name) for page in self._deliveries(life)]
+        rows = []
+        for one in self.dispatch.inboxes.latest(name, limit):
+            at = next((at for upto, at in handed if position(one.id) <= position(upto)), None)
+            rows.append({"id": one.id, "at_ms": one.at_ms, **one.said, "delivered_at_ms": at})
+        return rows
+
+    def _deliveries(self, life: str) -> list[tuple[str, int]]:
+        """Return up to which mail each started session had been given it, and when, in order."""
+        claimed, found = "0-0", []
+        try:
+            for line in self.dispatch.views.log(life):
+                if isinstance(line, Event) and line.trigger == Trigger.PROMPT_READY:
+                    claimed = str(line.payload["claimed"])
+                elif isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
+                    found.append((claimed, line.at_ms))
+        except UnknownRecordError:
+            return []
+        return found
