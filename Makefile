@@ -13,7 +13,7 @@ UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-versio
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo agents release-notes up test check bench proof lock clean
+.PHONY: help setup demo agents release-notes night-shift up test check bench proof lock clean
 
 help: ## Show what can be made
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,6 +29,9 @@ agents: $(RUN) ## Run four coding agents on a repository with a failing test
 # Of another repository: make release-notes RELEASE_NOTES_REPO=/path/to/it
 release-notes: $(RUN) ## Make release notes of this repository by a graph of ten reviewed jobs
 	@RELEASE_NOTES_REPO="$(RELEASE_NOTES_REPO)" $(BIN)/python -m examples.release_notes
+
+night-shift: $(RUN) ## Run two long-lived agents that pass work to each other by mail
+	@$(BIN)/python -m examples.night_shift
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml

@@ -1,0 +1,39 @@
+"""The scout: takes in what the smith mended, runs the tests, and asks for the next repair."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from letters import git, letters, report
+
+
+def first_failure() -> str:
+    """Return the name of the first test that fails, or nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "unittest", "-v"], capture_output=True, text=True, check=False
+    )
+    failed = re.search(r"^test_(\w+) .*\.\.\. FAIL$", done.stderr, re.MULTILINE)
+    if failed is None and done.returncode:
+        sys.exit(f"the tests cannot be run:\n{done.stderr}")
+    return failed[1] if failed else ""
+
+
+def main() -> None:
+    """Do one session."""
+    for letter in letters(sys.stdin.read()):
+        if letter.kind == "status":
+            print(f"{letter.sender} wrote: {letter.text}")
+            git("merge", "--quiet", "--no-edit", "interlock/agents/smith")
+    name = first_failure()
+    if name:
+        print(f"the test of {name} fails; the smith is asked")
+        report(type="mail", to="smith", kind="task", urgent=True, text=name)
+    else:
+        print("every test passes")
+        report(type="progress", message="every test passes", percent=100)
+
+
+if __name__ == "__main__":
+    main()
