@@ -101,6 +101,16 @@ class Usage:
     context_size: int | None = None
     cost_micro: int | None = None
 
+    @property
+    def deltas(self) -> dict[str, int]:
+        """What is added to a record's counters."""
+        said = {
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "spent": self.cost_micro,
+        }
+        return {name: number for name, number in said.items() if number}
+
 
 @dataclass(frozen=True, slots=True)
 class AbortRaised:

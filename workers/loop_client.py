@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel.errors import CallError, HeldError, IdTakenError
-from kernel.machines.loop.names import Trigger
+from kernel.machines.loop.names import State, Trigger
 from kernel.machines.loop.payloads import NOTHING_READ
 from kernel.record import PARTITIONS, Record
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
@@ -194,7 +194,19 @@ class Loops:
             "mail_waiting": len(waiting),
             "urgent_waiting": sum(bool(one.said["urgent"]) for one in waiting),
             "host": data.get("host", ""),
+            "why": _why(record),
         }
+
+
+def _why(record: Record) -> str:
+    """Return why an agent has stopped or cools down, in words; '' elsewhere."""
+    match record.state:
+        case State.STOPPED:
+            return str(record.data["stopped"]["reason"])
+        case State.COOLING_DOWN:
+            last = record.data["last"]
+            return str(last.get("detail") or last["outcome"])
+    return ""
 
 
 def _life(of: str) -> int:

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 def loops(rows: Sequence[Row], now_ms: int) -> None:
     """Print agents: where each stands and since when, its errors, the mail that waits for it."""
-    table = grid("agent", "state", "since", "session", "errors", "mail", "host")
+    table = grid("agent", "state", "since", "session", "errors", "mail", "host", "why")
     for row in rows:
         urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
         table.add_row(
@@ -23,6 +23,7 @@ def loops(rows: Sequence[Row], now_ms: int) -> None:
             f"{row['errors']} in a row, {row['errors_in_all']} in all",
             f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "-",
             row["host"] or "-",
+            short(row["why"]),
         )
     out.print(table)
 

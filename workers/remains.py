@@ -30,7 +30,11 @@ def end_remains(dispatch: Dispatch, agent: str) -> None:
         dead = dispatch.views.record(agent).state == "dead"
     except UnknownRecordError:
         return
-    mark = mark_told(papers_of(agent, dispatch.settings)) if dead else None
+    end_left(mark_told(papers_of(agent, dispatch.settings)) if dead else None, of=agent)
+
+
+def end_left(mark: str | None, *, of: str) -> None:
+    """Kill what still runs here under an agent's mark. Raises RemainsError if some stays."""
     # Elsewhere the system does not show whose a process is.
     if mark and sys.platform == "linux" and not end_marked(mark, within_s=END_S_MAX):
-        raise RemainsError(f"a process that {agent} left behind cannot be ended")
+        raise RemainsError(f"a process that {of} left behind cannot be ended")

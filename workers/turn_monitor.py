@@ -139,15 +139,9 @@ class TurnMonitor:
             self.turn("compact_needed")
 
     def _used(self, usage: Usage) -> None:
-        deltas = {
-            "tokens_in": usage.tokens_in,
-            "tokens_out": usage.tokens_out,
-            "spent": usage.cost_micro,
-        }
-        counted = {name: number for name, number in deltas.items() if number}
         self.spent_micro += usage.cost_micro or 0
-        if counted:
-            self._noted("usage", {}, counted)
+        if usage.deltas:
+            self._noted("usage", {}, usage.deltas)
         if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
             self._compact()
 

@@ -30,6 +30,10 @@ PASSING = (StoreError, ConflictError)
 Answered = TypeVar("Answered")
 
 
+class NotYetError(RuntimeError):
+    """An effect cannot be done now, or not here. It is tried again a little later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What an effect fires when it is done. `deltas` are its costs, as integers."""

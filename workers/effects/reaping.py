@@ -16,7 +16,7 @@ from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import remove_worktree, worktrees
 from workers.ownership import IDENTITY
 from workers.remains import end_remains
-from workers.work import Outcome, Work
+from workers.work import NotYetError, Outcome, Work
 from workers.workplace import AT_WORK, Workplace
 
 PARTY = "reaping"
@@ -40,10 +40,6 @@ def reaping(work: Work) -> Outcome | None:
     if data.get("repo") and data.get("worktree"):
         _cleared(work, data, accepted=record.state == "completing")
     return Outcome("agent_reaped")
-
-
-class NotYetError(RuntimeError):
-    """Something may still be at work there. Try again a little later."""
 
 
 def _wait_for_the_end(work: Work, data: Data) -> None:

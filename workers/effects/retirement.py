@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from workers.agent_process.containment import end_marked
 from workers.gateways.git.changes import commit_all
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import remove_worktree, worktrees
 from workers.loops.brief import key_told
 from workers.loops.place import Home
+from workers.remains import end_left
 from workers.work import Work
-
-END_S_MAX = 10.0
-
-
-class RemainsError(OSError):
-    """What an agent left running cannot be ended. Try again a little later."""
 
 
 def retirement(work: Work) -> None:
@@ -28,10 +21,7 @@ def retirement(work: Work) -> None:
     """
     record = work.dispatch.views.record(work.record.id)
     home, data = Home(record.id, work.dispatch.settings), record.data
-    mark = key_told(home.session(int(data["attempt"])))
-    # Elsewhere the system does not show whose a process is.
-    if mark and sys.platform == "linux" and not end_marked(mark, within_s=END_S_MAX):
-        raise RemainsError(f"a process that {record.id} left behind cannot be ended")
+    end_left(key_told(home.session(int(data["attempt"]))), of=record.id)
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:

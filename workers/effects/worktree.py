@@ -8,11 +8,7 @@ from kernel.errors import UnknownRecordError
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.loops.place import Home, ready
-from workers.work import Outcome, Work
-
-
-class NotYetError(RuntimeError):
-    """It cannot be done here now. Try again a little later, or elsewhere."""
+from workers.work import NotYetError, Outcome, Work
 
 
 def worktree(work: Work) -> Outcome:

@@ -8,6 +8,7 @@ is its mail delivered, and only then does it read its prompt.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import time
@@ -19,6 +20,7 @@ from uuid import uuid4
 from kernel.effect import SESSION
 from kernel.errors import CallError, FencedError, KernelError
 from kernel.machines import MACHINES
+from kernel.store.plan import Jot
 from workers.agent_process.process import AgentProcess, Exit, Logs, SpawnError
 from workers.agent_report import Failed, MailSent, Progress, Ready, Rejected, Usage
 from workers.agent_streams import STREAMS
@@ -38,6 +40,7 @@ STOP_GRACE_S = 3.0
 # An order to stop, or the lease's end, cuts it short: how long it has is the table's word.
 INTERRUPT_GRACE_S = 86_400.0
 DETAIL_LENGTH_MAX = 4_000
+PLAIN = re.compile(r"[\w./+-]+")
 INTERRUPTED, STOPPED = "interrupted", "stopped"
 # Says that it is there, and begins when it is told to; a command that does not exist is no session.
 GATE = """\
@@ -187,15 +190,10 @@ class SessionKeeper:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
 
     def _used(self, usage: Usage) -> None:
-        spent = {
-            "tokens_in": usage.tokens_in,
-            "tokens_out": usage.tokens_out,
-            "spent": usage.cost_micro,
-        }
-        counted = {name: number for name, number in spent.items() if number}
-        if counted:
+        if usage.deltas:
+            jot = Jot("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):
-                self.work.late(Outcome("usage", deltas=counted))
+                self.dispatch.note(self.work.record, jot, op_id=uuid4().hex)
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
@@ -240,14 +238,15 @@ def _last(said: str) -> str:
 
 
 def _program(command: str) -> str:
-    """Return the program that a command begins with, where that is plain; else nothing."""
+    """Return the program that a command begins with, where that is a plain word; else nothing."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
     try:
-        words = shlex.split(command)
+        first = words.get_token() or ""
     except ValueError:
         return ""
-    first = words[0] if words else ""
-    # Quotes and expansions are the shell's: it says itself what is wrong with them.
-    return first if command.lstrip().startswith(first) and first.isprintable() else ""
+    # Expansions, assignments and quotes are the shell's: it says itself what is wrong with them.
+    return first if PLAIN.fullmatch(first) else ""
 
 
 def main() -> None:
