@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
 from workers.gateways.git.repository import Repository
 from workers.loops.mailbox import Mailbox, UnknownAgentError
 from workers.loops.place import Home, is_name, name_of
+from workers.loops.stored import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000
@@ -115,7 +117,7 @@ class Loops:
             "attempt": data["attempt"],
             "session_seq": data["session_seq"],
             "pid": data.get("pid") if record.state in ("running", "interrupting") else None,
-            "prompt": data.get("prompt", ""),
+            "prompt": self._prompt(record),
             "mail": self.mailbox.listed(name, 20),
             "due": {timer.name: timer.due_at for timer in record.timers},
         }
@@ -170,6 +172,16 @@ class Loops:
             "acknowledged": str(self.client.show(before).data["acknowledged"]),
             "before": before,
         }
+
+    def _prompt(self, record: Record) -> str:
+        """Return the prompt that was stored last; '' where it is on another machine, or gone."""
+        data, home = record.data, Home(record.id, self.client.settings)
+        if data.get("host") != self.client.settings.host or "prompt" not in data:
+            return ""
+        folder = home.session(int(data["attempt"]))
+        with suppress(PromptLostError):
+            return read_prompt(folder, str(data["prompt"]), str(data["digest"]))
+        return ""
 
     def _gone(self, of: str, wait_s: float) -> Record:
         until, pause_s = time.monotonic() + wait_s, POLL_S_FIRST

@@ -33,6 +33,7 @@ def test_an_agent_runs_session_after_session_in_its_worktree_and_is_given_its_ma
     second = colony.sees("owl", 2)
 
     assert (second["mail"], second["seq"]) == ([asked], "2")
+    assert colony.loops.show("owl")["prompt"] == second["prompt"], "what was stored was read"
     colony.reaches("owl", "session_complete")
     [letter] = colony.loops.mailbox.listed("owl")
     assert letter["delivered_at_ms"] == colony.event("owl", "session_started").at_ms

@@ -210,7 +210,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
         loops(),
         {
             "worktree_ready": ({"host": "here", "worktree": "/w", "branch": "b"}, {}),
-            "prompt_ready": ({"prompt": "do it", "claimed": "5-1", "mails": 1},),
+            "prompt_ready": ({"prompt": "p.md", "digest": "0" * 64, "claimed": "5-1", "mails": 1},),
             "session_started": ({"session_seq": 1},),
             "session_succeeded": ({"exit_code": 0, "ran_s": 2.5},),
             "session_error": (

@@ -20,7 +20,7 @@ from kernel.errors import (
 )
 from kernel.machine import Decision
 from kernel.machines.loop.changes import backoff_ms
-from kernel.machines.loop.payloads import MAIL_LENGTH_MAX, PROMPT_LENGTH_MAX
+from kernel.machines.loop.payloads import MAIL_LENGTH_MAX
 from kernel.machines.loop.table import LOOP
 from kernel.record import Record, RecordId, Version
 from kernel.table import Mode
@@ -31,7 +31,7 @@ GOLDEN: dict[str, Any] = json.loads(
 BIRTH = {"repo": "/r", "command": "work", "host": "here"}
 PAYLOADS: Mapping[str, Mapping[str, Any]] = {
     "worktree_ready": {"host": "here", "worktree": "/w", "branch": "b"},
-    "prompt_ready": {"prompt": "do it", "claimed": "7-0", "mails": 2},
+    "prompt_ready": {"prompt": "p.md", "digest": "0" * 64, "claimed": "7-0", "mails": 2},
     "session_started": {"session_seq": 1, "pid": 7},
     "session_succeeded": {"exit_code": 0},
     "session_error": {"exit_code": 3, "detail": "it broke"},
@@ -150,7 +150,7 @@ def test_a_prompt_is_stored_with_the_mail_that_it_claims_and_each_is_an_attempt(
     agent = Agent("building_prompt").fire("prompt_ready")
 
     assert (agent.data["prompt"], agent.data["claimed"], agent.data["attempt"]) == (
-        "do it",
+        "p.md",
         "7-0",
         1,
     )
@@ -301,9 +301,10 @@ def test_what_is_no_mail_is_told(mail: dict[str, Any], told: str) -> None:
     assert told in str(refused.value)
 
 
-def test_a_prompt_that_is_too_long_is_refused() -> None:
-    with pytest.raises(InvalidPayloadError):
-        Agent("building_prompt").fire("prompt_ready", prompt="x" * (PROMPT_LENGTH_MAX + 1))
+def test_a_prompt_is_named_and_not_kept_itself() -> None:
+    for prompt in ("../p.md", "do this\nand that", ""):
+        with pytest.raises(InvalidPayloadError):
+            Agent("building_prompt").fire("prompt_ready", prompt=prompt)
 
 
 # --- an independent reading of the page ------------------------------------------------------

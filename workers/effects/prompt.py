@@ -10,6 +10,7 @@ from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, git_in
 from workers.loops.place import Home, ready
 from workers.loops.prompt import Surroundings, compose
+from workers.loops.stored import store_prompt
 from workers.work import Outcome, Work
 
 MAILS_MAX = 200
@@ -30,7 +31,8 @@ def prompt(work: Work) -> Outcome:
         mail=inboxes.after(work.record.id, acknowledged, MAILS_MAX),
         lost=_lost(work, data),
     )
-    told = {"prompt": made.text, "claimed": made.claimed, "mails": made.mails}
+    name, digest = store_prompt(home.session(int(data["attempt"]) + 1), made.text)
+    told = {"prompt": name, "digest": digest, "claimed": made.claimed, "mails": made.mails}
     return Outcome("prompt_ready", told)
 
 

@@ -21,6 +21,7 @@ def session(work: Work) -> Outcome | None:
         worktree=str(data["worktree"]),
         command=str(data["command"]),
         prompt=str(data["prompt"]),
+        digest=str(data["digest"]),
         session_seq=int(data["session_seq"]),
     )
     lease_ms = work.held.lease_ms

@@ -13,7 +13,7 @@ FILE = "brief.json"
 
 @dataclass(frozen=True, slots=True)
 class SessionBrief:
-    """One attempt to run a session: its lease, its command and prompt, and where it runs."""
+    """One attempt to run a session: its lease, its command, its stored prompt, where it runs."""
 
     key: str
     token: str
@@ -21,6 +21,7 @@ class SessionBrief:
     worktree: str
     command: str
     prompt: str
+    digest: str
     session_seq: int
 
     def write(self) -> Path:

@@ -12,6 +12,9 @@ from kernel.table import Data
 
 # What comes of a repository is for orientation; its whole is a command away.
 SEEN_LENGTH_MAX = 4_000
+YOURS, LOST = "# Your mail", "# What the session before you had been sent"
+# Both, with the number of letters: a letter that is claimed is never cut to make room for them.
+HEADINGS_LENGTH = len(f"{YOURS} (999999)\n\n{LOST}\n\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +51,27 @@ def compose(
     """
     head = [_identity(name, data), _instructions(data), _environment(around), _session(data)]
     sections = [section for section in head if section]
-    room = PROMPT_LENGTH_MAX - sum(len(section) + 2 for section in sections)
-    given: list[str] = []
-    claimed = str(data["acknowledged"])
-    for one in mail:
-        text = letter(one)
-        room -= len(text) + 2
-        # The first always goes in: one that is too long for the rest would never be read.
-        if room < 0 and given:
-            break
-        given.append(text)
-        claimed = one.id
-    again = [text for text in map(letter, lost) if (room := room - len(text) - 2) > 0]
+    room = PROMPT_LENGTH_MAX - HEADINGS_LENGTH - sum(len(section) + 2 for section in sections)
+    # The first always goes in: one that is too long for the rest would never be read.
+    given = _fitting(mail, room, least=1)
+    again = _fitting(lost, room - sum(len(text) + 2 for text in given), least=0)
     if again:
-        sections.append("\n\n".join(["# What the session before you had been sent", *again]))
+        sections.append("\n\n".join([LOST, *again]))
     if given:
-        sections.append("\n\n".join([f"# Your mail ({len(given)})", *given]))
+        sections.append("\n\n".join([f"{YOURS} ({len(given)})", *given]))
+    claimed = mail[len(given) - 1].id if given else str(data["acknowledged"])
     return Composed("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, len(given))
+
+
+def _fitting(mail: Sequence[Mail], room: int, *, least: int) -> list[str]:
+    """Return the letters that there is room for, up to the first that does not fit."""
+    found: list[str] = []
+    for text in map(letter, mail):
+        room -= len(text) + 2
+        if room < 0 and len(found) >= least:
+            break
+        found.append(text)
+    return found
 
 
 def letter(one: Mail) -> str:

@@ -28,11 +28,11 @@ from workers.config import PREFIX, environment_without_settings, read_settings
 from workers.detached import detach
 from workers.dispatch import Dispatch, assembled
 from workers.equipment import Equipment
-from workers.files import write_private
 from workers.heartbeat import Heartbeat
 from workers.loops.brief import SessionBrief, read_brief
 from workers.loops.mailbox import Mailbox
 from workers.loops.place import name_of
+from workers.loops.stored import read_prompt
 from workers.work import Outcome, Work
 
 LOOK_S = 0.1
@@ -79,6 +79,7 @@ class SessionKeeper:
         self.mailbox = Mailbox(dispatch)
         lease_s = effect.lease_ms / 1_000
         self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
+        self.prompt = ""
         self.ready = self.started = False
         self.failed: Failed | None = None
         self.mails_sent = 0
@@ -88,6 +89,7 @@ class SessionKeeper:
         """Run the session to its end, and tell what became of it."""
         self.heartbeat.hold(self.work.held)
         try:
+            self.prompt = read_prompt(self.papers, self.brief.prompt, self.brief.digest)
             process = self._launched()
         except (SpawnError, OSError) as refusal:
             self._tell(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
@@ -98,7 +100,7 @@ class SessionKeeper:
 
     def _launched(self) -> AgentProcess:
         brief, own = self.brief, {"AGENT": self.name, "SESSION": str(self.brief.session_seq)}
-        own["PROMPT_FILE"] = str(self.papers / "prompt.md")
+        own["PROMPT_FILE"] = str(self.papers / brief.prompt)
         told = {f"{PREFIX}{name}": value for name, value in own.items()}
         self.began = time.monotonic()
         return AgentProcess.start(
@@ -149,8 +151,7 @@ class SessionKeeper:
             process.end(STOPPED, grace_s=0)
             return
         self.started = True
-        write_private(self.papers / "prompt.md", self.brief.prompt)
-        process.send(f"go\n{self.brief.prompt}", last=True)
+        process.send(f"go\n{self.prompt}", last=True)
 
     def _hear(self, process: AgentProcess) -> None:
         for line in process.reports():

@@ -34,7 +34,7 @@ def next_session(ask: Ask) -> Data:
 
 def prompted(ask: Ask) -> Data:
     """StorePrompt: keep it and the mail in it, for one attempt to launch a session."""
-    stored = {name: ask.payload[name] for name in ("prompt", "claimed", "mails")}
+    stored = {name: ask.payload[name] for name in ("prompt", "digest", "claimed", "mails")}
     return {**ask.data, **stored, "attempt": ask.data["attempt"] + 1, "overdue": 0}
 
 

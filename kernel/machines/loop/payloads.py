@@ -76,9 +76,13 @@ class Ready(Shape):
 
 
 class Prompt(Shape):
-    """A prompt, and the mail in it: up to which, and how many."""
+    """A stored prompt, its file's name and SHA-256, and the mail in it: up to which, how many.
 
-    prompt: Annotated[str, Field(min_length=1, max_length=PROMPT_LENGTH_MAX)]
+    Thousands of prompts of one agent would fill the store; its machine has room for them.
+    """
+
+    prompt: Annotated[str, Field(pattern=r"^[\w.-]{1,100}$")]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     claimed: Cursor
     mails: Annotated[int, Field(ge=0)] = 0
 

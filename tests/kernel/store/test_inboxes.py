@@ -48,7 +48,7 @@ def read(world: World, upto: str, of: str = OWL) -> Lease:
     """Lead an agent to a session that is given its mail up to one; return who holds it."""
     at_work: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("worktree", "worktree_ready", {"host": "here"}),
-        ("prompt", "prompt_ready", {"prompt": "do", "claimed": upto}),
+        ("prompt", "prompt_ready", {"prompt": "p.md", "digest": "0" * 64, "claimed": upto}),
         ("session", "session_started", {"session_seq": 1}),
     )
     for effect, trigger, payload in at_work:
@@ -145,7 +145,7 @@ def test_mail_is_delivered_by_the_commit_that_starts_the_session_and_by_nothing_
 
     for effect, trigger, payload in (
         ("worktree", "worktree_ready", {"host": "here"}),
-        ("prompt", "prompt_ready", {"prompt": "do", "claimed": first}),
+        ("prompt", "prompt_ready", {"prompt": "p.md", "digest": "0" * 64, "claimed": first}),
     ):
         world.fire(OWL, trigger, payload, warrant=token(world.claim(effect, of=OWL)))
         assert world.record(OWL).data["acknowledged"] == "0-0"
