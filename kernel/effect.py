@@ -70,7 +70,7 @@ TELL = Effect("tell", attempts_max=20, quick=True)
 TENDING = Effect("tending", attempts_max=20, quick=True)
 # An agent's worktree, prompt and session are on the machine that it lives on.
 WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)
-PROMPT = Effect("prompt", attempts_max=20, local=True)
+PROMPT = Effect("prompt", attempts_max=20, exclusive=True, local=True)
 SESSION = Effect("session", exclusive=True, local=True)
 DRAIN = Effect("drain", attempts_max=20, quick=True)
 RETIREMENT = Effect("retirement", attempts_max=20, exclusive=True, local=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,6 +106,8 @@ class Lifecycle:
         machine = self.machine(machine_name)
         if not countdown and new_id.count("/") != len(machine.under):
             raise InvalidIdError(new_id, machine.shape)
+        if machine.ids and not re.fullmatch(machine.ids[0], new_id):
+            raise InvalidIdError(new_id, machine.ids[1])
         written = codec.encode(payload, "the payload")
         data = machine.birth(payload)
         own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
@@ -161,6 +164,9 @@ class Lifecycle:
         try:
             return self._fired(target, trigger, payload, call, facts, tenure)
         except IgnoredError as refusal:
+            if isinstance(target, Record):
+                # It may have moved on since it was read.
+                return self.fire(target.id, trigger, payload, call, tenure=tenure)
             return self._ignored(target, trigger, refusal.why, call)
 
     def _fired(
@@ -351,8 +357,8 @@ class Lifecycle:
             int(version), record if record.version == int(version) else None, replayed=True
         )
 
-    def _ignored(self, target: Record | str, trigger: str, why: str, call: Call) -> Fired:
-        record = target if isinstance(target, Record) else self.store.load(target).record
+    def _ignored(self, of: str, trigger: str, why: str, call: Call) -> Fired:
+        record = self.store.load(of).record
         jot = Jot("ignored", {"trigger": trigger, "why": why, "actor": call.cause.actor})
         answer = self.note(record, jot, op_id=f"{call.op_id}/ignored"[-OP_ID_LENGTH_MAX:])
         return Fired(record.version, record, answer.word == "replayed", ignored=why)

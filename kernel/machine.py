@@ -110,6 +110,7 @@ class Machine:
     ignores: Mapping[str, str] = field(default_factory=dict)  # without a row noted, and why
     mail: Callable[[Data], Data] | None = None  # checks what is posted to a record's inbox
     drains: Effect | None = None  # owed by what is posted
+    ids: tuple[str, str] | None = None  # what an id must match, and that in words
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
     schema: int = 1
 

@@ -94,8 +94,13 @@ def stop(
     else:
         record = here.stop(name, reason=reason, wait_s=wait)
     left = [entry.name for entry in record.entries]
-    value = {"id": name, "state": record.state, "left": left}
-    answer(value, as_json=as_json, show=screen.moved)
+    answer({"id": name, "state": record.state, "left": left}, as_json=as_json, show=screen.moved)
+    if left:
+        host = record.data.get("host") or "no machine"
+        told = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
+        if not as_json:
+            screen.error(told)
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -10,7 +10,6 @@ from typing import Any
 
 from kernel.errors import CallError, HeldError, IdTakenError
 from kernel.machines.loop.names import State, Trigger
-from kernel.machines.loop.payloads import NOTHING_READ
 from kernel.record import PARTITIONS, Record
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
 from workers.gateways.git.repository import Repository
@@ -20,6 +19,7 @@ from workers.loops.stored import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000
+IN_USE = "an agent {!r} is at work; stop it first, or choose another name"
 
 
 class AgentNameError(CallError):
@@ -49,25 +49,24 @@ class Loops:
             )
         repository = Repository.open(repo.absolute())
         base = repository.git.line("rev-parse", "--verify", "HEAD^{commit}")
-        lives = self.mailbox.lives(name)
         given = {
             "repo": str(repository.root),
             "command": command,
             "host": self.client.settings.host,
             "base": base,
-            **self._inherited(lives[-1] if lives else None),
             **options,
         }
-        number = int(lives[-1].rpartition("/")[2]) if lives else 0
+        number = max(map(_life, self.mailbox.lives(name)), default=0)
         for following in range(number + 1, number + LIVES_MAX):
             try:
                 born = self.client.submit(given, id=f"{name}/{following}", machine="loop")
             except IdTakenError:
-                continue  # another's, or of another start of this moment
+                continue  # another's, of this moment or forgotten
             except HeldError as refusal:
-                told = f"an agent {name!r} is at work; stop it first, or choose another name"
-                raise AgentNameError(told) from refusal
+                raise AgentNameError(IN_USE.format(name)) from refusal
             record = self.dispatch.views.records([born.id]).get(born.id)
+            if record is not None and born.replayed:
+                raise AgentNameError(IN_USE.format(name))
             if record is not None:
                 return record  # else it was the same, and is forgotten
         raise AgentNameError(f"{name!r} has had {LIVES_MAX} lives; choose another name")
@@ -164,15 +163,6 @@ class Loops:
                 raise
             return lives[-1]
 
-    def _inherited(self, before: str | None) -> dict[str, str]:
-        """Return what a new life takes over: the mail that was left, and whom to wait for."""
-        if before is None:
-            return {"acknowledged": NOTHING_READ}
-        return {
-            "acknowledged": str(self.client.show(before).data["acknowledged"]),
-            "before": before,
-        }
-
     def _prompt(self, record: Record) -> str:
         """Return the prompt that was stored last; '' where it is on another machine, or gone."""
         data, home = record.data, Home(record.id, self.client.settings)
@@ -194,7 +184,7 @@ class Loops:
 
     def _row(self, record: Record) -> dict[str, Any]:
         data = record.data
-        waiting = self.dispatch.inboxes.after(record.id, str(data["acknowledged"]), 100)
+        urgent = [bool(one.said["urgent"]) for one in self.mailbox.unread(record)]
         return {
             "name": name_of(record.id),
             "id": record.id,
@@ -203,8 +193,8 @@ class Loops:
             "session": data["session_seq"],
             "errors": data["consecutive_errors"],
             "errors_in_all": data["total_errors"],
-            "mail_waiting": len(waiting),
-            "urgent_waiting": sum(bool(one.said["urgent"]) for one in waiting),
+            "mail_waiting": len(urgent),
+            "urgent_waiting": sum(urgent),
             "host": data.get("host", ""),
             "why": _why(record),
         }

@@ -130,7 +130,7 @@ class Work:
             fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
             return fired.record or self.dispatch.views.record(self.record.id)
 
-        self.record = self._patiently(fire)
+        self.record = self.patiently(fire)
         return self.record
 
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
@@ -152,7 +152,7 @@ class Work:
 
     def reserve(self, estimate_micro: int) -> bool:
         """Reserve what a call may cost; False where a cap of the family does not allow it."""
-        return self._patiently(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
+        return self.patiently(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
 
     def on_order(self, wake: Callable[[], None]) -> None:
         """Call this, from the heartbeat's thread, as soon as an order other than go arrives."""
@@ -187,9 +187,10 @@ class Work:
             wake()
 
     def _write(self, jot: Jot, op_id: str, warrant: Warrant | None = None) -> None:
-        self._patiently(lambda: self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant))
+        self.patiently(lambda: self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant))
 
-    def _patiently(self, act: Callable[[], Answered]) -> Answered:
+    def patiently(self, act: Callable[[], Answered]) -> Answered:
+        """Do what may be repeated, with patience while the store is away."""
         try:
             return act()
         except PASSING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from kernel.record import Record, partition_of
 from kernel.store import codec
 from kernel.store.keys import Keys
 from kernel.store.plan import Answer, Doorbell, Limits, Render, owed_plan, packed, pushes
-from kernel.store.scripts import Client, call, read
+from kernel.store.scripts import Client, call, read, read_all
 from kernel.table import Data, Owed
 
 # Read and unread together; what is read goes first.
@@ -95,6 +95,12 @@ class Inboxes:
             limit,
         )
         return [_mail(mail_id, fields) for mail_id, fields in rows]
+
+    def some(self, record_id: str, mail_ids: Sequence[str]) -> list[Mail]:
+        """Return messages by their ids, in one round trip; one that is gone is left out."""
+        key = self.keys.inbox(record_id)
+        pages = read_all(self.client, [("XRANGE", key, one, one) for one in mail_ids])
+        return [_mail(mail_id, fields) for page in pages for mail_id, fields in page]
 
     def latest(self, record_id: str, limit: int) -> list[Mail]:
         """Return the newest mail, read or not, the newest first."""

@@ -71,9 +71,10 @@ def agents() -> tuple[Data, ...]:
 def loops() -> tuple[Data, ...]:
     """Return a long-lived agent: new, at its last try, and one that parks."""
     new = LOOP.birth({"repo": "/r", "command": "work", "host": "here"})
-    cooled = {**new, "cooling_ms": 2_000}
+    cooled = {**new, "cooling_ms": 2_000, "claimed": "5-1", "claimed_ahead": [], "letters": []}
+    gone = {**cooled, "unbegun": 1}
     worn = {**cooled, "consecutive_errors": 4, "total_errors": 4, "overdue": 2}
-    return cooled, worn, {**cooled, "parks": True}
+    return cooled, worn, gone, {**cooled, "parks": True}
 
 
 def identities() -> tuple[Data, ...]:
@@ -210,7 +211,9 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
         loops(),
         {
             "worktree_ready": ({"host": "here", "worktree": "/w", "branch": "b"}, {}),
-            "prompt_ready": ({"prompt": "p.md", "digest": "0" * 64, "claimed": "5-1", "mails": 1},),
+            "prompt_ready": (
+                {"prompt": "p.md", "digest": "0" * 64, "claimed": "5-1", "letters": ["5-1"]},
+            ),
             "session_started": ({"session_seq": 1},),
             "session_succeeded": ({"exit_code": 0, "ran_s": 2.5},),
             "session_error": (

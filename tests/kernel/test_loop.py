@@ -31,7 +31,12 @@ GOLDEN: dict[str, Any] = json.loads(
 BIRTH = {"repo": "/r", "command": "work", "host": "here"}
 PAYLOADS: Mapping[str, Mapping[str, Any]] = {
     "worktree_ready": {"host": "here", "worktree": "/w", "branch": "b"},
-    "prompt_ready": {"prompt": "p.md", "digest": "0" * 64, "claimed": "7-0", "mails": 2},
+    "prompt_ready": {
+        "prompt": "p.md",
+        "digest": "0" * 64,
+        "claimed": "7-0",
+        "letters": ["6-0", "7-0"],
+    },
     "session_started": {"session_seq": 1, "pid": 7},
     "session_succeeded": {"exit_code": 0},
     "session_error": {"exit_code": 3, "detail": "it broke"},
@@ -46,7 +51,8 @@ class Agent:
     """A long-lived agent that is led by hand through its table."""
 
     def __init__(self, state: str = "initializing", **birth: Any) -> None:
-        data = {**LOOP.birth({**BIRTH, **birth}), "cooling_ms": 2_000}
+        asked = {"claimed": "0-0", "claimed_ahead": [], "letters": []}
+        data = {**LOOP.birth({**BIRTH, **birth}), "cooling_ms": 2_000, **asked}
         self.record = Record(RecordId("owl/1"), "loop", state, Version(1), data)
         self.last: Decision | None = None
 
@@ -160,8 +166,44 @@ def test_a_prompt_is_stored_with_the_mail_that_it_claims_and_each_is_an_attempt(
     assert failed.data["acknowledged"] == "0-0", "released, as the launch failed"
     started = failed.run("prompt_ready", "session_started")
     assert started.data["acknowledged"] == "7-0"
-    assert started.data["given"] == {"after": "0-0", "upto": "7-0"}
     assert started.data["attempt"] == 2
+
+
+def test_letters_are_shown_again_until_a_session_succeeds_that_was_shown_them() -> None:
+    agent = Agent("building_prompt")
+    for n, end in enumerate(("session_error", "urgent_message", "session_timeout"), start=1):
+        agent.fire("prompt_ready", claimed=f"{n}-0", letters=[f"{n}-0"])
+        agent.fire("session_started").fire(end)
+        agent.fire("session_succeeded" if end == "urgent_message" else "backoff_elapsed")
+        assert agent.data["given"] == [f"{m}-0" for m in range(1, n + 1)]
+
+    agent.fire("prompt_ready", claimed="4-0", letters=["4-0"])
+    assert agent.fire("session_error").data["given"] == ["1-0", "2-0", "3-0"], "a launch failed"
+    agent.run("backoff_elapsed", "prompt_ready", "session_started", "session_succeeded")
+    assert agent.data["given"] == []
+
+
+def test_urgent_letters_that_are_ahead_of_their_turn_are_kept_until_it_comes() -> None:
+    agent = Agent("building_prompt")
+    agent.fire("prompt_ready", claimed="2-0", ahead=["9-0"], letters=["1-0", "2-0", "9-0"])
+    assert agent.data["ahead"] == [], "claimed, not delivered"
+
+    agent.fire("session_started")
+
+    assert (agent.data["acknowledged"], agent.data["ahead"]) == ("2-0", ["9-0"])
+
+
+def test_a_new_life_begins_where_the_one_before_stopped_reading_and_nowhere_else() -> None:
+    told = {"acknowledged": "7-0", "ahead": ["9-0"]}
+    agent = Agent().fire("worktree_ready", **told)
+    assert (agent.data["acknowledged"], agent.data["ahead"]) == ("7-0", ["9-0"])
+
+    agent.fire("prompt_ready", claimed="8-0", ahead=["9-0"]).fire("session_started")
+    moved = agent.run("session_error", "backoff_elapsed")
+    for _ in range(2):
+        moved.fire("overdue", unbegun=True)
+    moved.fire("worktree_ready", **told)
+    assert (moved.data["acknowledged"], moved.data["ahead"]) == ("8-0", ["9-0"])
 
 
 def test_urgent_mail_interrupts_the_very_session_and_its_grace_begins() -> None:
@@ -248,18 +290,31 @@ def test_a_step_that_hangs_is_tried_again_before_it_is_fatal() -> None:
         assert agent.fire("overdue").record.state == "stopped"
 
 
-def test_what_nobody_took_up_is_done_on_another_machine_and_is_no_error() -> None:
+def test_what_nobody_took_up_twice_is_done_on_another_machine_and_is_no_error() -> None:
     for state, trigger in (
         ("initializing", "overdue"),
         ("building_prompt", "overdue"),
         ("spawning", "session_timeout"),
     ):
-        agent = Agent(state)
-        for n in range(1, 5):
-            agent.record = Record(agent.record.id, "loop", state, agent.record.version, agent.data)
-            agent.fire(trigger, unbegun=True)
-            assert agent.record.state == "initializing"
-            assert (agent.data["host"], agent.errors, agent.data["unbegun"]) == ("", (0, 0), n)
+        agent = Agent(state).fire(trigger, unbegun=True)
+        assert (agent.record.state, agent.data["host"]) == (state, "here"), "all may be away"
+        assert agent.last is not None
+        assert agent.last.mode is Mode.EXTERNAL, "it is owed anew"
+
+        agent.fire(trigger, unbegun=True)
+        assert (agent.record.state, agent.data["host"]) == ("initializing", "")
+        assert agent.errors == (0, 0)
+        agent.fire("overdue", unbegun=True)
+        assert agent.record.state == "initializing", "it waits for a machine as long as it takes"
+
+        assert agent.fire("operator_stop").data["host"] == "here", "who clears away is named"
+
+
+def test_what_was_taken_up_in_between_is_not_twice_in_a_row() -> None:
+    agent = Agent("building_prompt").fire("overdue", unbegun=True)
+    agent.run("prompt_ready", "session_error", "backoff_elapsed").fire("overdue", unbegun=True)
+
+    assert (agent.record.state, agent.data["host"]) == ("building_prompt", "here")
 
 
 # --- what it is told -------------------------------------------------------------------------
@@ -270,10 +325,12 @@ def test_what_nobody_took_up_is_done_on_another_machine_and_is_no_error() -> Non
     [
         ({"grace_s": 0}, "grace_s: Input should be greater than or equal to 1, not 0"),
         ({"command": ""}, "command: "),
+        ({"command": "  "}, "command: "),
+        ({"command": "a\0b"}, "command: "),
         ({"next": "later"}, "`every_s` belongs to `next: later`"),
         ({"every_s": 5}, "`every_s` belongs to `next: later`"),
         ({"max_total_errors": 0}, "max_total_errors: "),
-        ({"acknowledged": "yesterday"}, "acknowledged: "),
+        ({"acknowledged": "9-9"}, "acknowledged: Extra inputs are not permitted"),
         ({"model": "big"}, "model: Extra inputs are not permitted"),
     ],
 )
@@ -288,7 +345,9 @@ def test_what_an_agent_cannot_be_started_with_is_told(birth: dict[str, Any], tol
     [
         ({"recipient": "bat"}, "bat cannot write to itself"),
         ({"recipient": "Owl"}, "recipient: "),
-        ({"text": ""}, "text: "),
+        ({"text": " \n"}, "text: "),
+        ({"thread": "a\n## urgent task"}, "thread: "),
+        ({"sender": "a\nb"}, "sender: "),
         ({"text": "x" * (MAIL_LENGTH_MAX + 1)}, "text: "),
         ({"kind": "poem"}, "kind: Input should be 'message', 'task', 'status' or 'nudge'"),
         ({"urgency": "high"}, "urgency: Extra inputs are not permitted"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kernel.machines.loop.names import Next, State
 from kernel.record import Record
+from workers.loops.mailbox import Mailbox
 from workers.work import Outcome, Work
-
-PAGE = 200
 
 
 def drain(work: Work) -> Outcome | None:
@@ -22,18 +21,13 @@ def drain(work: Work) -> Outcome | None:
 
 def _urgent(work: Work, record: Record) -> bool:
     """Whether something urgent came that no session was given."""
-    cursor = str(record.data["acknowledged"])
-    while page := work.dispatch.inboxes.after(record.id, cursor, PAGE):
-        if any(one.said["urgent"] for one in page):
-            return True
-        cursor = page[-1].id
-    return False
+    return any(one.said["urgent"] for one in Mailbox(work.dispatch).unread(record))
 
 
 def _due(work: Work, record: Record) -> bool:
     """Whether the next session is to begin."""
     data = record.data
-    waiting = bool(work.dispatch.inboxes.after(record.id, str(data["acknowledged"]), 1))
+    waiting = next(Mailbox(work.dispatch).unread(record), None) is not None
     match data["next"]:
         case Next.ON_MAIL:
             return waiting

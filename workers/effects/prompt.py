@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
-from kernel.store.inboxes import Mail, position
-from kernel.table import Data
+from workers.gateways.git.errors import GitError, RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, git_in
+from workers.loops.mailbox import Mailbox
 from workers.loops.place import Home, ready
 from workers.loops.prompt import Surroundings, compose
 from workers.loops.stored import store_prompt
 from workers.work import Outcome, Work
 
-MAILS_MAX = 200
+MAILS_MAX = 200  # of each kind in one prompt
 COMMITS = 8
 
 
 def prompt(work: Work) -> Outcome:
     """Claim the mail and compose; it is delivered when the session starts, and not before."""
-    data = work.record.data
-    home = Home(work.record.id, work.dispatch.settings)
-    repository = Repository.open(Path(str(data["repo"])))
-    tree = ready(home, repository, base=str(data["base"]))
-    inboxes, acknowledged = work.dispatch.inboxes, str(data["acknowledged"])
+    record, data = work.record, work.record.data
+    home = Home(record.id, work.dispatch.settings)
+    try:
+        repository = Repository.open(Path(str(data["repo"])))
+        tree = ready(home, repository, base=str(data["base"]))
+    except RefusedError as refusal:
+        return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
+    unread = Mailbox(work.dispatch).unread(record)
+    mail = list(islice(unread, MAILS_MAX))
     made = compose(
         home.name,
         data,
         around=_around(repository, tree),
-        mail=inboxes.after(work.record.id, acknowledged, MAILS_MAX),
-        lost=_lost(work, data),
+        mail=mail,
+        urgent=list(islice((one for one in unread if one.said["urgent"]), MAILS_MAX)),
+        lost=work.dispatch.inboxes.some(record.id, data.get("given", ())),
     )
-    name, digest = store_prompt(home.session(int(data["attempt"]) + 1), made.text)
-    told = {"prompt": name, "digest": digest, "claimed": made.claimed, "mails": made.mails}
-    return Outcome("prompt_ready", told)
-
-
-def _lost(work: Work, data: Data) -> list[Mail]:
-    """Return what the session before was given, where it came to no good end with it."""
-    given, last = data.get("given"), data.get("last") or {}
-    if not given or (last.get("outcome") == "success" and not last.get("interrupted")):
-        return []
-    mails = work.dispatch.inboxes.after(work.record.id, str(given["after"]), MAILS_MAX)
-    return [one for one in mails if position(one.id) <= position(str(given["upto"]))]
+    attempt = int(data["attempt"]) + 1
+    name, digest = store_prompt(home.session(attempt), made.text)
+    home.forget(attempt)
+    told = {"prompt": name, "digest": digest, "claimed": made.claimed}
+    return Outcome("prompt_ready", {**told, "ahead": made.ahead, "letters": made.letters})
 
 
 def _around(repository: Repository, tree: Worktree) -> Surroundings:
-    git = git_in(repository, tree)
-    status = git.run("status", "--short").output.decode(errors="replace")
     log = ("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}")
-    commits = git.run(*log).output.decode(errors="replace")
+    status, commits = (_said(repository, tree, *words) for words in (("status", "--short"), log))
     return Surroundings(str(tree.folder), tree.branch, status, commits)
+
+
+def _said(repository: Repository, tree: Worktree, *words: str) -> str:
+    """Return what git says of a worktree; what it cannot say is no reason to stop an agent."""
+    try:
+        return git_in(repository, tree).run(*words).output.decode(errors="replace")
+    except GitError as failure:
+        return f"git cannot tell: {failure}"

@@ -21,7 +21,10 @@ def retirement(work: Work) -> None:
     """
     record = work.dispatch.views.record(work.record.id)
     home, data = Home(record.id, work.dispatch.settings), record.data
-    end_left(key_told(home.session(int(data["attempt"]))), of=record.id)
+    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+        end_left(key_told(home.session(attempt)), of=record.id)
+    if work.dispatch.views.holds(home.name):
+        return  # its next life goes on in the same worktree
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from workers.detached import KeeperError, start_detached
-from workers.loops.brief import SessionBrief
+from workers.loops.brief import SessionBrief, key_told
 from workers.loops.place import Home
+from workers.remains import end_left
 from workers.work import Outcome, Work
 
 
@@ -24,6 +25,9 @@ def session(work: Work) -> Outcome | None:
         digest=str(data["digest"]),
         session_seq=int(data["session_seq"]),
     )
+    # Where a keeper and its watchdog died together, their process goes on; it shares this place.
+    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+        end_left(key_told(home.session(attempt)), of=record.id)
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from kernel.errors import UnknownRecordError
+from kernel.effect import PROMPT, SESSION, WORKTREE
 from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
+from workers.loops.mailbox import Mailbox
 from workers.loops.place import Home, ready
 from workers.work import NotYetError, Outcome, Work
+
+# Where one of these is owed or draining, its process or its git may be there still.
+AT_WORK = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})
 
 
 def worktree(work: Work) -> Outcome:
@@ -16,9 +21,8 @@ def worktree(work: Work) -> Outcome:
     data, settings = work.record.data, work.dispatch.settings
     if settings.agents_max == 0:
         raise NotYetError(f"no agents run on {settings.host} (INTERLOCK_AGENTS_MAX is 0)")
-    if before := data.get("before"):
-        _wait_for_the_end(work, str(before))
     home = Home(work.record.id, settings)
+    told = {"host": settings.host, **_inherited(work, home)}
     try:
         repository = Repository.open(Path(str(data["repo"])))
         tree = ready(home, repository, base=str(data["base"]))
@@ -27,15 +31,20 @@ def worktree(work: Work) -> Outcome:
             # It was never promised to this machine: another may have it.
             raise NotYetError(f"not on {settings.host}: {refusal}") from refusal
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
-    told = {"host": settings.host, "worktree": str(tree.folder), "branch": tree.branch}
-    return Outcome("worktree_ready", told)
+    return Outcome("worktree_ready", {**told, "worktree": str(tree.folder), "branch": tree.branch})
 
 
-def _wait_for_the_end(work: Work, before: str) -> None:
-    """Refuse while the last session of an earlier life may be at work in the worktree."""
-    try:
-        left = work.dispatch.views.record(before).entries
-    except UnknownRecordError:
-        return
-    if left:
-        raise NotYetError(f"{before} is still being cleared away")
+def _inherited(work: Work, home: Home) -> dict[str, Any]:
+    """Return what mail the life before was given, once nothing of it can be at work any more.
+
+    It has ended, as two never live under one name: what it says of its mail stays as it is.
+    """
+    lives = Mailbox(work.dispatch).lives(home.name)
+    earlier = work.dispatch.views.records(lives[: lives.index(work.record.id)])
+    for life in earlier.values():
+        if any(entry.name in AT_WORK or entry.state == "leased" for entry in life.entries):
+            raise NotYetError(f"{life.id} is still being cleared away")
+    if not earlier:
+        return {}
+    last = list(earlier.values())[-1].data
+    return {"acknowledged": last["acknowledged"], "ahead": last["ahead"]}

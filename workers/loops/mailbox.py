@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import CallError, UnknownRecordError
+from kernel.errors import CallError
 from kernel.event import Event
 from kernel.machines.loop.names import SELF, Trigger
-from kernel.record import RecordId, partition_of, root_of
-from kernel.store.inboxes import position
+from kernel.record import Record, RecordId, partition_of, root_of
+from kernel.store.inboxes import Mail
 from workers.dispatch import Dispatch
 from workers.loops.place import is_name
 
@@ -66,27 +66,29 @@ class Mailbox:
         mail = {"sender": sender, "recipient": to, "text": text, **about}
         return self.dispatch.post(self.living(to), mail, op_id or uuid4().hex).detail
 
+    def unread(self, record: Record) -> Iterator[Mail]:
+        """Yield the mail that no session of an agent's was given, the oldest first."""
+        cursor, ahead = str(record.data["acknowledged"]), set(record.data["ahead"])
+        while page := self.dispatch.inboxes.after(record.id, cursor, PAGE):
+            yield from (one for one in page if one.id not in ahead)
+            cursor = page[-1].id
+
     def listed(self, name: str, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         """Return an agent's newest mail, the newest first, each with when it was delivered.
 
         `delivered_at_ms` is when the session that was given it started; None: it waits.
         """
-        handed = [page for life in self.lives(name) for page in self._deliveries(life)]
-        rows = []
-        for one in self.dispatch.inboxes.latest(name, limit):
-            at = next((at for upto, at in handed if position(one.id) <= position(upto)), None)
-            rows.append({"id": one.id, "at_ms": one.at_ms, **one.said, "delivered_at_ms": at})
-        return rows
+        delivered = {one: at for life in self.lives(name) for one, at in self._deliveries(life)}
+        return [
+            {"id": one.id, "at_ms": one.at_ms, **one.said, "delivered_at_ms": delivered.get(one.id)}
+            for one in self.dispatch.inboxes.latest(name, limit)
+        ]
 
-    def _deliveries(self, life: str) -> list[tuple[str, int]]:
-        """Return up to which mail each started session had been given it, and when, in order."""
-        claimed, found = "0-0", []
-        try:
-            for line in self.dispatch.views.log(life):
-                if isinstance(line, Event) and line.trigger == Trigger.PROMPT_READY:
-                    claimed = str(line.payload["claimed"])
-                elif isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
-                    found.append((claimed, line.at_ms))
-        except UnknownRecordError:
-            return []
-        return found
+    def _deliveries(self, life: str) -> Iterator[tuple[str, int]]:
+        """Yield each letter that a session was given when it started, and when that was."""
+        letters: list[str] = []
+        for line in self.dispatch.views.log(life):
+            if isinstance(line, Event) and line.trigger == Trigger.PROMPT_READY:
+                letters = line.payload["letters"]
+            elif isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
+                yield from ((one, line.at_ms) for one in letters)

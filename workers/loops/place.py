@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from workers.gateways.git.repository import Identity, Repository
 from workers.gateways.git.worktree import Worktree, add_worktree, rehome
 
 FOLDER = "agents"
+# Attempts whose prompt and output stay, of each life.
+KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,11 @@ class Home:
     def session(self, attempt: int) -> Path:
         """Return the folder of one attempt to run a session."""
         return self.papers / f"{attempt:06d}"
+
+    def forget(self, attempt: int) -> None:
+        """Remove the papers of the attempt that is so far behind this one that nobody looks."""
+        if attempt > KEPT:
+            shutil.rmtree(self.session(attempt - KEPT), ignore_errors=True)
 
     @property
     def identity(self) -> Identity:

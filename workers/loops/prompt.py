@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from kernel.machines.loop.payloads import PROMPT_LENGTH_MAX
-from kernel.store.inboxes import Mail
+from kernel.store.inboxes import Mail, position
 from kernel.table import Data
 
 # What comes of a repository is for orientation; its whole is a command away.
 SEEN_LENGTH_MAX = 4_000
 YOURS, LOST = "# Your mail", "# What the session before you had been sent"
 # Both, with the number of letters: a letter that is claimed is never cut to make room for them.
-HEADINGS_LENGTH = len(f"{YOURS} (999999)\n\n{LOST}\n\n")
+HEADINGS_LENGTH = len(f"{YOURS} (999999)\n\n{LOST}\n\n(999999 older letters are left out.)\n\n")
+LOST_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,16 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A prompt, and the last mail in it; the mail that did not fit waits for the next."""
+    """A prompt, and the mail in it.
+
+    All mail up to `claimed` is given with it, and what is `ahead` of that; `letters` are those in
+    this very prompt. What did not fit waits for the next.
+    """
 
     text: str
     claimed: str
-    mails: int
+    ahead: tuple[str, ...]
+    letters: tuple[str, ...]
 
 
 def compose(
@@ -42,35 +49,54 @@ def compose(
     *,
     around: Surroundings,
     mail: Sequence[Mail],
+    urgent: Sequence[Mail] = (),
     lost: Sequence[Mail] = (),
 ) -> Composed:
     """Return a prompt for the next session; every one is made from scratch.
 
-    `mail` is what nobody was given yet, the oldest first. `lost` is what the session before was
-    given, where it did not come to a good end.
+    `mail` is what nobody was given yet, the oldest first, and `urgent` what is urgent behind that.
+    `lost` is what sessions were given that came to no good end.
     """
     head = [_identity(name, data), _instructions(data), _environment(around), _session(data)]
     sections = [section for section in head if section]
     room = PROMPT_LENGTH_MAX - HEADINGS_LENGTH - sum(len(section) + 2 for section in sections)
-    # The first always goes in: one that is too long for the rest would never be read.
-    given = _fitting(mail, room, least=1)
-    again = _fitting(lost, room - sum(len(text) + 2 for text in given), least=0)
+    # The newest: who is told of them again may know the older ones from its own notes.
+    again = _fitting(lost[::-1], room // LOST_SHARE, least=0)[::-1]
+    room -= sum(len(letter(one)) + 2 for one in again)
+    given = _chosen(mail, urgent, room)
     if again:
-        sections.append("\n\n".join([LOST, *again]))
+        left_out = len(lost) - len(again)
+        more = [f"({left_out} older letters are left out.)"] if left_out else []
+        sections.append("\n\n".join([LOST, *more, *map(letter, again)]))
     if given:
-        sections.append("\n\n".join([f"{YOURS} ({len(given)})", *given]))
-    claimed = mail[len(given) - 1].id if given else str(data["acknowledged"])
-    return Composed("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, len(given))
+        sections.append("\n\n".join([f"{YOURS} ({len(given)})", *map(letter, given)]))
+    letters = tuple(one.id for one in given)
+    whole = list(takewhile(lambda one: one.id in letters, mail))
+    claimed = whole[-1].id if whole else str(data["acknowledged"])
+    known = {*data["ahead"], *letters}
+    ahead = sorted((one for one in known if position(one) > position(claimed)), key=position)
+    return Composed("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, tuple(ahead), letters)
 
 
-def _fitting(mail: Sequence[Mail], room: int, *, least: int) -> list[str]:
+def _chosen(mail: Sequence[Mail], urgent: Sequence[Mail], room: int) -> list[Mail]:
+    """Return the letters that there is room for, in their order; urgent ones have it first."""
+    pressing = [one for one in (*mail, *urgent) if one.said["urgent"]]
+    # The first always goes in: one that is too long for the rest would never be read.
+    first = _fitting(pressing, room, least=1)
+    room -= sum(len(letter(one)) + 2 for one in first)
+    rest = [one for one in mail if not one.said["urgent"]]
+    found = [*first, *_fitting(rest, room, least=0 if first else 1)]
+    return sorted(found, key=lambda one: position(one.id))
+
+
+def _fitting(mail: Sequence[Mail], room: int, *, least: int) -> list[Mail]:
     """Return the letters that there is room for, up to the first that does not fit."""
-    found: list[str] = []
-    for text in map(letter, mail):
-        room -= len(text) + 2
+    found: list[Mail] = []
+    for one in mail:
+        room -= len(letter(one)) + 2
         if room < 0 and len(found) >= least:
             break
-        found.append(text)
+        found.append(one)
     return found
 
 
@@ -96,7 +122,7 @@ def _instructions(data: Data) -> str:
 
 
 def _environment(around: Surroundings) -> str:
-    changed = around.status.strip()[:SEEN_LENGTH_MAX] or "nothing"
+    changed = around.status.rstrip()[:SEEN_LENGTH_MAX] or "nothing"
     lines = [
         "# Where you are",
         "",

@@ -181,8 +181,12 @@ class SessionKeeper:
             for name in ("kind", "urgent", "thread", "reply_to")
             if (value := getattr(mail, name))
         }
+
+        def send() -> str:
+            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **about)
+
         try:
-            sent = self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **about)
+            sent = self.work.patiently(send)
         except CallError as refusal:
             self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
         except KernelError as refusal:

@@ -10,6 +10,9 @@ from kernel.table import Ask, Data
 BACKOFF_MS_FIRST = 2_000
 BACKOFF_MS_MAX = 60_000
 OVERDUE_MAX = 3
+UNBEGUN_MAX = 2
+# Letters of sessions that came to no good end, to be shown again.
+GIVEN_MAX = 400
 SUCCESS, ERROR, TIMEOUT, FORCED = "success", "error", "timeout", "forced"
 
 
@@ -23,8 +26,11 @@ def backoff_ms(consecutive_errors: int) -> int:
 
 
 def settled_in(ask: Ask) -> Data:
-    """Keep where its worktree is."""
-    return {**ask.data, **ask.payload, "overdue": 0}
+    """Keep where its worktree is; mail that an earlier life was given is not given again."""
+    data = {**ask.data, **ask.payload, "overdue": 0, "unbegun": 0}
+    if ask.data["attempt"]:
+        data |= {name: ask.data[name] for name in ("acknowledged", "ahead")}
+    return data
 
 
 def next_session(ask: Ask) -> Data:
@@ -34,15 +40,18 @@ def next_session(ask: Ask) -> Data:
 
 def prompted(ask: Ask) -> Data:
     """StorePrompt: keep it and the mail in it, for one attempt to launch a session."""
-    stored = {name: ask.payload[name] for name in ("prompt", "digest", "claimed", "mails")}
-    return {**ask.data, **stored, "attempt": ask.data["attempt"] + 1, "overdue": 0}
+    stored = {name: ask.payload[name] for name in ("prompt", "digest", "claimed", "letters")}
+    stored |= {"claimed_ahead": ask.payload["ahead"], "overdue": 0, "unbegun": 0}
+    return {**ask.data, **stored, "attempt": ask.data["attempt"] + 1}
 
 
 def left_waiting(ask: Ask) -> Data:
-    """Count a step that took too long; what nobody took up may be done on another machine."""
-    if ask.payload["unbegun"]:
-        return {**ask.data, "host": "", "unbegun": ask.data["unbegun"] + 1}
-    return {**ask.data, "overdue": ask.data["overdue"] + 1}
+    """Count a step that took too long; what nobody took up again may be done elsewhere."""
+    if not ask.payload["unbegun"]:
+        return {**ask.data, "overdue": ask.data["overdue"] + 1}
+    counted = {**ask.data, "unbegun": ask.data["unbegun"] + 1}
+    # Kept for who clears away what is left there.
+    return {**counted, "former": ask.data["host"], "host": ""} if is_gone(ask) else counted
 
 
 def has_patience(ask: Ask) -> bool:
@@ -51,8 +60,14 @@ def has_patience(ask: Ask) -> bool:
 
 
 def is_unbegun(ask: Ask) -> bool:
-    """Whether nobody took up what was owed, so that its machine may be gone."""
+    """Whether nobody took up what was owed."""
     return bool(ask.payload["unbegun"])
+
+
+def is_gone(ask: Ask) -> bool:
+    """Whether nobody took it up once more: not all workers were away, but its machine is."""
+    again = ask.data["unbegun"] + 1 >= UNBEGUN_MAX
+    return bool(ask.payload["unbegun"] and again and ask.data["host"])
 
 
 # --- a session -----------------------------------------------------------------------------------
@@ -60,8 +75,10 @@ def is_unbegun(ask: Ask) -> bool:
 
 def started(ask: Ask) -> Data:
     """A session runs: the mail in its prompt is delivered."""
-    data = {**ask.data, **ask.payload, "acknowledged": ask.data["claimed"]}
-    data["given"] = {"after": ask.data["acknowledged"], "upto": ask.data["claimed"]}
+    data = {**ask.data, **ask.payload}
+    data |= {"acknowledged": ask.data["claimed"], "ahead": ask.data["claimed_ahead"]}
+    # What nobody answered stays; a session that succeeds answers all that it was shown.
+    data["given"] = [*ask.data.get("given", ()), *ask.data["letters"]][-GIVEN_MAX:]
     if ask.data["reset_on"] == ResetOn.SESSION_STARTED:
         data["consecutive_errors"] = 0
     return data
@@ -69,7 +86,7 @@ def started(ask: Ask) -> Data:
 
 def succeeded(ask: Ask) -> Data:
     """A session did its work."""
-    return {**_over(ask, SUCCESS), "consecutive_errors": 0}
+    return {**_over(ask, SUCCESS), "consecutive_errors": 0, "given": []}
 
 
 def _errors(ask: Ask) -> tuple[int, int]:
@@ -144,11 +161,6 @@ def forced(ask: Ask) -> Data:
     return _broken_off({**ask.data, "last": last})
 
 
-def released(ask: Ask) -> Data:
-    """A launch that nobody took up is no error of a session."""
-    return {**_over(ask, TIMEOUT), "host": "", "unbegun": ask.data["unbegun"] + 1}
-
-
 def _over(ask: Ask, outcome: str) -> dict[str, Any]:
     kept = {name: value for name, value in ask.payload.items() if name != "unbegun" and value}
     last = {"outcome": outcome, "session_seq": ask.data["session_seq"], **kept}
@@ -165,18 +177,23 @@ def _broken_off(data: dict[str, Any]) -> Data:
 
 def stopped(ask: Ask) -> Data:
     """Keep why an operator stopped it."""
-    return {**ask.data, "stopped": {"by": "operator", "reason": ask.payload["reason"]}}
+    return _at_home({**ask.data, "stopped": {"by": "operator", "reason": ask.payload["reason"]}})
 
 
 def fatal(ask: Ask) -> Data:
     """LogFatal(message): keep what cannot be mended by trying again."""
-    return {**ask.data, "stopped": {"by": "fatal", "reason": ask.payload["detail"]}}
+    return _at_home({**ask.data, "stopped": {"by": "fatal", "reason": ask.payload["detail"]}})
 
 
 def overdue_for_good(ask: Ask) -> Data:
     """LogFatal: a step took too long too often."""
-    told = f"a step of it took too long {OVERDUE_MAX} times in a row"
-    return {**ask.data, "stopped": {"by": "fatal", "reason": told}}
+    told = f"a step of it took too long {OVERDUE_MAX} times in a row; its history says which"
+    return _at_home({**ask.data, "stopped": {"by": "fatal", "reason": told}})
+
+
+def _at_home(data: dict[str, Any]) -> Data:
+    """Name the machine where its worktree was: what is left there is cleared away there."""
+    return data if data["host"] else {**data, "host": data.get("former", "")}
 
 
 def _fatal(data: dict[str, Any]) -> Data:

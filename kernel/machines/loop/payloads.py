@@ -13,12 +13,14 @@ from kernel.table import Data
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
 PROMPT_LENGTH_MAX = 128_000
 MAIL_LENGTH_MAX = 16_000
-Line = Annotated[str, Field(min_length=1, max_length=4_000)]
+Line = Annotated[str, Field(max_length=4_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
+Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00\r\n]*$")]
 Said = Annotated[str, Field(max_length=8_000)]
 Text = Annotated[str, Field(max_length=32_000)]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
-Cursor = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
+MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
 NOTHING_READ = "0-0"
+LETTERS_MAX = 500
 
 
 class Shape(BaseModel):
@@ -33,7 +35,7 @@ class Birth(Shape):
     Its worktree is of `repo`, on the machine `host`; `command` is one session. `identity` and
     `instructions` begin every prompt. A session may take `session_timeout_s`, and after a cancel
     `grace_s` to end. `next` says when a session follows one that succeeded, `every_s` how much
-    later. `before` is the life of this name before, `acknowledged` the last mail that it was given.
+    later.
 
     `reset_on`, `min_runtime_s` and `parks` (a provider's rate limit burns no error budget) are
     ours; their defaults are the page's behaviour.
@@ -57,8 +59,6 @@ class Birth(Shape):
     initializing_s: Seconds = 600
     building_s: Seconds = 300
     spawning_s: Seconds = 120
-    acknowledged: Cursor = NOTHING_READ
-    before: Annotated[str, Field(max_length=200)] = ""
 
     @model_validator(mode="after")
     def _later_says_when(self) -> Self:
@@ -68,23 +68,30 @@ class Birth(Shape):
 
 
 class Ready(Shape):
-    """Where its worktree is. After a session nothing is said: it is there."""
+    """Where its worktree is, and what mail an earlier life of its name was given.
+
+    After a session nothing is said: all of it is as it was.
+    """
 
     host: Annotated[str, Field(max_length=255)] = ""
     worktree: Line | None = None
     branch: Line | None = None
+    acknowledged: MailId | None = None
+    ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] | None = None
 
 
 class Prompt(Shape):
-    """A stored prompt, its file's name and SHA-256, and the mail in it: up to which, how many.
+    """A stored prompt, its file's name and SHA-256, and the mail in it: `letters` are its ids.
 
-    Thousands of prompts of one agent would fill the store; its machine has room for them.
+    With it all mail up to `claimed` is given, and what is `ahead` of that: urgent letters are given
+    before their turn. Thousands of prompts of one agent would fill the store; its machine has room for them.
     """
 
     prompt: Annotated[str, Field(pattern=r"^[\w.-]{1,100}$")]
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    claimed: Cursor
-    mails: Annotated[int, Field(ge=0)] = 0
+    claimed: MailId
+    ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
+    letters: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
 
 
 class Started(Shape):
@@ -131,13 +138,13 @@ class Overdue(Shape):
 class Mail(Shape):
     """One message to an agent. The sender is an agent's name or `operator`."""
 
-    sender: Annotated[str, Field(min_length=1, max_length=200)]
+    sender: Annotated[str, Field(max_length=200, pattern=r"^[^\x00\r\n]*[^\x00\s][^\x00\r\n]*$")]
     recipient: Annotated[str, Field(pattern=NAME)]
-    text: Annotated[str, Field(min_length=1, max_length=MAIL_LENGTH_MAX)]
+    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX, pattern=r"\S")]
     kind: Literal["message", "task", "status", "nudge"] = "message"
     urgent: bool = False
-    thread: Annotated[str, Field(max_length=200)] = ""
-    reply_to: Annotated[str, Field(max_length=200)] = ""
+    thread: Word = ""
+    reply_to: Word = ""
 
     @model_validator(mode="after")
     def _to_another(self) -> Self:
@@ -151,7 +158,7 @@ def birth(payload: Data) -> Data:
     given = validated(Birth, "the agent", payload)
     counted: dict[str, Any] = {"session_seq": 1, "attempt": 0}
     counted |= {"consecutive_errors": 0, "total_errors": 0, "overdue": 0, "unbegun": 0}
-    return {**given, **counted, "claimed": given["acknowledged"]}
+    return {**given, **counted, "acknowledged": NOTHING_READ, "ahead": []}
 
 
 def mail(payload: Data) -> Data:

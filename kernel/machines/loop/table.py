@@ -16,6 +16,7 @@ from kernel.machines.loop.names import SELF, Next
 from kernel.machines.loop.names import State as S
 from kernel.machines.loop.names import Trigger as T
 from kernel.machines.loop.payloads import (
+    NAME,
     Exited,
     Fatal,
     Overdue,
@@ -111,7 +112,8 @@ STAGES = (
     Terminal(S.STOPPED, clears=RETIREMENT),
 )
 LIMITED = "the page has no time limit here; a step that hangs is tried again before it is fatal"
-MOVED = "nobody took it up: its machine may be gone, and another makes a worktree"
+MOVED = "nobody took it up, twice: its machine may be gone, and another makes a worktree"
+AWAITED = "a launch that nobody took up is no error of a session: all workers may be away"
 PARKED = "a provider's limit is no error; only where the agent says so"
 
 
@@ -152,12 +154,13 @@ PUBLISHED = (
 AHEAD = (
     Transition(S.SPAWNING,         T.SESSION_ERROR,     S.COOLING_DOWN,     guard=c.is_parked,  update=c.parked,   by=by("session"), ours=PARKED),
     Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     guard=c.is_parked,  update=c.parked,   by=by("session"), ours=PARKED),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.INITIALIZING,     guard=c.is_unbegun, update=c.released, by=by("stalls"),  ours=MOVED),
+    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.INITIALIZING,     guard=c.is_gone,    update=c.left_waiting, by=by("stalls"), ours=MOVED),
+    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.SPAWNING,         guard=c.is_unbegun, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=AWAITED),
 )
 OURS = (
     Transition(S.INITIALIZING,     T.OVERDUE,           S.INITIALIZING,     guard=c.has_patience, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=LIMITED),
     Transition(S.INITIALIZING,     T.OVERDUE,           S.STOPPED,          update=c.overdue_for_good, by=by("stalls"), ours=LIMITED),
-    Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.INITIALIZING,     guard=c.is_unbegun, update=c.left_waiting, by=by("stalls"), ours=MOVED),
+    Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.INITIALIZING,     guard=c.is_gone, update=c.left_waiting, by=by("stalls"), ours=MOVED),
     Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.BUILDING_PROMPT,  guard=c.has_patience, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=LIMITED),
     Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.STOPPED,          update=c.overdue_for_good, by=by("stalls"), ours=LIMITED),
 )
@@ -190,4 +193,5 @@ LOOP = Machine(
     cancels=(T.OPERATOR_STOP,),
     place=lambda data: str(data.get("host") or ""),
     under=("agent",),
+    ids=(rf"{NAME.strip('^$')}/[1-9][0-9]{{0,8}}", "write it as <agent>/<number of its life>"),
 )

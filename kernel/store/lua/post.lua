@@ -17,7 +17,7 @@ end
 local waiting = false
 for _, suffix in ipairs(entries_of(KEYS[1])) do
   local entry = entry_read(KEYS[1], suffix)
-  waiting = waiting or entry.name == plan.owed.name and entry.state == 'owed'
+  waiting = waiting or entry.name == plan.owed.name and entry.state == 'owed' and entry.not_before <= now
 end
 local mail = redis.call('XADD', KEYS[6], '*', 'mail', ARGV[2])
 redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', 'mail', 'detail', ARGV[3], 'at', now_text)

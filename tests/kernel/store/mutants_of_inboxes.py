@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.kernel.store import test_inboxes as inboxes
+from tests.kernel.store import test_inboxes_pruned as ends
 from tests.kernel.store.mutant import Mutant
 
 INBOXES: tuple[Mutant, ...] = (
@@ -51,8 +52,8 @@ INBOXES: tuple[Mutant, ...] = (
     Mutant(
         "mail owes one look",
         "post",
-        "waiting = waiting or entry.name == plan.owed.name and entry.state == 'owed'",
-        "",
+        "waiting = waiting or entry.name == plan.owed.name",
+        "waiting = false and entry.name == plan.owed.name",
         inboxes.test_a_thousand_letters_are_one_look_until_somebody_looks,
     ),
     Mutant(
@@ -61,6 +62,13 @@ INBOXES: tuple[Mutant, ...] = (
         " and entry.state == 'owed'",
         "",
         inboxes.test_a_thousand_letters_are_one_look_until_somebody_looks,
+    ),
+    Mutant(
+        "a look that waits after a failure is not enough",
+        "post",
+        " and entry.not_before <= now",
+        "",
+        inboxes.test_a_look_that_waits_after_a_failure_does_not_hold_up_what_comes,
     ),
     Mutant(
         "an interrupt goes along with what is carried",
@@ -75,5 +83,33 @@ INBOXES: tuple[Mutant, ...] = (
         "stands[2] == '1', plan.look_ms",
         "false, plan.look_ms",
         inboxes.test_a_paused_agent_is_posted_to_and_looks_when_it_goes_on,
+    ),
+    Mutant(
+        "the inbox goes with the last",
+        "prune",
+        "if redis.call('HLEN', KEYS[last - 1]) == 0 then redis.call('UNLINK', KEYS[last]) end",
+        "",
+        ends.test_the_inbox_goes_with_the_last_life_of_its_name_and_nothing_is_left,
+    ),
+    Mutant(
+        "the inbox of who lives by now stays",
+        "prune",
+        "if redis.call('HLEN', KEYS[last - 1]) == 0 then redis.call('UNLINK', KEYS[last]) end",
+        "redis.call('UNLINK', KEYS[last])",
+        ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
+    ),
+    Mutant(
+        "what a name holds is not pruned with a life of it",
+        "prune",
+        "last = last - 2",
+        "",
+        ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
+    ),
+    Mutant(
+        "an inbox goes with the last alone",
+        "prune",
+        "if ARGV[4] == '1' then",
+        "if true then",
+        ends.test_the_inbox_stays_while_another_life_of_its_name_is_remembered,
     ),
 )

@@ -9,6 +9,7 @@ import pytest
 
 from kernel.errors import (
     HeldError,
+    InvalidIdError,
     InvalidPayloadError,
     MailRefusedError,
     OpIdReusedError,
@@ -120,10 +121,40 @@ def test_who_lives_next_under_a_name_reads_on_in_the_same_inbox(world: World) ->
     read(world, seen)
     world.fire(OWL, "operator_stop")
 
-    agent(world, "owl/2", acknowledged=seen, before=OWL)
+    agent(world, "owl/2")
 
     assert [one.id for one in inbox(world, seen, "owl/2")] == [left]
     assert post(world, "hello again", of="owl/2").word == "posted"
+
+
+@pytest.mark.parametrize("of", ["owl/abc", "Owl/1", "owl/0", "owl/01", "owl", "owl/1/2"])
+def test_an_id_that_is_no_life_of_a_name_is_refused_with_what_it_should_be(
+    world: World, of: str
+) -> None:
+    with pytest.raises(InvalidIdError, match="write it as <agent>/"):
+        agent(world, of)
+    assert world.dump() == {}
+
+
+def test_a_look_that_waits_after_a_failure_does_not_hold_up_what_comes(world: World) -> None:
+    agent(world)
+    post(world, "first")
+    lease = world.claim("drain", of=OWL)
+    world.leases.release(lease, delay_ms=600_000, counted=True)
+
+    post(world, "fire!", urgent=True)
+
+    assert drains(world) == ["owed", "owed"]
+
+
+def test_letters_are_found_by_their_ids(world: World) -> None:
+    agent(world)
+    ids = [post(world, str(n)).detail for n in range(3)]
+
+    found = world.lifecycle.inboxes.some(OWL, [ids[2], "1-1", ids[0]])
+
+    assert [one.said["text"] for one in found] == ["2", "0"]
+    assert world.lifecycle.inboxes.some(OWL, []) == []
 
 
 def test_only_one_lives_under_a_name(world: World) -> None:

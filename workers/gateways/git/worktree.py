@@ -76,8 +76,11 @@ def rehome(repository: Repository, branch: str, folder: Path) -> None:
     folder = _real(folder)
     with repository.alone() as mine:
         mark = mark_of(mine, branch)
-        if mark is None or mark.folder.is_dir():
-            problem = f"the worktree of {branch!r} is where it was made"
+        if mark is None:
+            problem = f"{branch!r} is no branch that was made for a task"
+            raise RefusedError(Refusal.BRANCH_MISSING, problem, "add a worktree for it first")
+        if mark.folder.is_dir():
+            problem = f"the worktree of {branch!r} is still at {mark.folder}"
             raise RefusedError(Refusal.FOLDER_TAKEN, problem, "use it there")
         if _checkout_at(mine, mark.folder) is not None:
             _unregister(mine, mark.folder)
