@@ -60,6 +60,8 @@ for line in letters.splitlines() + {always!r}:
         case {{"write": file}}:
             with open(file, "w") as out:
                 out.write(name)
+        case {{"sh": line}}:
+            os.system(line)
         case {{"print": text}}:
             print(text, flush=True)
         case words:
