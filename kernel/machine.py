@@ -336,6 +336,7 @@ def validated(model: type[BaseModel], what: str, payload: Data) -> Data:
 
 def _problem(error: ErrorDetails) -> str:
     """Say where a payload is wrong, what should be there, and where that helps what is."""
-    where = ".".join(str(part) for part in error["loc"]) or "it"
-    told = f"{where}: {error['msg']}"
+    where = ".".join(str(part) for part in error["loc"])
+    told = error["msg"].removeprefix("Value error, ")
+    told = f"{where}: {told}" if where else told
     return f"{told}, not {reprlib.repr(error['input'])}" if "should be" in told else told

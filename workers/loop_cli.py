@@ -154,7 +154,9 @@ def mail(
     as_json: AsJson = False,
 ) -> None:
     """List an agent's newest mail, each with when it was delivered."""
-    rows = Loops(client()).mailbox.listed(name, limit)
+    here = Loops(client())
+    here.latest(name)  # a name that nobody has is told, and is no empty mailbox
+    rows = here.mailbox.listed(name, limit)
     answer(rows, as_json=as_json, show=loop_screen.letters)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from kernel.errors import CallError, HeldError, IdTakenError
 from kernel.machines.loop.names import State, Trigger
 from kernel.record import PARTITIONS, Record
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
+from workers.gateways.git.errors import Refusal, RefusedError
 from workers.gateways.git.repository import Repository
 from workers.loops.mailbox import Mailbox, UnknownAgentError
 from workers.loops.place import Home, is_name, name_of
@@ -19,11 +21,35 @@ from workers.loops.stored import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000
+OUTPUT = "output.log"
+READ_BYTES_MAX = 65_536
 IN_USE = "an agent {!r} is at work; stop it first, or choose another name"
 
 
 class AgentNameError(CallError):
     """No agent can be started under this name. The message says why."""
+
+
+class Printed:
+    """What one session prints, read on from where it was read to."""
+
+    def __init__(self, file: Path, at: int = 0) -> None:
+        self.file, self.at = file, at
+        self.decoder = getincrementaldecoder("utf-8")("replace")
+
+    def read(self) -> str:
+        """Return what came since; '' where nothing did. No character is cut in two."""
+        while True:
+            try:
+                with self.file.open("rb") as source:
+                    source.seek(self.at)
+                    found = source.read(READ_BYTES_MAX)
+            except FileNotFoundError:
+                return ""
+            self.at += len(found)
+            text = self.decoder.decode(found)
+            if text or not found:
+                return text
 
 
 class Loops:
@@ -48,7 +74,7 @@ class Loops:
                 "63 at most"
             )
         repository = Repository.open(repo.absolute())
-        base = repository.git.line("rev-parse", "--verify", "HEAD^{commit}")
+        base = _begun(repository)
         given = {
             "repo": str(repository.root),
             "command": command,
@@ -131,15 +157,14 @@ class Loops:
         if host and host != here:
             raise UnknownAgentError(f"{name} lives on {host}, and so does what it printed")
         home = Home(record.id, self.client.settings)
-        return record, home.session(int(record.data["attempt"])) / "output.log"
+        return record, home.session(int(record.data["attempt"])) / OUTPUT
 
     def tail(self, name: str) -> Iterator[str]:
         """Yield what an agent's sessions print from now on, until it has stopped."""
         record, file = self.logs(name)
-        at, pause_s = file.stat().st_size if file.exists() else 0, POLL_S_FIRST
+        printed, pause_s = Printed(file, file.stat().st_size if file.exists() else 0), POLL_S_FIRST
         while True:
-            text, at = _read_on(file, at)
-            if text:
+            if text := printed.read():
                 pause_s = POLL_S_FIRST
                 yield text
                 continue
@@ -147,9 +172,11 @@ class Loops:
                 return
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_S_MAX)
-            record, now = self.logs(name)
-            if now != file:
-                file, at = now, 0
+            before, record = record, self.logs(name)[0]
+            for following in self._printed_since(before, record):
+                # The last words of who ended meanwhile.
+                yield from iter(printed.read, "")
+                printed = following
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -162,6 +189,13 @@ class Loops:
             if not lives:
                 raise
             return lives[-1]
+
+    def _printed_since(self, before: Record, record: Record) -> Iterator[Printed]:
+        """Yield what each session prints that was prepared since a look before."""
+        known = int(before.data["attempt"]) if before.id == record.id else 0
+        home = Home(record.id, self.client.settings)
+        for attempt in range(known + 1, int(record.data["attempt"]) + 1):
+            yield Printed(home.session(attempt) / OUTPUT)
 
     def _prompt(self, record: Record) -> str:
         """Return the prompt that was stored last; '' where it is on another machine, or gone."""
@@ -211,15 +245,15 @@ def _why(record: Record) -> str:
     return ""
 
 
+def _begun(repository: Repository) -> str:
+    """Return the commit that a repository stands at. Raises RefusedError where there is none."""
+    command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    found = repository.git.run(*command, allowed=(0, 1))
+    if found.exit_code:
+        problem = f"{repository.root} has no commit yet"
+        raise RefusedError(Refusal.NO_COMMIT, problem, "commit something first")
+    return found.line()
+
+
 def _life(of: str) -> int:
     return int(of.rpartition("/")[2])
-
-
-def _read_on(file: Path, at: int) -> tuple[str, int]:
-    try:
-        with file.open("rb") as source:
-            source.seek(at)
-            found = source.read(65_536)
-    except FileNotFoundError:
-        return "", at
-    return found.decode(errors="replace"), at + len(found)

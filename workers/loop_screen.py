@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.text import Text
+
 from workers.screen import age, clock, grid, out, short, state_text
 
 Row = Mapping[str, Any]
@@ -23,7 +25,7 @@ def loops(rows: Sequence[Row], now_ms: int) -> None:
             f"{row['errors']} in a row, {row['errors_in_all']} in all",
             f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "-",
             row["host"] or "-",
-            short(row["why"]),
+            said(row["why"]),
         )
     out.print(table)
 
@@ -34,13 +36,13 @@ def loop(value: Row) -> None:
     shown = ("state", "id", "session", "attempt", "host", "pid", "repo", "branch", "worktree")
     for word in (*shown, "command", "next"):
         if value.get(word) not in (None, ""):
-            table.add_row(word, short(value[word]))
+            table.add_row(word, said(value[word]))
     table.add_row("errors", f"{value['errors']} in a row, {value['errors_in_all']} in all")
     if last := value.get("last"):
-        said = last.get("detail") or ""
-        table.add_row("last session", short(f"{last['outcome']} {said}".strip()))
+        detail = last.get("detail") or ""
+        table.add_row("last session", said(f"{last['outcome']} {detail}".strip()))
     if stopped := value.get("stopped"):
-        table.add_row("stopped", short(f"{stopped['by']}: {stopped['reason']}"))
+        table.add_row("stopped", said(f"{stopped['by']}: {stopped['reason']}"))
     for name, at_ms in value["due"].items():
         table.add_row(f"due: {name}", clock(at_ms))
     out.print(table)
@@ -55,6 +57,15 @@ def letters(rows: Sequence[Row]) -> None:
         kind = f"urgent {row['kind']}" if row["urgent"] else row["kind"]
         at_ms = row["delivered_at_ms"]
         table.add_row(
-            row["id"], row["sender"], kind, clock(at_ms) if at_ms else "waits", short(row["text"])
+            row["id"],
+            said(row["sender"]),
+            kind,
+            (clock(at_ms) if at_ms else "before") if row["delivered"] else "waits",
+            said(row["text"]),
         )
     out.print(table)
+
+
+def said(words: Any) -> Text:
+    """Return what others wrote as one line; brackets in it are no markup of ours."""
+    return Text(short(words))

@@ -44,7 +44,8 @@ def _inherited(work: Work, home: Home) -> dict[str, Any]:
     for life in earlier.values():
         if any(entry.name in AT_WORK or entry.state == "leased" for entry in life.entries):
             raise NotYetError(f"{life.id} is still being cleared away")
-    if not earlier:
+    # One that ended before it had settled in never learnt what was read.
+    settled = [life.data for life in earlier.values() if life.data.get("worktree")]
+    if not settled:
         return {}
-    last = list(earlier.values())[-1].data
-    return {"acknowledged": last["acknowledged"], "ahead": last["ahead"]}
+    return {"acknowledged": settled[-1]["acknowledged"], "ahead": settled[-1]["ahead"]}

@@ -74,13 +74,24 @@ class Mailbox:
             cursor = page[-1].id
 
     def listed(self, name: str, limit: int = 100) -> Sequence[Mapping[str, Any]]:
-        """Return an agent's newest mail, the newest first, each with when it was delivered.
+        """Return an agent's newest mail, the newest first, each with whether it was delivered.
 
-        `delivered_at_ms` is when the session that was given it started; None: it waits.
+        `delivered_at_ms` is when the session that was given it started, as far as logs go back.
         """
-        delivered = {one: at for life in self.lives(name) for one, at in self._deliveries(life)}
+        lives = self.lives(name)
+        delivered = {one: at for life in lives for one, at in self._deliveries(life)}
+        records = self.dispatch.views.records(lives).values()
+        # One that has not settled in has yet to learn what was read.
+        knowing = [one for one in records if one.data.get("worktree")] or [*records]
+        waits = {one.id for life in knowing[-1:] for one in self.unread(life)}
         return [
-            {"id": one.id, "at_ms": one.at_ms, **one.said, "delivered_at_ms": delivered.get(one.id)}
+            {
+                "id": one.id,
+                "at_ms": one.at_ms,
+                **one.said,
+                "delivered": one.id not in waits,
+                "delivered_at_ms": delivered.get(one.id),
+            }
             for one in self.dispatch.inboxes.latest(name, limit)
         ]
 

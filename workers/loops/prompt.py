@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from kernel.machines.loop.payloads import PROMPT_LENGTH_MAX
+from kernel.machines.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
 from kernel.store.inboxes import Mail, position
 from kernel.table import Data
 
@@ -63,7 +63,9 @@ def compose(
     # The newest: who is told of them again may know the older ones from its own notes.
     again = _fitting(lost[::-1], room // LOST_SHARE, least=0)[::-1]
     room -= sum(len(letter(one)) + 2 for one in again)
-    given = _chosen(mail, urgent, room)
+    # What is ahead is remembered by the record: where that grows too long, all has its turn again.
+    crowded = len(data["ahead"]) + len(mail) + len(urgent) > LETTERS_MAX
+    given = _fitting(mail, room, least=1) if crowded else _chosen(mail, urgent, room)
     if again:
         left_out = len(lost) - len(again)
         more = [f"({left_out} older letters are left out.)"] if left_out else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from kernel.machine import validated
 from kernel.machines.loop.names import Next, ResetOn
@@ -13,8 +13,31 @@ from kernel.table import Data
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
 PROMPT_LENGTH_MAX = 128_000
 MAIL_LENGTH_MAX = 16_000
-Line = Annotated[str, Field(max_length=4_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
-Word = Annotated[str, Field(max_length=200, pattern=r"^[^\x00\r\n]*$")]
+
+
+def said(text: str) -> str:
+    """Return what is not blank."""
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def plain(text: str) -> str:
+    """Return what an argument of a program can be."""
+    if "\0" in text:
+        raise ValueError("must not have a NUL character")
+    return text
+
+
+def one_line(text: str) -> str:
+    """Return what has its place in a heading."""
+    if any(sign in text for sign in "\r\n\0"):
+        raise ValueError("must be one line of text")
+    return text
+
+
+Line = Annotated[str, Field(max_length=4_000), AfterValidator(said), AfterValidator(plain)]
+Word = Annotated[str, Field(max_length=200), AfterValidator(one_line)]
 Said = Annotated[str, Field(max_length=8_000)]
 Text = Annotated[str, Field(max_length=32_000)]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
@@ -138,9 +161,9 @@ class Overdue(Shape):
 class Mail(Shape):
     """One message to an agent. The sender is an agent's name or `operator`."""
 
-    sender: Annotated[str, Field(max_length=200, pattern=r"^[^\x00\r\n]*[^\x00\s][^\x00\r\n]*$")]
+    sender: Annotated[Word, AfterValidator(said)]
     recipient: Annotated[str, Field(pattern=NAME)]
-    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX, pattern=r"\S")]
+    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX), AfterValidator(said)]
     kind: Literal["message", "task", "status", "nudge"] = "message"
     urgent: bool = False
     thread: Word = ""

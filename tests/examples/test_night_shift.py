@@ -1,0 +1,93 @@
+"""The night shift runs as its page says: a crash, an interrupt, three repairs, nothing left."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.processes import marked
+
+ROOT = Path(__file__).parents[2]
+MARK = "NIGHT_SHIFT_OF_THIS_TEST"
+# What is told of each, in its order; how the two are interleaved is as it comes.
+STORY = {
+    "scout": (
+        "scout is in session 1",
+        "scout writes to smith",
+        "scout has ended its session well",
+        "scout is in session 2",
+        "scout says: every test passes",
+        "scout is stopped",
+    ),
+    "smith": (
+        "smith is in session 1",
+        "smith lost its session: the forge exploded in the middle of a repair",
+        "smith has cooled down",
+        "smith writes to scout",
+        "you ask the smith for a manual, which takes all night",
+        "smith is interrupted: urgent mail has come",
+        "smith has put its work down, and gets ready to read its mail",
+        "smith writes to scout",
+        "smith is stopped",
+    ),
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["/usr/bin/env", "git", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_two_agents_mend_three_functions_by_mail_and_leave_nothing(tmp_path: Path) -> None:
+    owner = uuid4().hex
+    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    done = subprocess.run(
+        [sys.executable, "-m", "examples.night_shift"],
+        cwd=ROOT,
+        env={**kept, "INTERLOCK_HOME": str(tmp_path), MARK: owner},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert marked(MARK, owner) == {}, "no process is left when it has ended"
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    for story in STORY.values():
+        at = 0
+        for sentence in story:
+            at = said.find(sentence, at) + 1
+            assert at > 0, f"{sentence!r} is missing or out of order:\n{done.stdout}"
+    assert said.count("lost its session") == 1, "it crashes on purpose, once"
+    assert "did not end in time" not in said
+    mail = said.partition("mail of the smith")[2]
+    assert " waits " not in mail, "all mail was delivered"
+    for name in ("add", "subtract", "multiply"):
+        assert len(re.findall(rf"scout urgent task \S+ {name} ", mail)) == 1
+        assert mail.count(f"{name} is mended") >= 1
+    seen(tmp_path / "night_shift" / "calculator", said)
+
+
+def seen(repo: Path, said: str) -> None:
+    """See what is told of the repository, and that it is so."""
+    subjects = git(repo, "log", "--format=%s", "interlock/agents/scout").splitlines()
+    repairs = [subject for subject in subjects if subject.startswith("Mend ")]
+    assert sorted(repairs) == ["Mend add", "Mend multiply", "Mend subtract"]
+    assert said.endswith("worktrees: 1")
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert git(repo, "status", "--porcelain") == ""
+    git(repo, "checkout", "-q", "interlock/agents/scout")
+    tests = [sys.executable, "-m", "unittest", "-q"]
+    done = subprocess.run(tests, cwd=repo, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Ran 3 tests" in done.stderr

@@ -1,0 +1,16 @@
+"""A store, one worker in the test's own process, and agents that it leads by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.races.hands import Hands
+from tests.workers.loops.nest import Nest
+from workers.gateways.server import EmbeddedServer
+
+
+@pytest.fixture
+def nest(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Nest:
+    return Nest(Hands(server.url, prefix, tmp_path / "home"))

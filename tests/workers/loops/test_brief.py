@@ -1,0 +1,50 @@
+"""A brief: written for its owner alone, read as it was, and of nobody where it is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workers.loops.brief import FILE, SessionBrief, key_told, read_brief
+
+
+@pytest.fixture
+def brief(tmp_path: Path) -> SessionBrief:
+    return SessionBrief(
+        key="owl/1:3.0:a",
+        token="token",
+        papers=str(tmp_path / "agents" / "owl"),
+        worktree="/w",
+        command="echo 'ä'",
+        prompt="prompt-0.md",
+        digest="0" * 64,
+        session_seq=7,
+    )
+
+
+def test_a_brief_is_read_as_it_was_written_and_by_its_owner_alone(brief: SessionBrief) -> None:
+    file = brief.write()
+
+    assert file == Path(brief.papers) / FILE
+    assert read_brief(file) == brief
+    assert file.stat().st_mode & 0o777 == 0o600, "it holds the token of a lease"
+    assert key_told(Path(brief.papers)) == brief.key
+
+
+def test_a_brief_of_another_attempt_takes_its_place(brief: SessionBrief) -> None:
+    brief.write()
+
+    replace(brief, token="new").write()
+
+    assert read_brief(Path(brief.papers) / FILE).token == "new"
+    assert [file.name for file in Path(brief.papers).iterdir()] == [FILE]
+
+
+@pytest.mark.parametrize("text", [None, "", '{"key": "owl'])
+def test_papers_without_a_whole_brief_are_of_no_session(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / FILE).write_text(text)
+
+    assert key_told(tmp_path) is None
