@@ -96,6 +96,7 @@ def test_mail_is_sent_by_name_and_says_all_that_it_was_given(nest: Nest) -> None
         "urgent": False,
         "thread": "",
         "reply_to": "",
+        "delivered": False,
         "delivered_at_ms": None,
     }
     assert newest["id"] == whole
