@@ -182,6 +182,7 @@ def _shown(value: object) -> str:
 FOREIGN = (
     "INTERLOCK_DESK",
     # What an agent or a job's command is told of its work, which may call a command of ours.
+    "INTERLOCK_AGENT",
     "INTERLOCK_AGENT_MARK",
     "INTERLOCK_BRANCH",
     "INTERLOCK_JOB_BRIEF",
@@ -193,7 +194,9 @@ FOREIGN = (
     "INTERLOCK_JOB_ROLE",
     "INTERLOCK_JOB_RUN",
     "INTERLOCK_KEY",
+    "INTERLOCK_PROMPT_FILE",
     "INTERLOCK_REPORT_FD",
+    "INTERLOCK_SESSION",
     "INTERLOCK_TASK_FILE",
     "INTERLOCK_TASK_ID",
     "INTERLOCK_TASK_ROLE",

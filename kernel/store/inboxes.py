@@ -72,8 +72,8 @@ class Inboxes:
         names = [
             keys.record(record.id),
             keys.log(record.id),
-            keys.ops(record.id),
-            keys.op_times(record.id),
+            keys.posts(record.id),
+            keys.post_times(record.id),
             keys.effects(partition),
             keys.inbox(record.id),
             *queues,

@@ -179,8 +179,13 @@ class Indexes:
             keys.dependents(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
-            *((keys.holds(record.id), keys.inbox(record.id)) if last else ()),
+            *(self._shared(record) if last else ()),
         ]
         args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
         word: bytes = call(self.client, "prune", names, args)[0]
         return word.decode()
+
+    def _shared(self, record: Record) -> tuple[str, ...]:
+        """Return the keys of those that share an inbox with this record."""
+        keys, of = self.keys, record.id
+        return keys.holds(of), keys.inbox(of), keys.posts(of), keys.post_times(of)

@@ -74,6 +74,14 @@ class Keys:
         """Stream: mail to the records of this one's family."""
         return f"{self._of(record_id)}inbox:{root_of(record_id)}"
 
+    def posts(self, record_id: str) -> str:
+        """Hash: op-id of a message to this one's family to the message's id."""
+        return f"{self._of(record_id)}posts:{root_of(record_id)}"
+
+    def post_times(self, record_id: str) -> str:
+        """Sorted set: these op-ids by ms, to trim them."""
+        return f"{self._of(record_id)}postt:{root_of(record_id)}"
+
     def slots(self, name: str) -> str:
         """Sorted set: who has a slot of this name, by since when."""
         return f"{self._of(name)}slots:{name}"

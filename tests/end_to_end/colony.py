@@ -32,20 +32,21 @@ def saw(what, **more):
 def say(**words):
     os.write(channel, json.dumps(words).encode() + b"\\n")
 
+stubborn = False
+
 def asked_to_end(*_):
     saw("asked")
     if not stubborn:
         sys.exit(0)
 
-stubborn = False
 signal.signal(signal.SIGTERM, asked_to_end)
 prompt = sys.stdin.read()
 letters = prompt.rpartition("# Your mail")[2] if "# Your mail" in prompt else ""
 given = re.findall(r"^## (?:urgent )?\\w+ (\\d+-\\d+) from", letters, re.M)
+lines = [line for line in letters.splitlines() + {always!r} if line.startswith("{{")]
+stubborn = any("stubborn" in json.loads(line) for line in lines)
 saw("start", mail=given, prompt=prompt)
-for line in letters.splitlines() + {always!r}:
-    if not line.startswith("{{"):
-        continue
+for line in lines:
     match json.loads(line):
         case {{"exit": code}}:
             saw("end", code=code)
@@ -56,7 +57,7 @@ for line in letters.splitlines() + {always!r}:
             while not os.path.exists(file):
                 time.sleep(0.02)
         case {{"stubborn": _}}:
-            stubborn = True
+            pass
         case {{"write": file}}:
             with open(file, "w") as out:
                 out.write(name)

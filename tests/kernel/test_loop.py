@@ -259,10 +259,9 @@ def test_a_rate_limit_parks_only_who_asked_for_it_and_burns_no_budget() -> None:
     plain = Agent("running").fire("session_error", retry_after_s=90)
     assert (plain.errors, plain.data["cooling_ms"]) == ((1, 1), 2_000)
 
-    for state in ("spawning", "running"):
-        parked = Agent(state, parks=True).fire("session_error", retry_after_s=90)
-        assert (parked.record.state, parked.errors) == ("cooling_down", (0, 0))
-        assert parked.data["cooling_ms"] == 90_000
+    parked = Agent("running", parks=True).fire("session_error", retry_after_s=90)
+    assert (parked.record.state, parked.errors) == ("cooling_down", (0, 0))
+    assert parked.data["cooling_ms"] == 90_000
     assert Agent("running", parks=True).fire("session_error").errors == (1, 1)
 
 

@@ -47,7 +47,11 @@ def _act(dispatch: Dispatch, look: TimerLook) -> str:
         if timer is None or timer.trigger is None:
             dispatch.remind(record, look.name, warrant, look.fired, op_id)
             return "reminded"
-        begun = any(one.kind is Kind.STATE and one.attempts > 0 for one in record.entries)
+        # What drains was begun in a state before.
+        begun = any(
+            one.kind is Kind.STATE and one.attempts > 0 and one.state != "draining"
+            for one in record.entries
+        )
         undone = timer.undone(record.data, begun=begun)
         call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant, undone)
         dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)

@@ -7,7 +7,7 @@ are over, and no other starts before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kernel.effect import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
 from kernel.machine import Machine
@@ -31,7 +31,6 @@ from kernel.table import Active, Data, Loop, Terminal, Timer, Transition, Waitin
 
 LOOK_MS = 3_600_000
 UNBEGUN = {"unbegun": True}
-EXITS = (T.SESSION_SUCCEEDED, T.SESSION_ERROR, T.SESSION_TIMEOUT)
 
 
 def seconds(name: str) -> Callable[[Data], int | None]:
@@ -75,7 +74,7 @@ STAGES = (
         S.SPAWNING,
         (Timer("limit", seconds("spawning_s"), T.SESSION_TIMEOUT, unbegun=UNBEGUN),),
         effect=SESSION,
-        outcomes=(T.SESSION_STARTED, T.SESSION_ERROR, T.SESSION_TIMEOUT, T.FATAL_ERROR),
+        outcomes=(T.SESSION_STARTED, T.SESSION_ERROR),
         exhausted=T.SESSION_ERROR,
         holds=its_name,
     ),
@@ -85,14 +84,18 @@ STAGES = (
             Timer("session", seconds("session_timeout_s"), T.SESSION_TIMEOUT),
             Timer("look", lambda _: LOOK_MS, effect=DRAIN),
         ),
-        outcomes=(*EXITS, T.FATAL_ERROR),
+        outcomes=(T.SESSION_SUCCEEDED, T.SESSION_ERROR),
         crash=T.SESSION_ERROR,
         holds=its_name,
     ),
     Active(
         S.INTERRUPTING,
-        (Timer("grace", seconds("grace_s"), T.GRACE_EXCEEDED),),
-        outcomes=(*EXITS, T.FATAL_ERROR),
+        (
+            Timer("grace", seconds("grace_s"), T.GRACE_EXCEEDED),
+            # Where a session may take less than its grace, that is over first.
+            Timer("session", seconds("session_timeout_s"), T.SESSION_TIMEOUT),
+        ),
+        outcomes=(T.SESSION_SUCCEEDED, T.SESSION_ERROR),
         crash=T.SESSION_ERROR,
         holds=its_name,
     ),
@@ -122,37 +125,39 @@ def by(*names: str) -> tuple[str, ...]:
     return names
 
 
-EXIT = by("session", "orphans", "stalls")
+ERROR = by("session", "orphans")
 LIVE = tuple(stage.state for stage in STAGES[:-1])
 OPERATOR = by("person", "producer")
-WHO = by("worktree", "prompt", "session", "orphans", "person", "producer")
+FATAL: Mapping[str, tuple[str, ...]] = {
+    S.INITIALIZING: by("worktree", "orphans", "person", "producer"),
+    S.BUILDING_PROMPT: by("prompt", "orphans", "person", "producer"),
+}
 
 # fmt: off
 PUBLISHED = (
     Transition(S.INITIALIZING,     T.WORKTREE_READY,    S.BUILDING_PROMPT,  update=c.settled_in,             by=by("worktree")),
     Transition(S.BUILDING_PROMPT,  T.PROMPT_READY,      S.SPAWNING,         update=c.prompted,               by=by("prompt")),
     Transition(S.SPAWNING,         T.SESSION_STARTED,   S.RUNNING,          update=c.started, carry=True, effect=DRAIN, by=by("session")),
-    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=EXIT),
-    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=EXIT),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=EXIT),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=EXIT),
+    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=ERROR),
+    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=ERROR),
+    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=by("stalls")),
+    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=by("stalls")),
     Transition(S.RUNNING,          T.SESSION_SUCCEEDED, S.SESSION_COMPLETE, update=c.succeeded,              by=by("session")),
-    Transition(S.RUNNING,          T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=EXIT),
-    Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=EXIT),
-    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=EXIT),
-    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=EXIT),
+    Transition(S.RUNNING,          T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=ERROR),
+    Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=ERROR),
+    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=by("stalls")),
+    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=by("stalls")),
     Transition(S.RUNNING,          T.URGENT_MESSAGE,    S.INTERRUPTING,     carry=True, interrupts=True,     by=by("drain")),
     Transition(S.INTERRUPTING,     T.SESSION_SUCCEEDED, S.BUILDING_PROMPT,  update=c.interrupted,            by=by("session")),
-    Transition(S.INTERRUPTING,     T.SESSION_ERROR,     S.BUILDING_PROMPT,  update=c.interrupted_by_error,   by=EXIT),
-    Transition(S.INTERRUPTING,     T.SESSION_TIMEOUT,   S.BUILDING_PROMPT,  update=c.interrupted_by_timeout, by=EXIT),
+    Transition(S.INTERRUPTING,     T.SESSION_ERROR,     S.BUILDING_PROMPT,  update=c.interrupted_by_error,   by=ERROR),
+    Transition(S.INTERRUPTING,     T.SESSION_TIMEOUT,   S.BUILDING_PROMPT,  update=c.interrupted_by_timeout, by=by("stalls")),
     Transition(S.INTERRUPTING,     T.GRACE_EXCEEDED,    S.BUILDING_PROMPT,  update=c.forced,                 by=by("stalls")),
     Transition(S.SESSION_COMPLETE, T.WORKTREE_READY,    S.BUILDING_PROMPT,  update=c.next_session,           by=by("drain")),
     Transition(S.COOLING_DOWN,     T.BACKOFF_ELAPSED,   S.BUILDING_PROMPT,                                   by=by("stalls")),
     *(Transition(state,            T.OPERATOR_STOP,     S.STOPPED,          update=c.stopped,                by=OPERATOR) for state in LIVE),
-    *(Transition(state,            T.FATAL_ERROR,       S.STOPPED,          update=c.fatal,                  by=WHO) for state in LIVE),
+    *(Transition(state,            T.FATAL_ERROR,       S.STOPPED,          update=c.fatal,                  by=FATAL.get(str(state), OPERATOR)) for state in LIVE),
 )
 AHEAD = (
-    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.COOLING_DOWN,     guard=c.is_parked,  update=c.parked,   by=by("session"), ours=PARKED),
     Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     guard=c.is_parked,  update=c.parked,   by=by("session"), ours=PARKED),
     Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.INITIALIZING,     guard=c.is_gone,    update=c.left_waiting, by=by("stalls"), ours=MOVED),
     Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.SPAWNING,         guard=c.is_unbegun, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=AWAITED),

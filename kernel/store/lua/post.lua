@@ -1,6 +1,6 @@
 --@use clock entry owe ops
 -- Puts a message into a record's inbox, and owes its draining unless that is owed and unclaimed already. Nothing is posted to what has ended.
--- KEYS  record, log, ops, ops' times, effects, inbox, queue
+-- KEYS  record, log, posts, posts' times, effects, inbox, queue
 -- ARGV  plan, mail, note, message
 -- Returns {word, the mail's id or what is in the way, owed}
 local plan = cjson.decode(ARGV[1])
