@@ -98,6 +98,12 @@ def settle(aviary: Aviary, *, within_s: float) -> None:
             told = house.story(aviary.record(name).id)
             last = aviary.record(name).data.get("last")
             raise AssertionError(f"{late}\n{last}\n{told[-6_000:]}") from None
+
+    def all_rest() -> bool:
+        # Twice: who was looked at later may have written to who was looked at before.
+        return all(aviary.rests(name) for _ in range(2) for name in aviary.names)
+
+    house.sees(all_rest, what="all rest at once", within_s=within_s)
     for name in aviary.names:
         aviary.loops.stop(name)
     for name in aviary.names:

@@ -6,6 +6,10 @@ from tests.kernel.store import test_inboxes as inboxes
 from tests.kernel.store import test_inboxes_pruned as ends
 from tests.kernel.store.mutant import Mutant
 
+GOES = (
+    "if redis.call('HLEN', KEYS[last - 3]) == 0 then "
+    "redis.call('UNLINK', KEYS[last - 2], KEYS[last - 1], KEYS[last]) end"
+)
 INBOXES: tuple[Mutant, ...] = (
     Mutant(
         "a post that is repeated is no second letter",
@@ -87,29 +91,22 @@ INBOXES: tuple[Mutant, ...] = (
     Mutant(
         "the inbox goes with the last",
         "prune",
-        "if redis.call('HLEN', KEYS[last - 1]) == 0 then redis.call('UNLINK', KEYS[last]) end",
+        GOES,
         "",
         ends.test_the_inbox_goes_with_the_last_life_of_its_name_and_nothing_is_left,
     ),
     Mutant(
         "the inbox of who lives by now stays",
         "prune",
-        "if redis.call('HLEN', KEYS[last - 1]) == 0 then redis.call('UNLINK', KEYS[last]) end",
-        "redis.call('UNLINK', KEYS[last])",
+        GOES,
+        "redis.call('UNLINK', KEYS[last - 2], KEYS[last - 1], KEYS[last])",
         ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
     ),
     Mutant(
         "what a name holds is not pruned with a life of it",
         "prune",
-        "last = last - 2",
+        "last = last - 4",
         "",
         ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
-    ),
-    Mutant(
-        "an inbox goes with the last alone",
-        "prune",
-        "if ARGV[4] == '1' then",
-        "if true then",
-        ends.test_the_inbox_stays_while_another_life_of_its_name_is_remembered,
     ),
 )
