@@ -85,9 +85,9 @@ class Night:
             self.seen[self.loops.start(name, repo=self.repo, command=command, **options).id] = 0
 
     def watch(self) -> None:
-        """Tell what happens until every test passes."""
+        """Tell what happens until every test passes and no letter waits."""
         until = time.monotonic() + PATIENCE_S
-        while not self.green:
+        while not self.green or any(agent["mail_waiting"] for agent in self.loops.list()):
             if time.monotonic() > until:
                 raise SystemExit(f"the tests do not pass after {PATIENCE_S:g} s")
             self.look()

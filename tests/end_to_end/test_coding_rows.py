@@ -308,7 +308,7 @@ def unborn(play: Scenes) -> None:
     git(play.repo, "branch", "-D", "side")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(400)
 def test_every_row_and_every_reason_has_its_producer(scenes: Callable[[], Scenes]) -> None:
     play = scenes()

@@ -159,7 +159,7 @@ def test_what_a_lost_session_leaves_does_not_hide_that_nobody_builds_its_prompt(
     assert first.payload["unbegun"], "nobody has begun it"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_where_machines_share_their_files_it_goes_on_in_the_worktree_that_it_had(
     colony: Colony, tmp_path: Path
 ) -> None:
@@ -179,7 +179,7 @@ def test_where_machines_share_their_files_it_goes_on_in_the_worktree_that_it_had
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.proof), True])
 def test_no_second_session_starts_while_the_first_may_live(
     colony: Colony, tmp_path: Path, *, gone: bool
 ) -> None:

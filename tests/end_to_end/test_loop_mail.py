@@ -116,7 +116,7 @@ def settle(aviary: Aviary, *, within_s: float) -> None:
     house.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_mail_is_given_to_one_session_each_whoever_is_killed(
     new_house: NewHouse, tmp_path: Path
 ) -> None:
@@ -155,28 +155,6 @@ def test_a_post_that_is_repeated_when_its_agent_has_a_new_life_is_posted_once(
 
     assert send() == posted
     assert [one.id for one in aviary.inbox("owl")] == [posted]
-
-
-@pytest.mark.slow
-def test_where_keeper_and_watchdog_are_lost_at_once_no_two_sessions_are_at_work(
-    house: House, tmp_path: Path
-) -> None:
-    aviary = Aviary(house, tmp_path, names=("owl",), steps=10_000)
-    aviary.start("owl")
-    house.sees(lambda: aviary.witnessed("owl"), what="the first session works")
-    house.reaches("owl/1", "running")
-
-    assert Killer(aviary, "any", (), pause_s=0).kill("both")
-    house.sees(lambda: len(aviary.sessions("owl")) == 2, what="a second session")
-    house.sees(lambda: read_by(aviary, "owl") == 2, what="the second session works")
-    aviary.loops.stop("owl", wait_s=30)
-
-    assert list(wrong_times(aviary, "owl")) == []
-
-
-def read_by(aviary: Aviary, name: str) -> int:
-    """Return how many sessions witnessed their prompt."""
-    return sum(line["what"] == "start" for line in aviary.witnessed(name))
 
 
 @pytest.mark.slow

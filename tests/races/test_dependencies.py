@@ -55,7 +55,7 @@ def race(*acts: Callable[[], object]) -> None:
 # --- in the very moment ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", ["force-success", "cancel"])
+@pytest.mark.parametrize("end", [pytest.param("force-success", marks=pytest.mark.proof), "cancel"])
 def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
     hands: Hands, end: str
 ) -> None:
@@ -80,6 +80,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
     hands.sound()
 
 
+@pytest.mark.proof
 def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_heard_once(
     hands: Hands,
 ) -> None:
