@@ -362,7 +362,7 @@ SCENES: tuple[Scene, ...] = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_producers(
     new_house: NewHouse, tmp_path: Path, client: redis.Redis

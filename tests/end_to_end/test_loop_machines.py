@@ -92,7 +92,7 @@ def no_keeper_left(tmp_path: Path) -> Iterator[None]:
             os.kill(one, signal.SIGKILL)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and_its_mail(
     colony: Colony, tmp_path: Path
 ) -> None:
@@ -136,6 +136,7 @@ def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and
     assert now["total_errors"] == 1, "a machine that is gone is no error but its lost session's"
 
 
+@pytest.mark.proof
 def test_what_a_lost_session_leaves_does_not_hide_that_nobody_builds_its_prompt(
     colony: Colony, tmp_path: Path
 ) -> None:
@@ -232,7 +233,7 @@ def test_an_agent_stays_where_it_is_while_its_session_lives_though_no_worker_is_
     assert len(colony.saw("owl")) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_name_that_was_stopped_where_its_machine_is_gone_can_live_again_on_another(
     colony: Colony, tmp_path: Path
 ) -> None:

@@ -180,7 +180,7 @@ def resumed(waiters: Waiters, names: Iterable[str]) -> Mapping[str, str]:
     return {name: waiters.record(name).state for name in names}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table_says(
     new_server: NewServer, new_house: NewHouse, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def test_a_name_that_was_stopped_begins_a_new_life_with_the_mail_and_the_branch_
     colony.reaches("owl", "session_complete")
 
 
+@pytest.mark.proof
 def test_a_killed_keeper_is_an_error_and_the_next_session_waits_until_its_process_is_gone(
     colony: Colony,
 ) -> None:

@@ -153,6 +153,7 @@ def lost(hands: Hands, calls: Calls, after: int, of: str, name: str) -> bool:
     return False
 
 
+@pytest.mark.proof
 def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_doubles_nothing(
     still: Hands, calls: Calls
 ) -> None:

@@ -473,7 +473,7 @@ VALUES = st.recursive(
     top=st.dictionaries(st.sampled_from([*GRAPH, "defaults"]), VALUES, max_size=3),
     fields=st.dictionaries(st.sampled_from([*STEP, "name", "depends_on"]), VALUES, max_size=4),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
 def test_any_values_are_a_graph_or_refused(
     tmp_path: Path, top: dict[str, Any], fields: dict[str, Any]
 ) -> None:

@@ -118,7 +118,7 @@ def told(payload: Any) -> dict[str, Any]:
 
 
 @given(graph=graphs(), full=st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 def test_what_is_written_is_read_as_it_was(
     tmp_path: Path, graph: tuple[str, dict[str, Any], list[Step]], *, full: bool
 ) -> None:
