@@ -35,6 +35,14 @@ def is_alive(process_id: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
+def parent_of(process_id: int) -> int:
+    """Return a process's parent; 0 where it is gone."""
+    with suppress(OSError):
+        stat = (PROC / str(process_id) / "stat").read_text()
+        return int(stat.rpartition(")")[2].split()[1])
+    return 0
+
+
 def end_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
     """Give the marked processes time to end, kill the others, and return those."""
     deadline = time.monotonic() + patience_s

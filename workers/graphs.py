@@ -21,7 +21,7 @@ from kernel.event import Cause
 from kernel.machines.graph.table import Birth as GraphBirth
 from kernel.machines.job.names import Going, State
 from kernel.machines.job.payloads import Birth
-from kernel.record import PARTITIONS, Record, RecordId, partition_of, record_id, root_of
+from kernel.record import PARTITIONS, Record, RecordId, record_id
 from kernel.store.codec import digest, encode
 from kernel.store.plan import Call, Warrant
 from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
@@ -207,15 +207,7 @@ class Graphs:
     def jobs(self, graph: str) -> list[RecordId]:
         """Return the jobs of a graph by name. Raises CallError where there is no such graph."""
         machine = self.dispatch.lifecycle.machine("job")
-        partition = partition_of(graph)
-        found = {
-            one
-            # Twice: a job that moves on between two looks can be missed by one round.
-            for _ in range(2)
-            for stage in machine.stages
-            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
-            if root_of(one) == graph
-        }
+        found = self.dispatch.views.family(machine, graph, PAGE)
         if not found and self.graph(graph) is None:
             raise CallError(
                 f"there is no graph {graph!r}; `interlock job list` names those we have"

@@ -9,7 +9,7 @@ from typing import Any
 from kernel.errors import UnknownRecordError
 from kernel.event import Event, Note
 from kernel.machine import Machine
-from kernel.record import PARTITIONS, Record, RecordId
+from kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
 from kernel.store import codec
 from kernel.store.keys import Keys
 from kernel.store.scripts import Client, read, read_all
@@ -134,6 +134,18 @@ class Views:
             yield from (RecordId(one.decode()) for one in members)
             if int(cursor) == 0:
                 return
+
+    def family(self, machine: Machine, root: str, page: int) -> set[RecordId]:
+        """Return the records of a machine that are of one root, whatever state each is in."""
+        partition = partition_of(root)
+        return {
+            one
+            # Twice: one that moves on between two looks can be missed by one round.
+            for _ in range(2)
+            for stage in machine.stages
+            for one in self.every_in(machine, str(stage.state), partition, page)
+            if root_of(one) == root
+        }
 
     def records(self, record_ids: Iterable[str]) -> dict[str, Record]:
         """Return records in one round trip; one that does not exist is left out."""

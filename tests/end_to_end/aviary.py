@@ -28,7 +28,7 @@ from kernel.store.inboxes import MAILS_MAX, Mail, position
 from kernel.store.scripts import read
 from tests.end_to_end.coding import make_repository
 from tests.end_to_end.house import House, overlaps
-from tests.processes import PROC, marked
+from tests.processes import PROC, marked, parent_of
 from workers.agent_process.containment import MARK
 from workers.loop_client import Loops
 from workers.loops.place import Home
@@ -454,7 +454,7 @@ class Killer:
             case "watchdog":
                 return [(pid,) for pid in sorted(dogs)]
             case "both":
-                pairs = [(parent(dog), dog) for dog in sorted(dogs)]
+                pairs = [(parent_of(dog), dog) for dog in sorted(dogs)]
                 return [pair for pair in pairs if pair[0] in keepers]
             case _:
                 return [(pid,) for pid in sorted(mine) if carries_mark(pid)]
@@ -475,10 +475,3 @@ def carries_mark(pid: int) -> bool:
     with suppress(OSError):
         return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False
-
-
-def parent(pid: int) -> int:
-    """Return a process's parent."""
-    with suppress(OSError):
-        return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-    return 0

@@ -27,7 +27,7 @@ from kernel.record import Record
 from tests.end_to_end.coding import AGENTS, git, make_repository, submit, task, trees
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.house import House, Process, overlaps
-from tests.processes import PROC, is_alive, marked, processes
+from tests.processes import PROC, is_alive, marked, parent_of, processes
 from workers.agent_process.containment import MARK
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1_500)]
@@ -217,7 +217,7 @@ class Killer:
             case "watchdog":
                 return [(pid,) for pid in sorted(dogs)]
             case "both":
-                pairs = [(parent(dog), dog) for dog in sorted(dogs)]
+                pairs = [(parent_of(dog), dog) for dog in sorted(dogs)]
                 return [pair for pair in pairs if pair[0] in keepers]
             case _:
                 return [(pid,) for pid in sorted(agents)]
@@ -227,12 +227,6 @@ def carries_mark(pid: int) -> bool:
     with suppress(OSError):
         return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False
-
-
-def parent(pid: int) -> int:
-    with suppress(OSError):
-        return int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-    return 0
 
 
 # --- what is true at the end ---------------------------------------------------------------------

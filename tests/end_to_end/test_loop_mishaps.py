@@ -11,7 +11,7 @@ import pytest
 from kernel.record import Record
 from tests.end_to_end.colony import Colony
 from tests.end_to_end.house import House
-from tests.processes import is_alive
+from tests.processes import is_alive, parent_of
 
 # Eight of them fill a prompt.
 LONG = "x" * 15_000
@@ -25,11 +25,6 @@ def colony(house: House, tmp_path: Path) -> Colony:
 def keeper_of(record: Record) -> int:
     [entry] = [one for one in record.entries if one.name == "session"]
     return int(entry.holder.rpartition(":")[2])
-
-
-def parent_of(pid: int) -> int:
-    stat = Path("/proc", str(pid), "stat").read_text()
-    return int(stat.rpartition(")")[2].split()[1])
 
 
 def test_urgent_mail_behind_more_than_a_prompt_holds_is_one_interrupt_and_no_letter_is_skipped(

@@ -104,10 +104,10 @@ def test_who_is_born_while_the_last_life_is_forgotten_keeps_the_inbox(
     indexes = nest.hands.dispatch.indexes
     forget = indexes.prune
 
-    def born_meanwhile(*given: object, last: bool, **more: object) -> str:
+    def born_meanwhile(*given: Any, last: bool, **more: Any) -> str:
         assert last, "nobody else was there when it looked"
         nest.born("owl/2")
-        return forget(*given, last=last, **more)  # type: ignore[arg-type]
+        return forget(*given, last=last, **more)
 
     monkeypatch.setattr(indexes, "prune", born_meanwhile)
     assert pruned(nest, "owl/1") == Counter(pruned=1)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from kernel.errors import CallError
 from kernel.event import Event
 from kernel.machines.loop.names import SELF, Trigger
-from kernel.record import Record, RecordId, partition_of, root_of
+from kernel.record import Record, RecordId
 from kernel.store.inboxes import Mail
 from workers.dispatch import Dispatch
 from workers.loops.place import is_name
@@ -44,15 +44,7 @@ class Mailbox:
     def lives(self, name: str) -> list[RecordId]:
         """Return every record of this name, the latest last."""
         machine = self.dispatch.lifecycle.machine("loop")
-        partition = partition_of(name)
-        found = {
-            one
-            # Twice: one that moves on between two looks can be missed by one round.
-            for _ in range(2)
-            for stage in machine.stages
-            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
-            if root_of(one) == name
-        }
+        found = self.dispatch.views.family(machine, name, PAGE)
         return sorted(found, key=lambda one: int(one.rpartition("/")[2]))
 
     def send(
