@@ -75,3 +75,8 @@ SESSION = Effect("session", exclusive=True, local=True)
 DRAIN = Effect("drain", attempts_max=20, quick=True)
 RETIREMENT = Effect("retirement", attempts_max=20, exclusive=True, local=True)
 MANIFEST = Effect("manifest", attempts_max=20, local=True)
+# One process of its own, on the workspace's machine, holds a run and the codon in execution.
+CONDUCTOR = Effect("conductor", attempts_max=1, exclusive=True, local=True)
+STEP = Effect("step", attempts_max=1, exclusive=True, kept=True)
+EVENTS = Effect("events", attempts_max=20, quick=True)
+CLEARANCE = Effect("clearance", attempts_max=20, quick=True)

@@ -91,6 +91,24 @@ class GuardRefusedError(CallError):
         self.machine, self.state, self.trigger, self.why = machine, state, trigger, why
 
 
+class InvalidTransitionError(CallError):
+    """A defect of the caller: it tells of a transition that a codon in this state cannot make."""
+
+    def __init__(self, source: str, target: str) -> None:
+        super().__init__(f"Invalid transition from {source} to {target}")
+        self.source, self.target = source, target
+
+
+class MetadataValidationError(CallError):
+    """A defect of the caller: it tells of a transition without what that must say."""
+
+    def __init__(self, target: str, names: Sequence[str]) -> None:
+        super().__init__(
+            f"Missing required metadata for transition to {target}: {', '.join(names)}"
+        )
+        self.target, self.names = target, tuple(names)
+
+
 class MailRefusedError(CallError):
     """A record cannot take a message. Its message says why."""
 

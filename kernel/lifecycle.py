@@ -28,7 +28,14 @@ from kernel.errors import (
 from kernel.event import NO_FACTS, Cause
 from kernel.machine import Decision, Machine
 from kernel.record import Record, Version, record_id
-from kernel.scrutiny import OP_ID_LENGTH_MAX, countable, kept, nameable, unauthorised
+from kernel.scrutiny import (
+    OP_ID_LENGTH_MAX,
+    countable,
+    kept,
+    nameable,
+    summed,
+    unauthorised,
+)
 from kernel.store import codec
 from kernel.store.inboxes import Inboxes
 from kernel.store.plan import (
@@ -197,7 +204,7 @@ class Lifecycle:
                 digest=digest,
                 warrant=call.warrant,
                 cause=call.cause,
-                deltas=call.deltas,
+                deltas=summed(call.deltas, decision.deltas),
                 render=self.render,
                 tenure=tenure,
             )
@@ -236,6 +243,7 @@ class Lifecycle:
         if jot.deltas or jot.owes:
             nameable(op_id)
         countable(jot.deltas)
+        summed(jot.deltas, machine.sums(record.data) if machine.sums else {})
         answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
         match answer.word:
             case "fenced":

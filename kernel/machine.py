@@ -66,6 +66,7 @@ class Decision:
     shares: Shares | None = None
     departs: bool = False
     bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
+    deltas: Mapping[str, int] = field(default_factory=dict)  # how its sums change
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,11 @@ class Machine:
     drains: Effect | None = None  # owed by what is posted
     ids: tuple[str, str] | None = None  # what an id must match, and that in words
     under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
+    within: bool = False  # whether the record above must be there, and not have ended
+    sums: Callable[[Data], Mapping[str, int]] | None = (
+        None  # what its counters say of its data; 0 at birth
+    )
+    chronicled: bool = False  # whether its family's commits are listed in the order they came in
     schema: int = 1
 
     def __post_init__(self) -> None:
@@ -288,7 +294,15 @@ class Machine:
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
             departs=not stays and bool(entered.departs and entered.departs(data)),
             bounds=self.bounds(data) if row.bounds and self.bounds else UNBOUND,
+            deltas=self._deltas(record.data, data),
         )
+
+    def _deltas(self, before: Data, after: Data) -> Mapping[str, int]:
+        if self.sums is None:
+            return {}
+        was, now = self.sums(before), self.sums(after)
+        # Also what did not change: nobody else may count under these names.
+        return {name: now[name] - was[name] for name in now}
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
         if isinstance(stage, Active) and not carried:

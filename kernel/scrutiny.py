@@ -56,6 +56,14 @@ def countable(deltas: Mapping[str, int]) -> None:
         raise InvalidPayloadError("the deltas", [f"{name} is no integer to count" for name in bad])
 
 
+def summed(said: Mapping[str, int], decided: Mapping[str, int]) -> Mapping[str, int]:
+    """Return what a commit adds to counters. Raises InvalidPayloadError where both name one."""
+    if twice := said.keys() & decided.keys():
+        problem = f"{', '.join(sorted(twice))} follows from the record's data and is not told"
+        raise InvalidPayloadError("the deltas", [problem])
+    return {**said, **{name: n for name, n in decided.items() if n}}
+
+
 def nameable(op_id: str) -> None:
     """Refuse what is no name for a call."""
     if not 0 < len(op_id) <= OP_ID_LENGTH_MAX:

@@ -22,7 +22,7 @@ from kernel.errors import (
 )
 from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of
-from kernel.store.leases import Lease, Refused
+from kernel.store.leases import Lease
 from kernel.store.plan import Call, Tenure, Warrant
 from kernel.table import Data
 from workers.brief import Place
@@ -31,6 +31,7 @@ from workers.gateways.git.errors import RefusedError
 from workers.gateways.git.repository import Repository
 from workers.gateways.git.worktree import Worktree, add_worktree
 from workers.remains import end_remains
+from workers.tenure import born_with
 from workers.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
             "deadline_reasons": list(limit.reasons),
         }
         dispatch.fire(record, "claimed", words, party(PARTY, "claimed", record.id), tenure=tenure)
-        return held(dispatch, record.id, tenure)
+        return born_with(dispatch, record.id, tenure)
     except (CallError, ConflictError, FencedError, HeldError) as refusal:
         log.debug("%s is not claimed: %s", record.id, refusal)
         return None
@@ -185,26 +186,6 @@ def time_for(dispatch: Dispatch, record: Record) -> Deadline:
         owned_files=len(data["owned_files"]),
         durations_s=durations,
     )
-
-
-def held(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
-    """Return the lease that was born with a record's state, or that it was born with."""
-    record = dispatch.views.record(record_id)
-    machine = dispatch.lifecycle.machine(record.machine)
-    mine = [one for one in record.entries if one.token.endswith(f"-{tenure.nonce}")]
-    if not mine:
-        raise HeldError(record_id, "it was taken away again at once")
-    entry = mine[0]
-    lease = dispatch.leases.claim(
-        entry.key(record.id),
-        dispatch.effect(record.machine, entry.name),
-        nonce=tenure.nonce,
-        holder=tenure.holder,
-        schema=machine.schema,
-    )
-    if isinstance(lease, Refused):
-        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
-    return lease
 
 
 def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:

@@ -38,6 +38,7 @@ from workers.outline import outline
 from workers.plan_cli import app as plan_app
 from workers.report import report
 from workers.requests import read_request, request_files
+from workers.run_cli import app as run_app
 from workers.task_cli import app as task_app
 from workers.top_cli import top
 
@@ -50,6 +51,7 @@ app = typer.Typer(
 )
 
 app.add_typer(job_app, name="job")
+app.add_typer(run_app, name="run")
 app.add_typer(plan_app, name="plan")
 app.add_typer(task_app, name="task")
 app.add_typer(agent_app, name="agent")

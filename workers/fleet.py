@@ -19,7 +19,6 @@ from workers.claiming import (
     PARTY,
     claim,
     given_up,
-    held,
     in_line,
     outcome,
     prepared,
@@ -30,6 +29,7 @@ from workers.dispatch import Dispatch
 from workers.gateways.git.errors import GitError
 from workers.papers import forget_old_papers
 from workers.slots import Slot, take_slot
+from workers.tenure import born_with
 from workers.workplace import Workplace, workplace_of
 
 SPAWN_LIMIT_S = 600
@@ -120,7 +120,7 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
         # Many commands say nothing before their end: their deadline is their limit.
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
     dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), tenure=tenure)
-    return held(dispatch, place.agent, tenure)
+    return born_with(dispatch, place.agent, tenure)
 
 
 def _agent_ms(dispatch: Dispatch) -> int:

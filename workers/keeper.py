@@ -1,7 +1,7 @@
 """Keeps one agent's process: leases, orders, reports, its end. It outlives whoever started it.
 
-`python -m workers.keeper BRIEF`. The command returns when both leases are taken over; what keeps
-the agent goes on in a process of its own. It decides nothing: tables do, and orders come from them.
+A nursery forks it, with its brief as sys.argv[1]. It decides nothing: tables do, and orders come
+from them.
 """
 
 from __future__ import annotations
@@ -366,7 +366,3 @@ def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
     detach(Path(brief.papers), lambda: Keeper(brief, assembled(read_settings())))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,13 +15,14 @@ from kernel.event import Cause
 from kernel.record import Record, partition_of, root_of, split_key
 from kernel.store import codec
 from kernel.store.plan import Call, Tenure, Warrant
-from workers.claiming import held, hopeless, identified, identity_of, in_line
+from workers.claiming import hopeless, identified, identity_of, in_line
 from workers.client import Client, Submitted
 from workers.command import check_command
 from workers.completion_signal import parse_signals
 from workers.gateways.git.admission import admit
 from workers.gateways.git.repository import Repository
 from workers.roles import check_role
+from workers.tenure import born_with
 from workers.workplace import Workplace
 
 LISTED_MAX = 10_000
@@ -115,7 +116,7 @@ class Tasks:
         given = {name: value for name, value in payload.items() if value is not None}
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
         self.dispatch.fire(task, "claimed", given, call, tenure=tenure)
-        lease = held(self.dispatch, task, tenure)
+        lease = born_with(self.dispatch, task, tenure)
         return Claim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:

@@ -188,4 +188,10 @@ class Indexes:
     def _shared(self, record: Record) -> tuple[str, ...]:
         """Return the keys of those that share an inbox with this record."""
         keys, of = self.keys, record.id
-        return keys.holds(of), keys.inbox(of), keys.posts(of), keys.post_times(of)
+        return (
+            keys.holds(of),
+            keys.inbox(of),
+            keys.posts(of),
+            keys.post_times(of),
+            keys.chronicle(of),
+        )

@@ -82,6 +82,10 @@ class Keys:
         """Sorted set: these op-ids by ms, to trim them."""
         return f"{self._of(record_id)}postt:{root_of(record_id)}"
 
+    def chronicle(self, record_id: str) -> str:
+        """Stream: which record of this one's family came to which version, in order."""
+        return f"{self._of(record_id)}chronicle:{root_of(record_id)}"
+
     def slots(self, name: str) -> str:
         """Sorted set: who has a slot of this name, by since when."""
         return f"{self._of(name)}slots:{name}"

@@ -17,6 +17,7 @@ from kernel.record import Entry, Record, RecordId, ancestors
 from kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
+CHRONICLE_MIN = 100_000  # commits that a family's chronicle goes back, at least
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -188,6 +189,11 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
     """Return what the scripts need to bound what a family uses; nothing where nothing is said."""
     named = {"cap": bounds.cap, "most": bounds.runs}
     return {name: bound for name, bound in named.items() if bound is not None}
+
+
+def chronicle_plan(machine: Machine) -> dict[str, int]:
+    """Return what the scripts need to list a commit in its family's chronicle."""
+    return {"chronicle": CHRONICLE_MIN} if machine.chronicled else {}
 
 
 def lease_plan(tenure: Tenure | None, owes: Sequence[Owed]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from kernel.effect import Kind
 from kernel.errors import UnknownRecordError
 from kernel.event import Cause, Event
 from kernel.machine import Decision, Machine
-from kernel.record import Record, RecordId, parent_of, partition_of
+from kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from kernel.store import codec
 from kernel.store.keys import Keys
 from kernel.store.plan import (
@@ -24,6 +24,7 @@ from kernel.store.plan import (
     Warrant,
     advance_bell,
     bounds_plan,
+    chronicle_plan,
     doorbells,
     lease_plan,
     owed_plan,
@@ -98,6 +99,7 @@ class Store:
         plan |= {"parent": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
+        plan |= chronicle_plan(machine) | ({"within": True} if machine.within else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
         queues, messages = pushes(owed, render)
@@ -113,9 +115,11 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
-        names += self._shared(decision)
+        names += [*self._shared(decision), *queues]
+        names += [keys.record(ancestors(record.id)[-1])] if machine.within else []
+        names += [keys.chronicle(record.id)] if machine.chronicled else []
         args = [packed(plan), data, born, *messages]
-        word, version, at_ms = call(self.client, "create", names + queues, args)
+        word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
             return Answer("held", detail=version.decode())
         publish = () if messages or word != b"created" else rings(owed, decision.owes, tenure)
@@ -175,9 +179,11 @@ class Store:
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
         plan |= bounds_plan(decision.bounds)
         plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
+        plan |= chronicle_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        reply = call(self.client, "commit", names + queues, args)
+        names += [*queues, *([keys.chronicle(after.id)] if machine.chronicled else [])]
+        reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()
         if word == "committed" and not messages:

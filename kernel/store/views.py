@@ -249,6 +249,24 @@ class Views:
         pairs = _flat(read(self.client, "HGETALL", self.keys.holds(root)))
         return {name: value.decode() for name, value in codec.fields(pairs).items()}
 
+    def chronicle(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
+        """Return what was committed in a family after a position, in order.
+
+        Each is its position, the record and its version; '0-0' is before all that is kept.
+        """
+        key = self.keys.chronicle(root)
+        rows = read(self.client, "XRANGE", key, f"({after}", "+", "COUNT", limit)
+        found = [(position.decode(), dict(fields)) for position, fields in rows]
+        return [(at, RecordId(row[b"of"].decode()), int(row[b"version"])) for at, row in found]
+
+    def events(self, wanted: Iterable[tuple[str, int]]) -> list[Event]:
+        """Return events by record and version, in one round trip; what is gone is left out."""
+        asked = list(wanted)
+        commands = [("XRANGE", self.keys.log(of), f"{n}-0", f"{n}-0") for of, n in asked]
+        pages = zip(asked, read_all(self.client, commands), strict=True)
+        lines = [codec.line_of(of, at, dict(row)) for (of, _), page in pages for at, row in page]
+        return [line for line in lines if isinstance(line, Event)]
+
     def ended(self, partition: int, before_ms: int, limit: int) -> list[RecordId]:
         """Return roots of a partition that ended before a time, oldest first."""
         key = self.keys.ended(partition)

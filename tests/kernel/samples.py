@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel.machines.agent.table import AGENT
+from kernel.machines.codon.table import CODON
 from kernel.machines.graph.table import GRAPH
 from kernel.machines.identity.table import IDENTITY
 from kernel.machines.job.table import JOB
 from kernel.machines.loop.table import LOOP
+from kernel.machines.run.table import RUN
 from kernel.machines.task.changes import birth as born
 from kernel.machines.thread.changes import birth
 from kernel.machines.turn.table import TURN
+from kernel.machines.workspace.table import WORKSPACE
 
 Data = Mapping[str, Any]
 
@@ -112,6 +115,32 @@ def graphs() -> tuple[Data, ...]:
     """Return a graph with a limit of each kind."""
     limits = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
     return (GRAPH.birth({"slots": 2, "limits": limits}),)
+
+
+TOKENS = {
+    "input_tokens": 1_500,
+    "output_tokens": 800,
+    "cache_creation_tokens": 30,
+    "cache_read_tokens": 7,
+}
+SENTINEL = {"id": "watch", "model": "small", "loaded_at": 5, "llm_call_count": 2, "total_cost": 9}
+FAILURE = {"type": "timeout", "retriable": True, "message": "too slow"}
+RUN_BIRTH = {"plan": {"codons": [{"id": "clean"}]}, "folder": "/data", "host": "here"}
+
+
+def codons() -> tuple[Data, ...]:
+    """Return a codon at work, and one whose final cost is set."""
+    at_work = {
+        **CODON.birth({"codon_id": "clean"}),
+        "pid": 7,
+        "log_path": "clean.log",
+        "session_id": "s",
+        "current_cost": 12,
+        "current_tokens": TOKENS,
+        "assistant_message_count": 1,
+        "sentinels": {"loaded": [SENTINEL], "total_cost": 9},
+    }
+    return at_work, {**at_work, "final_cost_set": True}
 
 
 TOLD: Sequence[Data] = ({"reason": "so it is"},)
@@ -242,6 +271,42 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "task_failed": ({"reason": "no"},),
             "tool_started": ({"tool": "bash"},),
             "tool_completed": ({"tool": "bash", "success": True},),
+        },
+    ),
+    "workspace": (
+        (WORKSPACE.birth({"folder": "/data", "host": "here"}),),
+        {"event_read": ({"upto": "7-0"},), "close": TOLD},
+    ),
+    "run": (
+        (RUN.birth(RUN_BIRTH),),
+        {
+            "complete": ({}, {"reason": "all is done", "codon": "clean"}),
+            "fail": TOLD,
+            "crash": ({"code": "lost_worker"},),
+            "initial_checkpoint_set": ({"sha": "abc", "left_out": ["big.bin"]},),
+            "stop_requested": TOLD,
+        },
+    ),
+    "codon": (
+        codons(),
+        {
+            "start": ({"checkpoint_sha": "abc"}, {}),
+            "initialize": ({"pid": 7, "log_path": "clean.log", "previous_session_id": "r"},),
+            "run": ({"session_id": "s"},),
+            "complete": ({"checkpoint_sha": "def", "result_message_received": True},),
+            "fail": ({"exit_code": -1, "failure_reason": FAILURE, "checkpoint_sha": "abc"},),
+            "skip": ({"checkpoint_sha": "abc"}, {}),
+            "costs_updated": ({"cost": 23_400, "tokens": TOKENS},),
+            "costs_incremented": ({"cost_delta": 1_200, "tokens_delta": TOKENS},),
+            "codon_final_cost_set": ({"final_cost": 24_600, "final_tokens": TOKENS},),
+            "assistant_message_count_updated": ({"new_count": 3},),
+            "sentinel_states_updated": ({"sentinel_states": [SENTINEL]},),
+            "checkpoint_created": (
+                {"checkpoint_type": "rig-setup", "sha": "abc", "branch": "run-1"},
+            ),
+            "skip_requested": TOLD,
+            "lost": ({"code": "lost_worker", "detail": "gone"},),
+            "run_ended": TOLD,
         },
     ),
 }

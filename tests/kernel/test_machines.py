@@ -121,6 +121,8 @@ def test_nothing_is_legal_after_the_end(name: str) -> None:
 
 # Who is no part of the house: also an agent, whose reports its keeper passes on.
 OUTSIDE = {"person", "producer", "supervision", "session"}
+# What is left only by a person or a producer.
+BY_HAND = {"workspace"}
 
 
 def counted(data: Mapping[str, Any]) -> str:
@@ -172,7 +174,7 @@ def test_without_a_person_or_producer_nothing_goes_round(name: str) -> None:
 
     for node in sorted(ways):
         visit(node, ())
-    assert len(done) >= 2
+    assert len(done) >= 2 or name in BY_HAND
 
 
 @pytest.mark.parametrize("name", EVERY)

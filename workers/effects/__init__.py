@@ -10,7 +10,10 @@ from workers.effects.approval import approval
 from workers.effects.assignment import assignment
 from workers.effects.cascade import cascade
 from workers.effects.cleanup import cleanup
+from workers.effects.clearance import clearance
+from workers.effects.conductor import conductor
 from workers.effects.drain import drain
+from workers.effects.events import events
 from workers.effects.execution import execution
 from workers.effects.inference import inference
 from workers.effects.manifest import manifest
@@ -40,7 +43,10 @@ HANDLERS: Mapping[str, Run] = {
     "assignment": assignment,
     "cascade": cascade,
     "cleanup": cleanup,
+    "clearance": clearance,
+    "conductor": conductor,
     "drain": drain,
+    "events": events,
     "execution": execution,
     "inference": inference,
     "manifest": manifest,

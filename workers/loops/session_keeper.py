@@ -1,6 +1,7 @@
 """Keeps one session of a long-lived agent: lease, orders, mail that it sends, its end.
 
-`python -m workers.loops.session_keeper BRIEF`. It outlives whoever started it, and decides nothing.
+A nursery forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
+nothing.
 The agent's command waits behind a gate until the table says that its session has started: only then
 is its mail delivered, and only then does it read its prompt.
 """
@@ -258,7 +259,3 @@ def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
     detach(Path(brief.papers), lambda: SessionKeeper(brief, assembled(read_settings())))
-
-
-if __name__ == "__main__":
-    main()

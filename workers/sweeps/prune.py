@@ -52,8 +52,9 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
 
 def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
     """Whether nobody else reads the inbox that a record shares with those of its name."""
-    if dispatch.lifecycle.machine(record.machine).mail is None:
-        return False
+    machine = dispatch.lifecycle.machine(record.machine)
+    if machine.mail is None or not machine.under:
+        return machine.mail is not None
     return Mailbox(dispatch).lives(root_of(record.id)) == [record.id]
 
 

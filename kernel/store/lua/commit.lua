@@ -1,7 +1,7 @@
---@use clock entry exclusive budget ops warrant owe countdown timer revoke leaving family grant forbid
+--@use clock chronicle entry exclusive budget ops warrant owe countdown timer revoke leaving family grant forbid
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
 -- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
---       chain of counters..., records read..., [parent, parent's members, parent's tally], [holds, line left, line entered, lines], queues...
+--       chain of counters..., records read..., [parent, parent's members, parent's tally], [holds, line left, line entered, lines], queues...[, chronicle]
 -- ARGV  plan, data ('' = as it is), event, messages of owed effects..., message of the parent's advance
 -- Returns {word, version, ms, paused, advance}; a refusal's detail stands in the place of advance
 local plan = cjson.decode(ARGV[1])
@@ -53,7 +53,7 @@ if plan.parent then
   parent.queue, parent.message = KEYS[queues + #plan.owes + 1], ARGV[4 + #plan.owes]
   advance = leave(parent, id, plan.state)
 end
-bound(at.chain[1], plan); count(at.chain, plan.deltas)
+bound(at.chain[1], plan); count(at.chain, plan.deltas); chronicle(plan, id, version)
 redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
 if leased then grant_owed(record, KEYS[2], KEYS[5], id, leased, plan.lease) end
 op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)

@@ -1,6 +1,6 @@
---@use clock entry budget owe ops timer family grant
+--@use clock chronicle entry budget owe ops timer family grant
 -- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
--- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids][, holds, line left, line entered, lines], queues...
+-- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids][, holds, line left, line entered, lines], queues...[, who must be above][, chronicle]
 -- ARGV  plan, data, event, messages...
 -- Returns {word, version, ms}; held says by whom in the place of the version
 local plan = cjson.decode(ARGV[1])
@@ -15,6 +15,10 @@ if plan.parent then
   if parent[1] == '1' or not parent[2] then return {'closed', '0', '0'} end
   if redis.call('SISMEMBER', KEYS[10], '*') == 0 then return {'closed', '0', '0'} end
 end
+if plan.within then
+  local above = redis.call('HMGET', KEYS[#KEYS - (plan.chronicle and 1 or 0)], 'ended', 'state')
+  if above[1] == '1' or not above[2] then return {'closed', '0', '0'} end
+end
 local other = plan.shares and held_by_another(KEYS[shared], plan.shares.takes, plan.id)
 if other then return {'held', other, '0'} end
 if plan.parent then
@@ -23,7 +27,7 @@ if plan.parent then
 end
 redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', now_text,
   'created', now_text, 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
-bound(KEYS[2], plan)
+bound(KEYS[2], plan); chronicle(plan, plan.id, '1')
 redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', now_text)
 redis.call('ZADD', KEYS[8], now_text, plan.id)
 if plan.waits then redis.call('ZADD', KEYS[7], now_text, plan.id) end

@@ -7,8 +7,8 @@ from tests.kernel.store import test_inboxes_pruned as ends
 from tests.kernel.store.mutant import Mutant
 
 GOES = (
-    "if redis.call('HLEN', KEYS[last - 3]) == 0 then "
-    "redis.call('UNLINK', KEYS[last - 2], KEYS[last - 1], KEYS[last]) end"
+    "if redis.call('HLEN', KEYS[last - 4]) == 0 then "
+    "redis.call('UNLINK', unpack(KEYS, last - 3)) end"
 )
 INBOXES: tuple[Mutant, ...] = (
     Mutant(
@@ -99,13 +99,13 @@ INBOXES: tuple[Mutant, ...] = (
         "the inbox of who lives by now stays",
         "prune",
         GOES,
-        "redis.call('UNLINK', KEYS[last - 2], KEYS[last - 1], KEYS[last])",
+        "redis.call('UNLINK', unpack(KEYS, last - 3))",
         ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
     ),
     Mutant(
         "what a name holds is not pruned with a life of it",
         "prune",
-        "last = last - 4",
+        "last = last - 5",
         "",
         ends.test_the_inbox_stays_where_somebody_lives_again_by_now,
     ),

@@ -15,7 +15,10 @@ from kernel.errors import KernelError
 from kernel.event import Cause, Event, Note
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Decision
+from kernel.machines.codon.table import CODON
 from kernel.machines.loop.table import LOOP
+from kernel.machines.run.table import RUN
+from kernel.machines.workspace.table import WORKSPACE
 from kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
 from kernel.store import scripts
 from kernel.store.indexes import Indexes, Look, TimerLook
@@ -31,6 +34,8 @@ from tests.kernel.store.nodes import NODE, ROOT
 from tests.kernel.store.tables import LIFE
 from tests.kernel.store.tickets import SESSION, TICKET
 
+MACHINES = (LIFE, TICKET, SESSION, NODE, ROOT, LOOP, WORKSPACE, RUN, CODON)
+EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
 LIMITS = Limits(op_window_ms=100_000, look_ms=1_000, remind_ms=50_000, tombstone_ms=60_000)
@@ -78,7 +83,7 @@ class World:
         self.client, self.text, self.keys = client, text, Keys(prefix)
         self.lifecycle = Lifecycle(
             Store(client, self.keys, LIMITS),
-            {machine.name: machine for machine in (LIFE, TICKET, SESSION, NODE, ROOT, LOOP)},
+            {machine.name: machine for machine in MACHINES},
             render or (lambda _: None),
         )
         self.leases = Leases(client, self.keys, LIMITS)
@@ -176,9 +181,7 @@ class World:
         """Claim by key; the effect's name is looked up, as a message would carry it."""
         of, _, suffix = key.partition(":")
         named = {entry.suffix: entry.name for entry in self.record(of).entries}
-        effect = {**LIFE.effects, **TICKET.effects, **NODE.effects, **LOOP.effects}[
-            named.get(suffix, "work")
-        ]
+        effect = EFFECTS[named.get(suffix, "work")]
         if lease_ms is not None:
             effect = Effect(effect.name, lease_ms=lease_ms)
         return self.leases.claim(key, effect, nonce=nonce, holder="here", schema=schema)

@@ -1,0 +1,1 @@
+"""The codon: one execution of one step of a run."""

@@ -1,0 +1,1 @@
+"""The run: one pass over a plan of codons."""

@@ -1,0 +1,1 @@
+"""The workspace: the folder that runs work on, one after another."""

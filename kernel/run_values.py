@@ -1,0 +1,162 @@
+"""What runs of codons are told in: their states' names and the values that are passed around.
+
+Money is in micro-dollars, times are ms since the epoch. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Micro = Annotated[int, Field(ge=0, le=2**53)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Milliseconds = Annotated[int, Field(ge=0, le=2**53)]
+Said = Annotated[str, Field(max_length=8_000)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Path = Annotated[str, Field(min_length=1, max_length=4_000)]
+ExitCode = Annotated[int, Field(ge=-255, le=255)]
+SENTINELS_MAX = 100
+
+
+def not_blank(text: str) -> str:
+    """Return what is not blank."""
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+Sha = Annotated[str, Field(max_length=100), AfterValidator(not_blank)]
+
+
+class CodonStatus(StrEnum):
+    """Where a codon can stand."""
+
+    PREPARING = auto()
+    STARTING = auto()
+    INITIALIZING = auto()
+    RUNNING = auto()
+    COMPLETING_SENTINELS = auto()
+    COMPLETED = auto()
+    FAILED = auto()
+    SKIPPED = auto()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing ever happens there again."""
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({CodonStatus.COMPLETED, CodonStatus.FAILED, CodonStatus.SKIPPED})
+LIVE = tuple(status for status in CodonStatus if status not in TERMINAL)
+
+
+class FailureType(StrEnum):
+    """Why a codon failed: the published values."""
+
+    TIMEOUT = "timeout"
+    RATE_LIMIT = "rate-limit"
+    API_ERROR = "api-error"
+    SENTINEL_LOAD_FAILURE = "sentinel-load-failure"
+    UNKNOWN = "unknown"
+
+
+class CheckpointType(StrEnum):
+    """When a checkpoint was taken."""
+
+    RIG_SETUP = "rig-setup"
+    COMPLETED = "completed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class UnloadReason(StrEnum):
+    """Why a sentinel observes no more: the published values; the last one is ours."""
+
+    CODON_COMPLETE = "codon-complete"
+    FATAL_ERROR = "fatal-error"
+    CONSECUTIVE_FAILURES = "consecutive-failures"
+    SHUTDOWN = "shutdown"
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tokens(Shape):
+    """The four kinds of tokens that providers charge for."""
+
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_creation_tokens: Count = 0
+    cache_read_tokens: Count = 0
+
+
+class LoopContext(Shape):
+    """Where in a loop a codon is executed: iteration and index count from 0."""
+
+    loop_id: Name
+    iteration: Count
+    index: Count
+
+
+class SentinelState(Shape):
+    """One sentinel: what it did for its codon so far."""
+
+    id: Name
+    model: Annotated[str, Field(max_length=200)]
+    loaded_at: Milliseconds
+    unloaded_at: Milliseconds | None = None
+    llm_call_count: Count = 0
+    failed_llm_calls: Count = 0
+    total_cost: Micro = 0
+    status: Literal["active", "unloaded"] = "active"
+    unload_reason: UnloadReason | None = None
+    last_llm_call_at: Milliseconds | None = None
+    total_triggers: Count = 0
+
+
+class FailureReason(Shape):
+    """Why a codon failed, whether to try again helps, and how long a provider wants to rest."""
+
+    type: FailureType
+    retriable: bool
+    message: Said = ""
+    retry_after_ms: Annotated[int, Field(ge=0, le=3_600_000)] | None = None
+    sentinel_refs: Annotated[tuple[Name, ...], Field(max_length=SENTINELS_MAX)] | None = None
+
+
+class BudgetExceeded(Shape):
+    """Which budget was used up: its limit, and what was used when that was seen."""
+
+    currency: Literal["cost", "duration", "output_tokens"]
+    limit: Count
+    used: Count
+
+
+class Source(Shape):
+    """What a continuation goes on from: a run, a codon of it ('' is before all), a checkpoint."""
+
+    run_id: Name
+    after_codon: Annotated[str, Field(max_length=200)] = ""
+    checkpoint_sha: Sha
+
+
+class Fresh(Shape):
+    """A run begins with the workspace as it is."""
+
+    kind: Literal["fresh"] = "fresh"
+
+
+class Continuation(Shape):
+    """A run goes on from a checkpoint of an earlier one."""
+
+    kind: Literal["continuation"] = "continuation"
+    source: Source
+    reason: Literal["retry", "rollback", "continue"]
+
+
+StartingConditions = Annotated[Fresh | Continuation, Field(discriminator="kind")]

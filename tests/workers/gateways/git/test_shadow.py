@@ -1,0 +1,439 @@
+"""The branches and the store of checkpoints: what is there, what conflicts, what a crash leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.workers.gateways.git.shadow_scene import put, remove, take
+from workers.gateways.git import shadow_tree
+from workers.gateways.git.errors import LockedError, Refusal, RefusedError
+from workers.gateways.git.shadow import (
+    AmbiguousCheckpointError,
+    HistoryConflictError,
+    Shadow,
+    UnknownCheckpointError,
+    UnreadableStoreError,
+)
+from workers.gateways.git.shadow_tree import Entry, Ground, Kind, Memory, ShadowError, Stamp, read
+
+Instead = Callable[[str], Path]
+HERE = Path(__file__).resolve().parents[4]
+TAKE = """
+import sys
+from pathlib import Path
+from workers.gateways.git.shadow import Shadow
+Shadow.open(Path(sys.argv[1])).take("run", "second", parent=sys.argv[2])
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+# --- the branches ---
+
+
+def test_each_checkpoint_is_a_new_commit_on_its_branch_also_when_nothing_changed(
+    place: Path,
+) -> None:
+    put(place, "file")
+    shadow = Shadow.open(place)
+    first = shadow.take("run-1", "rig-setup: one [run:1]", parent=None)
+    second = shadow.take("run-1", "completed: one\n\nmore", parent=first.sha)
+    other = shadow.take("run-2", "another", parent=None)
+
+    assert first.sha != second.sha
+    assert shadow.history("run-1") == (second.sha, first.sha)
+    assert shadow.history("run-2") == (other.sha,)
+    assert shadow.history("run-3") == ()
+    assert shadow.tip("run-1") == second.sha
+    assert shadow.tip("run-3") is None
+    assert shadow.message(second.sha) == "completed: one\n\nmore"
+
+
+def test_a_branch_that_is_elsewhere_is_a_conflict_and_stays(place: Path) -> None:
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    second = take(shadow)
+
+    for branch, parent in (("run", first), ("run", None), ("other", second)):
+        with pytest.raises(HistoryConflictError, match=branch):
+            shadow.take(branch, "m", parent=parent)
+
+    assert shadow.tip("run") == second
+    assert shadow.tip("other") is None
+
+
+def test_a_branch_moved_behind_our_back_is_a_conflict_and_stays(
+    place: Path, instead_of_git: Instead
+) -> None:
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    second = take(shadow)
+    shadow.git.run("update-ref", "refs/heads/run", first)
+    instead_of_git(
+        f'case "$*" in *" commit-tree "*) "$real" update-ref refs/heads/run {second};; esac'
+    )
+
+    with pytest.raises(HistoryConflictError):
+        shadow.take("run", "m", parent=first)
+
+    assert shadow.tip("run") == second
+
+
+@pytest.mark.parametrize("branch", ["main", "a..b", "", "a b", "-x/.lock"])
+def test_a_name_that_cannot_be_a_run_s_branch_is_refused(place: Path, branch: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        Shadow.open(place).take(branch, "m", parent=None)
+
+    assert refused.value.refusal is Refusal.BRANCH_NAME
+
+
+def test_a_continuation_begins_at_a_checkpoint_once(place: Path) -> None:
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    second = take(shadow)
+
+    shadow.branch_from("next", first)
+    shadow.branch_from("next", first)
+    assert shadow.tip("next") == first
+    with pytest.raises(HistoryConflictError):
+        shadow.branch_from("next", second)
+    with pytest.raises(UnknownCheckpointError):
+        shadow.branch_from("new", "0" * 40)
+    third = take(shadow, "next")
+    assert shadow.history("next") == (third, first)
+
+
+def test_a_checkpoint_is_found_by_the_beginning_of_its_id(place: Path) -> None:
+    shadow = Shadow.open(place)
+    shas: dict[str, list[str]] = {}
+    tree = shadow.git.line("mktree")
+    main = shadow.tip("main")
+    assert main
+    number = 0
+    while not any(len(found) > 1 for found in shas.values()):
+        commit = f"tree {tree}\nauthor A <a> {number} +0000\ncommitter A <a> 0 +0000\n\nm\n"
+        head = f"commit {len(commit)}\0{commit}"
+        sha = hashlib.sha1(head.encode(), usedforsecurity=False).hexdigest()
+        shas.setdefault(sha[:4], []).append(commit)
+        number += 1
+    twins = next(found for found in shas.values() if len(found) > 1)
+    known = []
+    for index, commit in enumerate(twins):
+        options = ("-w", "-t", "commit", "--stdin")
+        known.append(shadow.git.line("hash-object", *options, given=commit.encode()))
+        shadow.git.run("update-ref", f"refs/heads/run-{index}", known[-1])
+
+    with pytest.raises(AmbiguousCheckpointError) as ambiguous:
+        shadow.find(known[0][:4])
+    assert ambiguous.value.candidates == tuple(sorted(known))
+    assert all(sha in str(ambiguous.value) for sha in known)
+    assert shadow.find(known[0][:20].upper()) == known[0]
+    for unknown in ("000", "xyzw", "0" * 40, main[:12], f"{known[0]}0", ""):
+        with pytest.raises(UnknownCheckpointError):
+            shadow.find(unknown)
+
+
+def test_only_what_a_branch_leads_to_is_a_checkpoint(place: Path) -> None:
+    put(place, "file")
+    shadow = Shadow.open(place)
+    sha, main = take(shadow), shadow.tip("main")
+    assert main
+    shadow.git.run("update-ref", "-d", "refs/heads/run")
+
+    assert not shadow.has(sha)
+    assert not shadow.has(main)
+    for restored in (sha, main):
+        with pytest.raises(UnknownCheckpointError):
+            shadow.restore(restored)
+    with pytest.raises(UnknownCheckpointError):
+        shadow.message(sha)
+    assert (place / "file").exists(), "the empty beginning would have deleted it"
+
+
+def test_a_rescue_keeps_the_workspace_on_a_branch_of_its_own(place: Path) -> None:
+    put(place, "file", b"kept")
+    shadow = Shadow.open(place)
+    one, two = shadow.rescue(), shadow.rescue()
+
+    assert one.branch != two.branch
+    assert one.sha != two.sha
+    name = r"recovery/\d{8}T\d{6}Z-[0-9a-f]{8}"
+    assert all(re.fullmatch(name, branch) for branch in (one.branch, two.branch))
+    remove(place / "file")
+    shadow.restore(one.sha)
+    assert (place / "file").read_bytes() == b"kept"
+
+
+# --- the store ---
+
+
+def test_a_store_that_is_there_but_unreadable_is_not_taken_for_an_empty_one(place: Path) -> None:
+    shadow = Shadow.open(place)
+    sha = take(shadow)
+    head, commit = shadow.store / "refs/heads/run", shadow.store / "objects" / sha[:2] / sha[2:]
+    for broken in (head, shadow.store / "HEAD", commit, shadow.store / "refs/heads/main"):
+        was = broken.read_bytes()
+        broken.chmod(0o644)
+        broken.write_bytes(b"")
+        with pytest.raises(UnreadableStoreError, match="cannot be read"):
+            Shadow.open(place)
+        broken.write_bytes(was)
+    head.write_bytes(b"")
+    with pytest.raises(UnreadableStoreError):
+        shadow.tip("run")
+    with pytest.raises(UnreadableStoreError):
+        shadow.take("run", "m", parent=None)
+
+    shutil.rmtree(shadow.store)
+    for make in (shadow.store.mkdir, shadow.store.touch):
+        make()
+        with pytest.raises(UnreadableStoreError):
+            Shadow.open(place)
+        remove(shadow.store)
+    shadow.store.symlink_to(place.parent)
+    with pytest.raises(UnreadableStoreError, match="is not a folder"):
+        Shadow.open(place)
+
+
+def test_a_store_is_made_once_and_what_a_crash_left_of_it_is_made_anew(place: Path) -> None:
+    put(place, ".interlock/checkpoints.new/HEAD", b"half")
+    first = Shadow.open(place)
+    sha = take(first)
+
+    assert Shadow.open(place).tip("run") == sha
+    assert not (place / ".interlock/checkpoints.new").exists()
+    with pytest.raises(RefusedError, match="not a folder"):
+        Shadow.open(place / "missing")
+
+
+@pytest.mark.parametrize("last", ["hash-object", "mktree", "commit-tree", "update-ref"])
+def test_a_process_killed_at_any_step_leaves_the_old_tip_and_a_store_that_opens(
+    place: Path, instead_of_git: Instead, last: str
+) -> None:
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    put(place, "file", b"new")
+    folder = instead_of_git(
+        f'case "$*" in *" {last} "*) [ -e "$0.spent" ] || {{ >"$0.spent"; kill -9 $PPID; }};; esac'
+        # The one that was at work when its caller died ends without its work.
+        '\n[ -e "$0.done" ] || { [ -e "$0.spent" ] && { >"$0.done"; exit 1; }; }'
+    )
+
+    command = [sys.executable, "-c", TAKE, str(place), first]
+    assert subprocess.run(command, cwd=HERE, check=False).returncode == -9
+
+    assert (folder / "git.spent").exists()
+    again = Shadow.open(place)
+    assert again.tip("run") == first
+    second = take(again)
+    assert again.history("run") == (second, first)
+    remove(place / "file")
+    again.restore(second)
+    assert (place / "file").read_bytes() == b"new"
+    assert not (shadow.store / "scratch").exists()
+
+
+def test_locks_of_a_killed_git_are_no_obstacle(place: Path) -> None:
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    for name in ("refs/heads/run.lock", "packed-refs.lock", "HEAD.lock", "scratch/index.lock"):
+        put(shadow.store, name)
+
+    second = take(shadow)
+
+    assert shadow.history("run") == (second, first)
+
+
+def test_two_never_take_or_restore_at_once(place: Path) -> None:
+    shadow, other = Shadow.open(place), Shadow.open(place, command_s=0.05)
+    sha = take(shadow)
+    calls: list[Callable[[], object]] = [
+        lambda: other.take("run", "m", parent=sha),
+        lambda: other.restore(sha),
+        other.rescue,
+        lambda: other.branch_from("x", sha),
+    ]
+
+    with shadow._alone():
+        for call in calls:
+            with pytest.raises(LockedError):
+                call()
+
+    assert shadow.history("run") == (sha,)
+
+
+# --- files that change, and files that do not ---
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(place, "log", b"one\n")
+    shadow = Shadow.open(place)
+    real, left = shadow_tree.hash_content, [1]
+
+    def busy(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
+        if left[0]:
+            left[0] -= 1
+            with file.open("ab") as log:
+                log.write(b"more\n")
+        return real(source, size, into)
+
+    monkeypatch.setattr(shadow_tree, "hash_content", busy)
+    sha = take(shadow)
+    assert shadow.git.run("show", f"{sha}:log").output == b"one\nmore\n"
+
+    left[0] = 100
+    with pytest.raises(ShadowError, match=r"log' changes whenever it is read"):
+        shadow.take("run", "m", parent=sha)
+    assert shadow.tip("run") == sha
+
+
+def test_what_vanishes_while_a_checkpoint_is_taken_is_not_in_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(place, "a/b/file", b"x")
+    put(place, "kept", b"x")
+    shadow = Shadow.open(place)
+    real = shadow_tree.read
+
+    def late(ground: Ground, path: bytes, *, memory: Memory) -> Entry | None:
+        shutil.rmtree(place / "a", ignore_errors=True)
+        return real(ground, path, memory=memory)
+
+    monkeypatch.setattr(shadow_tree, "read", late)
+    sha = take(shadow)
+
+    names = shadow.git.run("ls-tree", "-r", "--name-only", sha).output
+    assert names == b"kept\n"
+
+
+def test_a_file_that_may_not_be_read_is_named_and_nothing_is_taken(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shadow = Shadow.open(place)
+    put(place, "secret", b"then")
+    sha = take(shadow)
+    put(place, "secret", b"now", 0)
+    real = os.open
+
+    def strict(path: str | bytes, flags: int, *rest: int, dir_fd: int | None = None) -> int:
+        if path == b"secret":
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *rest, dir_fd=dir_fd)
+
+    # Root may read everything, so there the system does not say no by itself.
+    monkeypatch.setattr(os, "open", strict)
+    with pytest.raises(ShadowError, match=r"workspace/secret' cannot be read \(Permission denied"):
+        shadow.take("run", "m", parent=sha)
+    assert shadow.tip("run") == sha
+    assert shadow.differs(sha)
+
+    shadow.restore(sha)
+    assert (place / "secret").read_bytes() == b"then"
+
+
+def remember(shadow: Shadow, path: str) -> None:
+    """Let a file be known as if it had been at rest for long."""
+    found = read(Ground(shadow.workspace), os.fsencode(path))
+    assert found
+    Memory.load(shadow.store / "hashes").keep({os.fsencode(path): found}, seen_ns=2**63)
+
+
+def test_a_file_that_is_remembered_is_not_read_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(place, "file", b"one")
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    remember(shadow, "file")
+    monkeypatch.delattr(shadow_tree, "hash_content")
+
+    assert not shadow.differs(first)
+
+
+def test_a_change_that_leaves_size_and_times_alike_is_seen(place: Path) -> None:
+    file = put(place, "file", b"one")
+    os.utime(file, ns=(10**18, 10**18))
+    shadow = Shadow.open(place)
+    first = take(shadow)
+    remember(shadow, "file")
+    file.write_bytes(b"two")
+    os.utime(file, ns=(10**18, 10**18))
+
+    assert shadow.differs(first)
+    second = take(shadow)
+
+    assert shadow.git.run("show", f"{second}:file").output == b"two"
+
+
+def test_a_file_that_changes_under_the_copy_is_copied_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = put(place, "file", b"a long beginning")
+    os.utime(file, ns=(10**18, 10**18))
+    shadow = Shadow.open(place)
+    real, then = shadow_tree.hash_content, [b"an equal length!", b"short"]
+
+    def busy(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
+        sha = real(source, size, into)
+        if into and then:
+            file.write_bytes(then.pop(0))
+            os.utime(file, ns=(10**18 - len(then), 10**18 - 1 - len(then)))
+        return sha
+
+    monkeypatch.setattr(shadow_tree, "hash_content", busy)
+    sha = take(shadow)
+
+    assert not then
+    assert shadow.git.run("show", f"{sha}:file").output == b"short"
+
+
+def test_only_the_hash_of_a_file_at_rest_is_remembered(place: Path) -> None:
+    shadow = Shadow.open(place)
+    stamp = Stamp(modified_ns=10**12, changed_ns=10**12, size=1, inode=1)
+    entry = Entry(Kind.FILE, "a" * 40, stamp)
+    memory = Memory.load(shadow.store / "hashes")
+    at_rest = 10**12 + 2_000_000_000
+
+    memory.keep({b"\xff": entry}, seen_ns=at_rest - 1)
+    assert Memory.load(memory.file).sha(b"\xff", stamp) is None
+    memory.keep({b"\xff": entry}, seen_ns=at_rest)
+    kept = Memory.load(memory.file)
+    assert kept.sha(b"\xff", stamp) == "a" * 40
+    assert kept.sha(b"\xff", Stamp(10**12, 10**12, 1, 2)) is None
+
+    memory.file.write_bytes(memory.file.read_bytes().replace(b"a" * 40, b"b" * 40))
+    assert not Memory.load(memory.file).known, "torn or changed, it is worth nothing"
+
+
+def test_a_remembered_hash_whose_content_is_lost_is_stored_again(place: Path) -> None:
+    file = put(place, "file", b"content")
+    shadow = Shadow.open(place)
+    sha = take(shadow)
+    remember(shadow, "file")
+    blob = shadow_tree.hash_bytes(b"content")
+    stored = shadow.store / "objects" / blob[:2] / blob[2:]
+    stored.unlink()
+
+    take(shadow)
+
+    assert stored.exists()
+    file.unlink()
+    shadow.restore(sha)
+    assert file.read_bytes() == b"content"

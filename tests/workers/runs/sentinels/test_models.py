@@ -1,0 +1,68 @@
+"""A language model that observes: its answers, its costs, and that events give it no orders."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from tests.fakes.openai_server import OpenAIServer, Script, hangs, refuses, writes
+from tests.workers.gateways.llm.asking import Sleeper
+from workers.runs.sentinels.call import FatalSentinelError, SentinelCallError
+from workers.runs.sentinels.models import SentinelModels
+
+MODEL = "openai:gpt-4o-mini"
+
+
+def asked(*script: Script, timeout_s: float = 20.0) -> tuple[str, list[int], OpenAIServer]:
+    """Ask once; the answer, or the sentence on why there is none, comes with what was booked."""
+    booked: list[int] = []
+    with OpenAIServer(script, otherwise=refuses(418)) as server:
+        models = SentinelModels(base_url=server.url, api_key=None, sleep=Sleeper())
+        models.open(MODEL)
+        models.open(MODEL)
+
+        async def once() -> str:
+            try:
+                return await models.ask(
+                    MODEL, "Look closely.", "{}", timeout_s=timeout_s, book=booked.append
+                )
+            except SentinelCallError as error:
+                return str(error)
+            finally:
+                await models.close()
+
+        return asyncio.run(once()), booked, server
+
+
+def test_an_answer_comes_with_its_price() -> None:
+    said, booked, server = asked(writes("all is well"))
+
+    assert (said, booked) == ("all is well", [36])
+    system, words = (str(message["content"]) for message in server.asked[0].body["messages"])
+    assert system.startswith("Look closely.\n\n")
+    [marker] = re.findall(r"`BEGIN ([0-9a-f]{32})`", system)
+    assert words == f"BEGIN {marker}\n{{}}\nEND {marker}"
+
+
+def test_a_provider_that_refuses_is_a_failure() -> None:
+    said, booked, _ = asked(refuses(400))
+
+    assert said.startswith(f"{MODEL} refused with status 400")
+    assert booked == [0]
+
+
+def test_a_request_without_an_answer_is_booked_at_its_bound() -> None:
+    said, booked, _ = asked(hangs(), timeout_s=0.3)
+
+    assert said == f"{MODEL} did not answer within 0.3 s."
+    assert booked[0] > 36
+
+
+@pytest.mark.parametrize("name", ["embedded:wordllama", "no-such-provider:x", "openai:"])
+def test_a_name_that_is_no_language_model_is_refused(name: str) -> None:
+    models = SentinelModels(base_url=None, api_key="key")
+
+    with pytest.raises(FatalSentinelError, match=f"model={name} "):
+        models.open(name)

@@ -1,0 +1,156 @@
+"""Begins runs of a workspace: which number, from which checkpoint, after which costs.
+
+Two who begin at once cannot both: a run's number is taken by one of them, its place by one run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel.errors import CallError, HeldError, IdTakenError, UnknownRecordError
+from kernel.event import Cause
+from kernel.machines.codon.names import SELF as CODON
+from kernel.machines.run.table import SELF as RUN
+from kernel.record import Record
+from kernel.run_event import RunStartedData
+from kernel.run_values import Continuation
+from kernel.store.plan import Call
+from workers.dispatch import Dispatch
+from workers.runs.history import codons_of, history, stored
+from workers.runs.sequence import Execution
+
+PAGE = 200
+SLUG_LENGTH_MAX = 40
+
+
+class RunRefusedError(CallError):
+    """A run cannot begin as things are. The message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What a run begins with: a stored plan, where it starts, and the executions that count."""
+
+    plan: Mapping[str, Any]
+    starting: Mapping[str, Any]
+    done: tuple[Execution, ...] = ()
+
+
+def workspace_id(folder: Path, host: str) -> str:
+    """Return the id of the workspace that a folder of a machine is."""
+    whole = folder.resolve()
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", whole.name).strip("-._")[:SLUG_LENGTH_MAX] or "root"
+    mark = hashlib.sha256(f"{host}:{whole}".encode()).hexdigest()[:8]
+    return f"{slug}-{mark}"
+
+
+def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
+    """Return the workspace that a folder of this machine is, born where it is new."""
+    host = dispatch.settings.host
+    name = workspace_id(folder, host)
+    birth = {"folder": str(folder.resolve()), "host": host}
+    dispatch.create("workspace", name, birth, Call(cause))
+    return dispatch.views.record(name)
+
+
+def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
+    """Return the runs of a workspace, the first one first."""
+    found: list[Record] = []
+    while True:
+        names = [f"{workspace}/{n}" for n in range(len(found) + 1, len(found) + 1 + PAGE)]
+        records = dispatch.views.records(names)
+        found += [records[name] for name in names if name in records]
+        if len(records) < PAGE:
+            return found
+
+
+def begin(dispatch: Dispatch, workspace: Record, what: Begin, cause: Cause) -> Record:
+    """Bear the next run. Raises RunRefusedError where one is at work."""
+    runs = runs_of(dispatch, workspace.id)
+    _refuse_while_at_work(dispatch, workspace)
+    # Nothing that ended costs more from now on, and nothing is at work: the sum is settled.
+    tree = settled(dispatch, workspace)
+    birth = {
+        "plan": dict(what.plan),
+        "folder": workspace.data["folder"],
+        "host": workspace.data["host"],
+        "starting": dict(what.starting),
+        "done": [stored(one) for one in what.done],
+        "before": tree,
+    }
+    name = f"{workspace.id}/{len(runs) + 1}"
+    try:
+        fired = dispatch.create("run", name, birth, Call(cause))
+    except (HeldError, IdTakenError):
+        fired = None
+    if fired is None or fired.replayed:
+        raise RunRefusedError(f"another run of {workspace.data['folder']} began at this moment")
+    return dispatch.views.record(name)
+
+
+def settled(dispatch: Dispatch, workspace: Record) -> dict[str, int]:
+    """Return what all runs of a workspace have cost, and what was spent, in micro-dollars."""
+    counters = dispatch.views.record(workspace.id).counters
+    return {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
+
+
+def begin_again(
+    dispatch: Dispatch, workspace: Record, said: RunStartedData, cause: Cause, *, op_id: str
+) -> Record:
+    """Begin a run because an event says so: with the plan of the one before, as it says.
+
+    Told twice, by its op-id, it begins once.
+    """
+    runs = runs_of(dispatch, workspace.id)
+    told = f"{cause.reason} ({op_id})"
+    for run in reversed(runs[-10:]):
+        first = next(iter(dispatch.views.log(run.id)))
+        if getattr(getattr(first, "cause", None), "reason", "") == told:
+            return run
+    if not runs:
+        raise RunRefusedError("no run began here yet, so there is no plan: start one with its plan")
+    starting = said.starting_conditions
+    done: tuple[Execution, ...] = ()
+    if isinstance(starting, Continuation):
+        done = _counted(dispatch, workspace, starting)
+    what = Begin(runs[-1].data["plan"], starting.model_dump(mode="json"), done)
+    return begin(dispatch, workspace, what, Cause(cause.actor, told))
+
+
+def _counted(
+    dispatch: Dispatch, workspace: Record, starting: Continuation
+) -> tuple[Execution, ...]:
+    """Return the executions that count for a continuation: those up to its codon."""
+    source = starting.source
+    name = source.run_id if "/" in source.run_id else f"{workspace.id}/{source.run_id}"
+    try:
+        run = dispatch.views.record(name)
+    except UnknownRecordError:
+        raise RunRefusedError(f"there is no run {source.run_id} to go on from") from None
+    return upto(dispatch, run, source.after_codon)
+
+
+def upto(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Execution, ...]:
+    """Return what counts for a run up to its last execution of a codon; '' is before all."""
+    if not codon_id:
+        return ()
+    done, _ = history(run, codons_of(dispatch.views, run.id))
+    found = [index for index, one in enumerate(done) if one.runtime_id == codon_id]
+    if not found:
+        raise RunRefusedError(f"run {run.id} has not executed {codon_id}")
+    return tuple(done[: found[-1] + 1])
+
+
+def _refuse_while_at_work(dispatch: Dispatch, workspace: Record) -> None:
+    if workspace.state != "open":
+        raise RunRefusedError(f"the workspace {workspace.data['folder']} is closed")
+    holds = dispatch.views.holds(workspace.id)
+    if run := holds.get(RUN):
+        raise RunRefusedError(f"run {run} is at work there; wait for its end, or stop it")
+    if codon := holds.get(CODON):
+        raise RunRefusedError(f"codon {codon} of an earlier run is still being ended; try again")

@@ -1,0 +1,130 @@
+"""The checkpoints of a workspace's runs, as their records know them; it opens no git store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernel.errors import CallError
+from kernel.record import Record
+from kernel.run_values import CheckpointType
+from workers.dispatch import Dispatch
+from workers.runs.beginning import runs_of
+from workers.runs.history import codons_of, history
+from workers.runs.sequence import Ended, Execution
+
+INITIAL = "initial"
+LAST_SUCCESS = "last-success"
+PREFIX_LENGTH_MIN = 4
+FIELDS = {
+    CheckpointType.RIG_SETUP: "rig_setup_checkpoint",
+    CheckpointType.COMPLETED: "completion_checkpoint",
+    CheckpointType.ERROR: "error_checkpoint",
+    CheckpointType.SKIPPED: "skip_checkpoint",
+}
+
+
+class CheckpointError(CallError):
+    """No one checkpoint is meant. The message says which there are, or what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One checkpoint: its id, when it was taken, of which codon of which run.
+
+    `done` are the executions that count once the workspace is back there.
+    """
+
+    sha: str
+    type: str
+    run: str
+    codon: str
+    done: tuple[Execution, ...]
+
+    @property
+    def after(self) -> str:
+        """Return the last codon that counts there; '' is before all."""
+        return self.done[-1].runtime_id if self.done else ""
+
+
+def checkpoints(dispatch: Dispatch, workspace: str) -> list[Known]:
+    """Return every checkpoint of a workspace that can be gone back to, the oldest first."""
+    return [one for run in runs_of(dispatch, workspace) for one in of_run(dispatch, run)]
+
+
+def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
+    """Yield the checkpoints of one run, in the order in which they were taken."""
+    codons = codons_of(dispatch.views, run.id)
+    done, begins = history(run, codons)
+    if sha := run.data.get("initial_checkpoint"):
+        yield Known(str(sha), INITIAL, run.id, "", tuple(done[:begins]))
+    for number, record in enumerate(codons):
+        name = str(record.data["codon_id"])
+        before, upto = tuple(done[: begins + number]), tuple(done[: begins + number + 1])
+        for kind, field in FIELDS.items():
+            if sha := record.data.get(field):
+                counts = kind is not CheckpointType.RIG_SETUP and _counts(upto[-1])
+                yield Known(str(sha), str(kind), run.id, name, upto if counts else before)
+
+
+def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
+    """Return the checkpoint that somebody means: an id's beginning, CODON:TYPE or last-success.
+
+    Of several of a codon the newest is meant. Raises CheckpointError.
+    """
+    known = checkpoints(dispatch, workspace)
+    if not known:
+        raise CheckpointError("no checkpoint was taken here yet")
+    if name == LAST_SUCCESS:
+        found = [one for one in known if one.type == CheckpointType.COMPLETED]
+        return _last(found, "no codon was completed here yet")
+    if ":" in name:
+        codon, _, kind = name.rpartition(":")
+        found = [one for one in known if one.type == kind and one.codon == codon]
+        names = sorted({f"{one.codon}:{one.type}" for one in known if one.codon})
+        return _last(found, f"there is no checkpoint {name}; there are: {', '.join(names)}")
+    if name == INITIAL:
+        return known[0]
+    if len(name) < PREFIX_LENGTH_MIN:
+        raise CheckpointError(f"{name!r} is too short; give {PREFIX_LENGTH_MIN} characters or more")
+    found = [one for one in known if one.sha.startswith(name.lower())]
+    shas = sorted({one.sha for one in found})
+    if len(shas) > 1:
+        raise CheckpointError(f"{name} may be {' or '.join(shas[:5])}; give more of the id")
+    return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
+
+
+def going_on(dispatch: Dispatch, run: Record) -> Known | None:
+    """Return where a run that has ended is gone on with: its last checkpoint that counts."""
+    counting = [one for one in of_run(dispatch, run) if _is_end(one)]
+    return counting[-1] if counting else None
+
+
+def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
+    """Return the checkpoint before a codon of a run. Raises CheckpointError."""
+    found: Known | None = None
+    for one in of_run(dispatch, run):
+        if one.codon == codon and one.type != CheckpointType.RIG_SETUP:
+            break
+        if _is_end(one):
+            found = one
+    else:
+        raise CheckpointError(f"run {run.id} has not executed {codon}")
+    if found is None:
+        raise CheckpointError(f"run {run.id} has no checkpoint before {codon}")
+    return found
+
+
+def _is_end(one: Known) -> bool:
+    """Whether a run can go on from there: from its beginning, or from after a codon that counts."""
+    return one.type == INITIAL or bool(one.done and one.after == one.codon)
+
+
+def _counts(one: Execution) -> bool:
+    return one.status is not Ended.FAILED or one.ignored
+
+
+def _last(found: list[Known], problem: str) -> Known:
+    if not found:
+        raise CheckpointError(problem)
+    return found[-1]

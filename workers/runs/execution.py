@@ -1,0 +1,397 @@
+"""Executes one codon, from its birth to its end, and tells its record each step.
+
+It runs in the run's conductor, which holds the leases of both. What ends a codon is decided in
+workers.runs.ending; before each end a checkpoint of the workspace is taken.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, assert_never
+from uuid import uuid4
+
+from kernel.effect import STEP
+from kernel.errors import FencedError, GuardRefusedError, KernelError
+from kernel.event import Cause
+from kernel.machines import MACHINES
+from kernel.machines.codon.names import Trigger
+from kernel.run_values import BudgetExceeded, CheckpointType, CodonStatus, FailureType
+from kernel.store.plan import Call, Tenure
+from workers.agent_process.containment import MARK
+from workers.agent_process.process import AgentProcess, Exit, SpawnError
+from workers.files import write_private
+from workers.gateways.git.errors import GitError
+from workers.result import sentence
+from workers.runs.budget import Used, exceeded
+from workers.runs.codon_commands import CodonCommands
+from workers.runs.ending import (
+    NO_PROCESS,
+    Ending,
+    OnExceeded,
+    Patience,
+    Status,
+    Verdict,
+    exit_code_of,
+    verdict_on,
+)
+from workers.runs.failure import Failure
+from workers.runs.hearing import Hearing
+from workers.runs.place import CodonPlace, marks_of
+from workers.runs.plan import Observed, Policy, Speech
+from workers.runs.process import Command, Process
+from workers.runs.rig import Rig, RigError
+from workers.runs.run_work import RunWork
+from workers.runs.sentinels.host import SentinelHost
+from workers.runs.sentinels.trigger import Event
+from workers.runs.sequence import Execution, Start
+from workers.runs.speech import SPEECHES
+from workers.tenure import born_with
+from workers.work import Outcome, Work
+
+SENTINELS_S = 120.0
+SKIPPED, STOPPED, TIMED_OUT, IDLE, SPENT = "skipped", "stopped", "timeout", "idle", "budget"
+PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}
+CHECKPOINT_OF = {
+    Status.COMPLETED: CheckpointType.COMPLETED,
+    Status.FAILED: CheckpointType.ERROR,
+    Status.SKIPPED: CheckpointType.SKIPPED,
+}
+
+
+class CodonExecution:
+    """One execution of a codon, by its number in the run. `previous` is what it continues."""
+
+    def __init__(
+        self, run: RunWork, start: Start, number: int, *, previous: Execution | None, used: Used
+    ) -> None:
+        self.run, self.start, self.codon = run, start, start.codon
+        self.used_before = used
+        self.place: CodonPlace = run.place.codon(number)
+        self.step = self._born()
+        self.commands = CodonCommands(run, start, self.place, previous, mark=self.step.key)
+        self.hearing = Hearing(self._observe)
+        self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
+        self.speech = SPEECHES[self.speaks]()
+        self.reported = SPEECHES["interlock"]()
+        self.host = self._sentinels()
+        self.over_budget: BudgetExceeded | None = None
+        self.exceeds = OnExceeded.COMPLETE
+        self.began = 0.0
+
+    def perform(self) -> None:
+        """Execute it to its end. One that somebody else ended is cleared away, and that is all."""
+        self.run.heartbeat.hold(self.step.held)
+        try:
+            with self.host:
+                self._perform()
+        except FencedError:
+            with suppress(KernelError):
+                answer = self.run.dispatch.leases.settle(self.step.lease, self.run.dispatch.render)
+                self.run.dispatch.publish(answer.owed)
+        finally:
+            self.run.heartbeat.drop(self.step.held)
+
+    def _perform(self) -> None:
+        self._observe(Observed.CODON_STARTED, {"codon_id": self.start.runtime_id})
+        try:
+            sha = self._rigged()
+        except RigError as error:
+            self._end(self._failed(str(error), retriable=True), error.exit_code)
+            return
+        if why := self._why_end(None):
+            self._cut_short(why)
+            return
+        self._fire(Trigger.START, {"checkpoint_sha": sha} if sha else {})
+        if failure := self._loaded():
+            self._end(Verdict(Status.FAILED, failure), NO_PROCESS)
+            return
+        try:
+            ended = self._run()
+        except (SpawnError, OSError) as error:
+            said = f"its process does not start: {sentence(str(error))}"
+            self._end(self._failed(said, retriable=True), NO_PROCESS)
+            return
+        self._drained()
+        exit_code = exit_code_of(ended.code)
+        self._end(self._verdict(ended, exit_code), exit_code)
+
+    # --- preparing and starting ------------------------------------------------------------------
+
+    def _born(self) -> Work:
+        run, inside = self.run, self.start.loop_context
+        birth: dict[str, Any] = {"codon_id": self.start.runtime_id}
+        if inside is not None:
+            at = {"iteration": inside.iteration, "index": inside.index}
+            birth["loop_context"] = {"loop_id": inside.loop_id, **at}
+        lease_ms = run.dispatch.effect("codon", STEP.name).lease_ms
+        tenure = Tenure(uuid4().hex[:8], run.dispatch.holder, lease_ms)
+        asked_at = time.monotonic()
+
+        def bear() -> None:
+            call = Call(Cause("conductor"), warrant=run.work.warrant)
+            run.dispatch.create("codon", self.place.id, birth, call, tenure=tenure)
+
+        run.work.patiently(bear)
+        lease = run.work.patiently(lambda: born_with(run.dispatch, self.place.id, tenure))
+        self.place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(self.place.mark, lease.key)
+        return Work(
+            run.dispatch,
+            run.work.equipment,
+            MACHINES["codon"],
+            lease,
+            lease_ms=lease_ms,
+            asked_at=asked_at,
+        )
+
+    def _rigged(self) -> str | None:
+        """Set up the rig, and return the checkpoint of that; None where there is nothing to do."""
+        if not self.codon.rig:
+            return None
+        rig = Rig(
+            items=self.codon.rig,
+            workspace=self.run.workspace,
+            base=self.commands.shell("true"),
+            run=self._process,
+            go_on=lambda: self._why_end(None),
+        )
+        for problem in rig.set_up():
+            self._remark("rig_item_failed", {"problem": problem})
+        if self._why_end(None):
+            return None
+        return self._checkpoint(CheckpointType.RIG_SETUP)
+
+    def _sentinels(self) -> SentinelHost:
+        run = self.run
+        return SentinelHost(
+            run.specifications(self.codon.sentinels),
+            codon=self.start.runtime_id,
+            folder=run.workspace,
+            environment=self.commands.environment({MARK: marks_of(self.step.key)[1]}),
+            asks=run.models(self.codon.sentinels),
+            clock_ms=lambda: int(time.time() * 1_000),
+        )
+
+    def _loaded(self) -> Failure | None:
+        """Load the sentinels; return the failure where one that is required cannot be."""
+        problems = self.host.load()
+        for one in problems:
+            self._remark("sentinel_not_loaded", {"sentinel": one.sentinel, "why": one.problem})
+        self._tell_sentinels()
+        missing = [one for one in problems if one.required]
+        if not missing:
+            return None
+        said = "; ".join(f"{one.sentinel}: {one.problem}" for one in missing)
+        names = tuple(one.sentinel for one in missing)
+        kind = FailureType.SENTINEL_LOAD_FAILURE
+        return Failure(kind, retriable=False, message=said, sentinel_refs=names)
+
+    # --- the process -----------------------------------------------------------------------------
+
+    def _run(self) -> Exit:
+        """Run the agent's process to its end. Raises SpawnError or OSError where it never was."""
+        process = self._process(self.commands.agent())
+        with process.start() as agent:
+            self.began = time.monotonic()
+            told: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.place.output)}
+            if self.start.previous_session_id:
+                told["previous_session_id"] = self.start.previous_session_id
+            self._fire(Trigger.INITIALIZE, told)
+            if not self.speech.says_result:
+                # Who says nothing has no session but this one.
+                self.hearing.session_id = self.start.previous_session_id or self.place.id
+            return process.followed(agent, self._look)
+
+    def _look(self, agent: AgentProcess) -> str | None:
+        for _ in range(100):
+            if not self._hear(agent):
+                break
+        self._tell_costs()
+        self._tell_sentinels()
+        for reason in self.hearing.refused:
+            self._remark("report_refused", {"reason": reason})
+        self.hearing.refused.clear()
+        return self._why_end(agent)
+
+    def _hear(self, agent: AgentProcess) -> bool:
+        """Take in what the process said; tell whether there may be more."""
+        reports, lines = agent.reports(), agent.output_lines()
+        if self.speaks != Speech.PLAIN:
+            for line in reports:
+                for said in self.reported.feed(line):
+                    self.hearing.feed(said)
+        for line in lines:
+            self._observe(Observed.OUTPUT_LINE, {"line": line.decode(errors="replace")})
+            if self.speaks == Speech.CLAUDE:
+                for said in self.speech.feed(line):
+                    self.hearing.feed(said)
+        return bool(reports or lines)
+
+    def _tell_costs(self) -> None:
+        """Tell the record what was said: costs count from when a session is known."""
+        if self.step.record.state == CodonStatus.INITIALIZING and self.hearing.session_id:
+            self._fire(Trigger.RUN, {"session_id": self.hearing.session_id})
+        if self.step.record.state == CodonStatus.RUNNING:
+            for trigger, payload in self.hearing.take():
+                with suppress(GuardRefusedError):
+                    self._fire(trigger, payload)
+
+    def _why_end(self, agent: AgentProcess | None) -> str | None:
+        """Return why to end it now, if at all; without a process only orders count."""
+        held, step = self.run.work, self.step
+        if held.stopped.is_set() or step.stopped.is_set() or held.interrupted.is_set():
+            return STOPPED
+        if step.interrupted.is_set():
+            return SKIPPED
+        if agent is None:
+            return None
+        now = time.monotonic()
+        if self.codon.timeout_s is not None and now > self.began + self.codon.timeout_s:
+            return TIMED_OUT
+        if now > max(agent.progress, self.began) + self.codon.idle_s:
+            return IDLE
+        return SPENT if self._is_over_budget(now) else None
+
+    def _is_over_budget(self, now: float) -> bool:
+        if self.over_budget is None:
+            own = Used(
+                self.hearing.cost_micro,
+                int((now - self.began) * 1_000),
+                self.hearing.tokens.output_tokens,
+            )
+            before = self.used_before
+            whole = Used(
+                own.cost_micro + before.cost_micro,
+                own.duration_ms + before.duration_ms,
+                own.output_tokens + before.output_tokens,
+            )
+            for budget, used in ((self.codon.budget, own), (self.run.plan.budget, whole)):
+                if budget is not None and (over := exceeded(budget, used)):
+                    self.over_budget, self.exceeds = over, OnExceeded(budget.exceeded)
+                    break
+        return self.over_budget is not None
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _drained(self) -> None:
+        """Let the sentinels finish what they were told; an order cuts that short."""
+        if self.step.record.state != CodonStatus.RUNNING or not self.host.states():
+            return
+        self._fire(Trigger.COMPLETE_SENTINELS, {})
+        for work in (self.run.work, self.step):
+            work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
+        if not self.host.drain(SENTINELS_S):
+            self._remark("sentinels_cut_short", {"limit_s": SENTINELS_S})
+        self._tell_sentinels()
+
+    def _verdict(self, ended: Exit, exit_code: int) -> Verdict:
+        hearing, why = self.hearing, ended.reason_by_us
+        done = hearing.result_received or (not self.speech.says_result and ended.code == 0)
+        said = hearing.error or ended.errors.strip()[-4_000:]
+        verdict = verdict_on(
+            Ending(
+                stopped=self._why_end(None) == STOPPED,
+                exit_code=exit_code,
+                result_received=done,
+                session_opened=hearing.session_id is not None,
+                context_exceeded=hearing.context_exceeded,
+                context_may_end=self.run.context_may_end(self.start),
+                budget_exceeded=self.exceeds if self.over_budget else None,
+                skip_requested=self.step.interrupted.is_set(),
+                out_of_time=PATIENCE.get(why or ""),
+                error=said,
+                retry_after_ms=hearing.retry_after_ms,
+            )
+        )
+        named = self.step.record.state != CodonStatus.INITIALIZING
+        if verdict.status is Status.COMPLETED and not named:
+            return self._failed("its process ended without naming its session", retriable=False)
+        return verdict
+
+    def _cut_short(self, why: str) -> None:
+        if why == SKIPPED:
+            self._end(Verdict(Status.SKIPPED), NO_PROCESS)
+        else:
+            self._end(self._failed("the codon was stopped by force", retriable=False), NO_PROCESS)
+
+    def _failed(self, said: str, *, retriable: bool) -> Verdict:
+        reason = Failure(FailureType.UNKNOWN, retriable=retriable, message=said)
+        return Verdict(Status.FAILED, reason)
+
+    def _end(self, verdict: Verdict, exit_code: int) -> None:
+        """Take the last checkpoint, and tell how it ended."""
+        self._tell_sentinels()
+        sha = self._last_checkpoint(CHECKPOINT_OF[verdict.status])
+        if sha is None and verdict.status is Status.COMPLETED:
+            verdict = self._failed("its last checkpoint could not be taken", retriable=False)
+        at = {"checkpoint_sha": sha} if sha else {}
+        match verdict.status:
+            case Status.COMPLETED:
+                told: dict[str, Any] = {
+                    "result_message_received": self.hearing.result_received,
+                    "context_exceeded": self.hearing.context_exceeded,
+                }
+                if self.over_budget is not None:
+                    told["budget_exceeded"] = self.over_budget.model_dump(mode="json")
+                self._fire(Trigger.COMPLETE, {**at, **told})
+            case Status.SKIPPED:
+                self._fire(Trigger.SKIP, at)
+            case Status.FAILED:
+                assert verdict.failure is not None, "a failure has a reason"
+                ignored = self.codon.on_failure.policy is Policy.IGNORE
+                # A run that is stopped does not go past what it stopped.
+                ignored = ignored and self._why_end(None) != STOPPED
+                reason = {"failure_reason": verdict.failure.payload, "ignored": ignored}
+                self._fire(Trigger.FAIL, {**at, **reason, "exit_code": exit_code})
+            case _:
+                assert_never(verdict.status)
+
+    def _last_checkpoint(self, kind: CheckpointType) -> str | None:
+        try:
+            return self._checkpoint(kind)
+        except (GitError, OSError) as error:
+            self._remark("checkpoint_failed", {"why": str(error)[:2_000]})
+            return None
+
+    def _checkpoint(self, kind: CheckpointType) -> str:
+        taken = self.run.checkpoint(f"{kind}:{self.start.runtime_id} [{self.place.id}]")
+        about = {"checkpoint_type": str(kind), "sha": taken.sha, "branch": taken.branch}
+        self._fire(Trigger.CHECKPOINT_CREATED, about)
+        return taken.sha
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
+        before = self.step.record.state
+        after = self.step.fire(Outcome(str(trigger), payload)).state
+        if before == after:
+            if str(trigger) in set(Observed):
+                self._observe(Observed(str(trigger)), payload)
+        else:
+            self._observe(Observed.CODON_TRANSITIONED, {"from": before, "to": after})
+
+    def _observe(self, name: Observed, data: Mapping[str, Any]) -> None:
+        if name is not Observed.SENTINEL_STATES_UPDATED:
+            self.host.tell(Event(str(name), int(time.time() * 1_000), data))
+
+    def _tell_sentinels(self) -> None:
+        """Tell the record where the sentinels stand, if anything of that is new."""
+        states = self.host.take_changes()
+        live = (CodonStatus.PREPARING, CodonStatus.COMPLETED)
+        if states and self.step.record.state not in live:
+            self._fire(Trigger.SENTINEL_STATES_UPDATED, {"sentinel_states": states})
+        for remark in self.host.take_remarks():
+            said = {"sentinel": remark.sentinel, "said": remark.said, "problem": remark.problem}
+            self._remark("sentinel_said", {name: told for name, told in said.items() if told})
+
+    def _remark(self, kind: str, detail: Mapping[str, Any]) -> None:
+        with suppress(KernelError):
+            self.step.audit(kind, detail)
+
+    def _process(self, command: Command) -> Process:
+        leases = (self.run.work, self.step)
+        settings = self.run.dispatch.settings
+        return Process(command, leases, log_bytes_max=settings.agent_log_bytes_max)

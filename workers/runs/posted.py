@@ -1,0 +1,87 @@
+"""Applies one event that was posted to a workspace, or says why not; it reads no inbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernel.errors import CallError, UnknownRecordError
+from kernel.event import Cause
+from kernel.record import Record
+from kernel.run_event import CodonStarted, RunEvent, RunStarted, run_event
+from kernel.run_vocabulary import wanted
+from kernel.store.inboxes import Mail
+from kernel.store.plan import Call, Warrant
+from workers.dispatch import Dispatch
+from workers.runs.beginning import begin_again
+from workers.runs.history import codons_of
+
+PARTY = "events"
+
+
+class UnknownRunError(CallError):
+    """An event is about a run or a codon that is not there. Name one that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an event: the record and its version, or the error and why."""
+
+    applied: bool
+    record: str = ""
+    version: int = 0
+    error: str = ""
+    why: str = ""
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as a note keeps it."""
+        if self.applied:
+            return {"record": self.record, "version": self.version}
+        return {"error": self.error, "why": self.why}
+
+
+def apply(dispatch: Dispatch, workspace: Record, mail: Mail) -> Answer:
+    """Apply one event. What is wrong with it is answered, and never raised.
+
+    Raises StoreError and ConflictError, after which it may be applied again: it counts once.
+    """
+    sender = str(mail.said["sender"])
+    try:
+        record = _applied(dispatch, workspace, run_event(mail.said["event"]), sender, mail.id)
+    except CallError as refusal:
+        return Answer(applied=False, error=type(refusal).__name__, why=str(refusal))
+    return Answer(applied=True, record=record.id, version=record.version)
+
+
+def _applied(
+    dispatch: Dispatch, workspace: Record, event: RunEvent, sender: str, mail_id: str
+) -> Record:
+    cause = Cause(PARTY, f"told by {sender}")
+    if isinstance(event, RunStarted):
+        return begin_again(dispatch, workspace, event.data, cause, op_id=mail_id)
+    if isinstance(event, CodonStarted):
+        raise UnknownRunError(
+            f"{event.data.codon_id} is not started: a run's conductor starts its codons, in the "
+            "order of its plan"
+        )
+    target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
+    trigger, payload = wanted(event, target.state)
+    call = Call(cause, f"event:{mail_id}", Warrant.party(PARTY))
+    fired = dispatch.fire(target, trigger, payload, call)
+    return fired.record or dispatch.views.record(target.id)
+
+
+def _target(dispatch: Dispatch, workspace: Record, run_id: str, codon_id: str) -> Record:
+    named = run_id if "/" in run_id else f"{workspace.id}/{run_id}"
+    try:
+        run = dispatch.views.record(named)
+    except UnknownRecordError:
+        raise UnknownRunError(f"there is no run {run_id} of {workspace.id}") from None
+    if run.machine != "run" or not named.startswith(f"{workspace.id}/"):
+        raise UnknownRunError(f"{run_id} is no run of {workspace.id}")
+    if not codon_id:
+        return run
+    for record in reversed(codons_of(dispatch.views, run.id)):
+        if record.data["codon_id"] == codon_id:
+            return record
+    raise UnknownRunError(f"there is no codon {codon_id} in run {run.id}")

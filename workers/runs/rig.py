@@ -1,0 +1,116 @@
+"""Sets up what a codon needs before it starts: copies files, runs commands. It undoes nothing."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workers.agent_process.process import AgentProcess, SpawnError
+from workers.result import sentence
+from workers.runs.ending import NO_PROCESS, exit_code_of
+from workers.runs.plan import RigCommand, RigCopy, RigFolder
+from workers.runs.process import Command, Process
+
+TIMED_OUT = "rig_timeout"
+Run = Callable[[Command], Process]
+
+
+class RigError(Exception):
+    """An item of a rig failed: its message says which and why, the exit code of what."""
+
+    def __init__(self, number: int, problem: str, *, exit_code: int = NO_PROCESS) -> None:
+        super().__init__(f"item {number} of the rig: {problem}")
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """What is set up, where, and how its commands are run; `go_on` says why not to, or nothing."""
+
+    items: tuple[RigCopy | RigCommand, ...]
+    workspace: Path
+    base: Command
+    run: Run
+    go_on: Callable[[], str | None]
+
+    def set_up(self) -> list[str]:
+        """Do every item in order; return what failed and may. Raises RigError."""
+        allowed: list[str] = []
+        copied = self.workspace
+        for number, item in enumerate(self.items, start=1):
+            if self.go_on():
+                break
+            try:
+                if isinstance(item, RigCopy):
+                    copied = self._copied(number, item)
+                else:
+                    self._commanded(number, item, copied)
+            except RigError as error:
+                if not item.allow_failure:
+                    raise
+                allowed.append(str(error))
+        return allowed
+
+    def _copied(self, number: int, item: RigCopy) -> Path:
+        source, target = self._inside(number, item.source), self._inside(number, item.target)
+        if not source.exists():
+            raise RigError(number, f"there is no {item.source} to copy")
+        if target in (source, *source.parents) or source in target.parents:
+            raise RigError(number, f"{item.source} cannot be copied onto or into itself")
+        try:
+            _remove(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True)
+            else:
+                shutil.copy2(source, target)
+        except (OSError, shutil.Error) as error:
+            problem = f"{item.source} is not copied: {sentence(str(error))}"
+            raise RigError(number, problem) from error
+        return target if target.is_dir() else target.parent
+
+    def _inside(self, number: int, path: str) -> Path:
+        """Return a place of the workspace; what an earlier step made of a link may lead out."""
+        found = self.workspace / path
+        if not found.resolve().is_relative_to(self.workspace.resolve()):
+            raise RigError(number, f"{path} leads out of the workspace")
+        return found
+
+    def _commanded(self, number: int, item: RigCommand, copied: Path) -> None:
+        folder = copied if item.folder is RigFolder.COPIED else self.workspace
+        command = replace(
+            self.base,
+            words=("bash", "-c", item.run),
+            folder=folder,
+            output=self.base.output.with_name(f"rig-{number}.log"),
+            errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
+        )
+        until = time.monotonic() + item.timeout_s
+        process = self.run(command)
+
+        def look(running: AgentProcess) -> str | None:
+            running.reports()
+            return self.go_on() or (TIMED_OUT if time.monotonic() > until else None)
+
+        try:
+            with process.start() as running:
+                ended = process.followed(running, look)
+        except (SpawnError, OSError) as error:
+            raise RigError(number, sentence(str(error))) from error
+        if ended.reason_by_us == TIMED_OUT:
+            problem = f"it took more than {item.timeout_s} s"
+            raise RigError(number, problem, exit_code=exit_code_of(ended.code))
+        if ended.code and not self.go_on():
+            said = sentence(ended.errors.strip().rpartition("\n")[2])
+            problem = f"it ended with {ended.code}" + (f": {said}" if said else "")
+            raise RigError(number, problem, exit_code=exit_code_of(ended.code))
+
+
+def _remove(target: Path) -> None:
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
+    else:
+        target.unlink(missing_ok=True)

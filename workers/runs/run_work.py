@@ -1,0 +1,98 @@
+"""What the codons of one run share while it is conducted: lease, workspace, plan, checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from kernel.run_vocabulary import branch_of
+from workers.config import PREFIX
+from workers.dispatch import Dispatch
+from workers.gateways.git.shadow import Checkpoint, Shadow
+from workers.heartbeat import Heartbeat
+from workers.runs.place import RunPlace
+from workers.runs.plan import Plan, PlannedLoop, PlannedSentinel
+from workers.runs.sentinels.call import Asks
+from workers.runs.sentinels.specification import SentinelSpecification
+from workers.runs.sequence import Start
+from workers.work import Work
+
+
+@dataclass(slots=True)
+class RunWork:
+    """One run in its conductor's hands."""
+
+    work: Work
+    dispatch: Dispatch
+    heartbeat: Heartbeat
+    plan: Plan
+    workspace: Path
+    place: RunPlace
+    shadow: Shadow
+
+    @property
+    def branch(self) -> str:
+        """The branch of its checkpoints."""
+        return branch_of(self.place.id)
+
+    def checkpoint(self, message: str) -> Checkpoint:
+        """Take a checkpoint of the workspace. Raises GitError."""
+        return self.shadow.take(self.branch, message, parent=self.shadow.tip(self.branch))
+
+    def planned(self, names: Iterable[str]) -> list[PlannedSentinel]:
+        """Return sentinels of the plan by their ids."""
+        return [self.plan.sentinel(name) for name in names]
+
+    def specifications(self, names: Iterable[str]) -> list[SentinelSpecification]:
+        """Return what a host of sentinels is told of them."""
+        return [SentinelSpecification.of(_specified(one)) for one in self.planned(names)]
+
+    def models(self, names: Iterable[str]) -> Asks | None:
+        """Return what asks the models of these sentinels; None where none of them has one."""
+        if not any(one.model for one in self.planned(names)):
+            return None
+        # Its libraries take a second to import, and most runs have no use for them.
+        found = import_module("workers.runs.sentinels.models")
+        settings = self.dispatch.settings
+        asks: Asks = found.SentinelModels(
+            base_url=settings.model_base_url,
+            api_key=settings.model_api_key,
+            attempts_max=settings.model_attempts_max,
+        )
+        return asks
+
+    def model_settings(self) -> dict[str, str]:
+        """Return the settings that the process of a model's codon needs, as variables."""
+        settings = self.dispatch.settings
+        found = {
+            "MODEL_BASE_URL": settings.model_base_url,
+            "MODEL_API_KEY": settings.model_api_key,
+            "MODEL_ATTEMPTS_MAX": settings.model_attempts_max,
+            "MODEL_TIMEOUT_S": settings.model_timeout_s,
+        }
+        return {f"{PREFIX}{name}": str(value) for name, value in found.items() if value is not None}
+
+    def context_may_end(self, start: Start) -> bool:
+        """Whether a full context is how a codon's loop ends."""
+        inside = start.loop_context
+        if inside is None:
+            return False
+        loops = {step.id: step for step in self.plan.steps if isinstance(step, PlannedLoop)}
+        return loops[inside.loop_id].until.context_exceeded
+
+
+def _specified(one: PlannedSentinel) -> dict[str, Any]:
+    """Return a planned sentinel as a host reads it."""
+    strategy = one.strategy
+    found: dict[str, Any] = {"immediate": True}
+    if strategy.debounce_ms is not None:
+        found = {"debounce_s": strategy.debounce_ms / 1_000}
+    elif strategy.count is not None:
+        found = {"count": strategy.count}
+    elif strategy.window_ms is not None:
+        found = {"window_s": strategy.window_ms / 1_000}
+    told = one.model_dump(mode="json", exclude_none=True, exclude={"strategy"})
+    return {**told, "strategy": found}
