@@ -152,11 +152,15 @@ class Fresh(Shape):
 
 
 class Continuation(Shape):
-    """A run goes on from a checkpoint of an earlier one."""
+    """A run goes on from a checkpoint of an earlier one.
+
+    Unless it `restores` that (ours), the workspace stays as somebody has mended it since.
+    """
 
     kind: Literal["continuation"] = "continuation"
     source: Source
     reason: Literal["retry", "rollback", "continue"]
+    restores: bool = True
 
 
 StartingConditions = Annotated[Fresh | Continuation, Field(discriminator="kind")]

@@ -24,6 +24,7 @@ app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
 PlanFile = Annotated[Path, typer.Argument(help="A plan: docs/runs.md says what is in it.")]
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="The folder it works on.")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its end.")]
+AsIs = Annotated[bool, typer.Option("--as-is", help="Keep what was mended in the workspace since.")]
 HERE = Path()
 
 
@@ -126,13 +127,14 @@ def stop(
 def redo(
     codon: Annotated[str, typer.Argument(help="A codon; the one that failed if none.")] = "",
     workspace: Workspace = HERE,
+    as_is: AsIs = False,
     wait: Wait = 0,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """Execute a codon anew, and all that follows it, in a new run."""
     runs = Runs(client(actor))
-    waited(runs, runs.redo(workspace, codon), wait, as_json=as_json)
+    waited(runs, runs.redo(workspace, codon, as_is=as_is), wait, as_json=as_json)
 
 
 @app.command()
@@ -155,13 +157,14 @@ def rollback(
 @guarded
 def proceed(
     workspace: Workspace = HERE,
+    as_is: AsIs = False,
     wait: Wait = 0,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """Go on with the last run from its last checkpoint, in a new run."""
     runs = Runs(client(actor))
-    waited(runs, runs.proceed(workspace), wait, as_json=as_json)
+    waited(runs, runs.proceed(workspace, as_is=as_is), wait, as_json=as_json)
 
 
 @app.command()

@@ -23,8 +23,8 @@ from workers.runs.beginning import (
     Begin,
     RunRefusedError,
     begin,
+    newest,
     open_workspace,
-    runs_of,
     settled,
     workspace_id,
 )
@@ -90,18 +90,25 @@ class Runs:
         what = Begin(found.stored(), {"kind": "fresh"})
         return begin(self.dispatch, opened, what, self._cause(f"run {plan.name}"))
 
-    def proceed(self, workspace: Path) -> Record:
-        """Go on with the last run, from its last checkpoint that counts."""
+    def proceed(self, workspace: Path, *, as_is: bool = False) -> Record:
+        """Go on with the last run, from its last checkpoint that counts.
+
+        What differs from that is kept on a recovery branch, and undone; unless the workspace is
+        to stay `as_is`, because somebody has mended it.
+        """
         opened, run = self._ended(workspace)
         known = going_on(self.dispatch, run)
         if known is None:
             # It had not even begun: there is nothing to go back to.
             what = Begin(run.data["plan"], run.data["starting"], ())
             return begin(self.dispatch, opened, what, self._cause("continue"))
-        return self._again(opened, run, known, "continue")
+        return self._again(opened, run, known, "continue", as_is=as_is)
 
-    def redo(self, workspace: Path, codon: str = "") -> Record:
-        """Execute a codon anew, and all that follows: the one that failed, if none is named."""
+    def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
+        """Execute a codon anew, and all that follows: the one that failed, if none is named.
+
+        It begins with the checkpoint before it, or with the workspace `as_is`.
+        """
         opened, run = self._ended(workspace)
         name = codon or str(run.data.get("ended", {}).get("codon", ""))
         if not name:
@@ -109,7 +116,7 @@ class Runs:
             if not executed:
                 raise CheckpointError(f"run {run.id} has executed no codon yet")
             name = str(executed[-1].data["codon_id"])
-        return self._again(opened, run, before(self.dispatch, run, name), "retry")
+        return self._again(opened, run, before(self.dispatch, run, name), "retry", as_is=as_is)
 
     def rollback(self, workspace: Path, to: str) -> Record:
         """Bring the workspace back to a checkpoint, and go on from there.
@@ -155,10 +162,10 @@ class Runs:
 
     def last(self, workspace: Record) -> Record:
         """Return the newest run of a workspace. Raises UnknownWorkspaceError."""
-        runs = runs_of(self.dispatch, workspace.id)
-        if not runs:
+        number = newest(self.dispatch, workspace.id)
+        if not number:
             raise UnknownWorkspaceError(Path(str(workspace.data["folder"])))
-        return runs[-1]
+        return self._run(workspace, number)
 
     def one(self, folder: Path, number: int | None) -> Record:
         """Return a run of a folder by its number; the newest one where none is given."""
@@ -284,9 +291,12 @@ class Runs:
             raise RunRefusedError(f"run {run.id} is at work; stop it first, or wait for its end")
         return opened, run
 
-    def _again(self, opened: Record, run: Record, known: Known, reason: Reason) -> Record:
+    def _again(
+        self, opened: Record, run: Record, known: Known, reason: Reason, *, as_is: bool = False
+    ) -> Record:
         source = {"run_id": known.run, "after_codon": known.after, "checkpoint_sha": known.sha}
-        starting = {"kind": "continuation", "source": source, "reason": reason}
+        goes_on = {"source": source, "reason": reason, "restores": not as_is}
+        starting = {"kind": "continuation", **goes_on}
         what = Begin(run.data["plan"], starting, known.done)
         return begin(self.dispatch, opened, what, self._cause(f"{reason} of {run.id}"))
 

@@ -10,8 +10,11 @@ import pytest
 import redis
 
 from kernel.errors import StoreDownError
+from kernel.event import Cause
 from kernel.record import partition_of
 from kernel.store.codec import digest, encode
+from kernel.store.plan import Call, Tenure, Warrant
+from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.routes import bring, client_of
 from workers.client import Client
@@ -248,6 +251,41 @@ def test_a_corrupted_record_is_found(here: Client, client: redis.Redis, what: st
     faults = verify_all(here.dispatch, ["one"])["faults"]
     assert faults
     assert all(fault.startswith("one: ") for fault in faults)
+
+
+def codon_at_work(here: Client) -> str:
+    """Bring a codon to where it has cost something; return its id."""
+    lifecycle, cause, of = here.dispatch.lifecycle, Cause("tester"), "data/1/1"
+    lifecycle.create("workspace", "data", {"folder": "/data"}, cause)
+    lifecycle.create("run", "data/1", RUN_BIRTH, cause)
+    held = Tenure("n", "here", 60_000)
+    lifecycle.create("codon", of, {"codon_id": "clean"}, cause, tenure=held)
+    for trigger, payload in (
+        ("start", {}),
+        ("initialize", {"pid": 7, "log_path": "l"}),
+        ("run", {"session_id": "s"}),
+        ("costs_updated", {"cost": 500}),
+    ):
+        call = Call(cause, warrant=Warrant.party("events"))
+        lifecycle.fire(of, trigger, payload, call)
+    return of
+
+
+def test_a_cost_that_does_not_follow_from_the_data_is_found(
+    here: Client, client: redis.Redis
+) -> None:
+    of, keys = codon_at_work(here), here.dispatch.keys
+    assert verify_all(here.dispatch, None)["faults"] == []
+
+    client.hincrby(keys.counters(of), "cost", 5)
+    told = f"{of}: cost mismatch: the counters are {{'cost': 505, 'spent': 500}}, "
+    told += "its data come to {'cost': 500, 'spent': 500}"
+    assert told in verify_all(here.dispatch, None)["faults"]
+
+    # Also where the log says the same as the counters, and nothing else is wrong.
+    detail = json.dumps({"deltas": {"cost": 5}})
+    client.xadd(keys.log(of), {"note": "cost", "detail": detail, "at": "1"}, id="5-1")
+    assert verify_all(here.dispatch, None)["faults"] == [told]
 
 
 def test_there_are_more_than_fifty_kinds_of_corruption() -> None:

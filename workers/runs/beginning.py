@@ -25,6 +25,7 @@ from workers.runs.history import codons_of, history, stored
 from workers.runs.sequence import Execution
 
 PAGE = 200
+LATE_MAX = 20  # how many runs may have begun since an event is told again
 SLUG_LENGTH_MAX = 40
 
 
@@ -58,6 +59,17 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
     return dispatch.views.record(name)
 
 
+def newest(dispatch: Dispatch, workspace: str) -> int:
+    """Return how many runs a workspace has had, which is the number of the last one."""
+    count = 0
+    while True:
+        names = [f"{workspace}/{n}" for n in range(count + 1, count + 1 + PAGE)]
+        found = len(dispatch.views.births(names))
+        count += found
+        if found < PAGE:
+            return count
+
+
 def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
     """Return the runs of a workspace, the first one first."""
     found: list[Record] = []
@@ -71,7 +83,7 @@ def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
 
 def begin(dispatch: Dispatch, workspace: Record, what: Begin, cause: Cause) -> Record:
     """Bear the next run. Raises RunRefusedError where one is at work."""
-    runs = runs_of(dispatch, workspace.id)
+    number = newest(dispatch, workspace.id) + 1
     _refuse_while_at_work(dispatch, workspace)
     # Nothing that ended costs more from now on, and nothing is at work: the sum is settled.
     tree = settled(dispatch, workspace)
@@ -83,7 +95,7 @@ def begin(dispatch: Dispatch, workspace: Record, what: Begin, cause: Cause) -> R
         "done": [stored(one) for one in what.done],
         "before": tree,
     }
-    name = f"{workspace.id}/{len(runs) + 1}"
+    name = f"{workspace.id}/{number}"
     try:
         fired = dispatch.create("run", name, birth, Call(cause))
     except (HeldError, IdTakenError):
@@ -106,19 +118,20 @@ def begin_again(
 
     Told twice, by its op-id, it begins once.
     """
-    runs = runs_of(dispatch, workspace.id)
-    told = f"{cause.reason} ({op_id})"
-    for run in reversed(runs[-10:]):
-        first = next(iter(dispatch.views.log(run.id)))
-        if getattr(getattr(first, "cause", None), "reason", "") == told:
-            return run
-    if not runs:
+    last = newest(dispatch, workspace.id)
+    if not last:
         raise RunRefusedError("no run began here yet, so there is no plan: start one with its plan")
+    told = f"{cause.reason} ({op_id})"
+    names = [f"{workspace.id}/{number}" for number in range(max(1, last - LATE_MAX), last + 1)]
+    for event in dispatch.views.events((name, 1) for name in names):
+        if event.cause.reason == told:
+            return dispatch.views.record(event.record_id)
     starting = said.starting_conditions
     done: tuple[Execution, ...] = ()
     if isinstance(starting, Continuation):
         done = _counted(dispatch, workspace, starting)
-    what = Begin(runs[-1].data["plan"], starting.model_dump(mode="json"), done)
+    before = dispatch.views.record(names[-1])
+    what = Begin(before.data["plan"], starting.model_dump(mode="json"), done)
     return begin(dispatch, workspace, what, Cause(cause.actor, told))
 
 

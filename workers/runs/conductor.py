@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -122,7 +121,7 @@ class Conductor:
         starting = self.work.record.data["starting"]
         if starting["kind"] == "continuation":
             sha = str(starting["source"]["checkpoint_sha"])
-            if shadow.differs(sha):
+            if starting["restores"] and shadow.differs(sha):
                 kept = shadow.rescue()
                 self.work.audit("rescued", {"branch": kept.branch, "sha": kept.sha})
                 shadow.restore(sha)
@@ -145,30 +144,25 @@ class Conductor:
 
     def _left(self) -> list[Record]:
         """Return what of earlier runs has work that somebody may still do."""
-        views, root = self.dispatch.views, root_of(self.place.id)
-        names = [
-            one
-            for name in ("run", "codon")
-            for one in views.family(self.dispatch.machines[name], root, 500)
-            if one != self.place.id and not one.startswith(f"{self.place.id}/")
-        ]
-        found = [
-            record
-            for record in views.records(names).values()
-            if any(entry.state == "leased" or entry.exclusive for entry in record.entries)
-        ]
-        if not found:
-            self._end_what_is_left(names)
+        views, number = self.dispatch.views, int(self.place.id.partition("/")[2])
+        found: list[Record] = []
+        while (number := number - 1) > 0:
+            run = views.record(f"{root_of(self.place.id)}/{number}")
+            codons = codons_of(views, run.id)
+            found += [one for one in (run, *codons) if _may_be_at_work(one)]
+            if codons and not found:
+                self._end_what_is_left(codons[-1].id)
+            if "initial_checkpoint" in run.data:
+                # It began, so it had looked itself at what was before it.
+                break
         return found
 
-    def _end_what_is_left(self, names: Sequence[str]) -> None:
+    def _end_what_is_left(self, codon: str) -> None:
         """Kill what a conductor and its watchdog left when both died at once."""
-        codons = [name for name in names if len(_age(name)) > 1]
-        for name in sorted(codons, key=_age)[-1:]:
-            mark = codon_place(name, self.dispatch.settings).mark
-            if mark.is_file():
-                for one in marks_of(mark.read_text("utf-8")):
-                    end_left(one, of=name)
+        mark = codon_place(codon, self.dispatch.settings).mark
+        if mark.is_file():
+            for one in marks_of(mark.read_text("utf-8")):
+                end_left(one, of=codon)
 
     # --- to go on --------------------------------------------------------------------------------
 
@@ -223,8 +217,8 @@ def used_by(codons: list[Record], now_ms: int) -> Used:
     return Used(cost, now_ms - began_ms, tokens)
 
 
-def _age(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in name.split("/")[1:])
+def _may_be_at_work(record: Record) -> bool:
+    return any(entry.state == "leased" or entry.exclusive for entry in record.entries)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from kernel.errors import FencedError, GuardRefusedError, KernelError
 from kernel.event import Cause
 from kernel.machines import MACHINES
 from kernel.machines.codon.names import Trigger
-from kernel.run_values import BudgetExceeded, CheckpointType, CodonStatus, FailureType
+from kernel.run_values import LIVE, BudgetExceeded, CheckpointType, CodonStatus, FailureType
 from kernel.store.plan import Call, Tenure
 from workers.agent_process.containment import MARK
 from workers.agent_process.process import AgentProcess, Exit, SpawnError
@@ -54,6 +54,8 @@ from workers.work import Outcome, Work
 SENTINELS_S = 120.0
 SKIPPED, STOPPED, TIMED_OUT, IDLE, SPENT = "skipped", "stopped", "timeout", "idle", "budget"
 PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}
+# Where a codon's sentinels are known.
+WATCHED = LIVE[1:]
 CHECKPOINT_OF = {
     Status.COMPLETED: CheckpointType.COMPLETED,
     Status.FAILED: CheckpointType.ERROR,
@@ -131,7 +133,7 @@ class CodonExecution:
         asked_at = time.monotonic()
 
         def bear() -> None:
-            call = Call(Cause("conductor"), warrant=run.work.warrant)
+            call = Call(Cause("conductor"))
             run.dispatch.create("codon", self.place.id, birth, call, tenure=tenure)
 
         run.work.patiently(bear)
@@ -323,6 +325,7 @@ class CodonExecution:
 
     def _end(self, verdict: Verdict, exit_code: int) -> None:
         """Take the last checkpoint, and tell how it ended."""
+        self.host.shutdown()
         self._tell_sentinels()
         sha = self._last_checkpoint(CHECKPOINT_OF[verdict.status])
         if sha is None and verdict.status is Status.COMPLETED:
@@ -380,8 +383,7 @@ class CodonExecution:
     def _tell_sentinels(self) -> None:
         """Tell the record where the sentinels stand, if anything of that is new."""
         states = self.host.take_changes()
-        live = (CodonStatus.PREPARING, CodonStatus.COMPLETED)
-        if states and self.step.record.state not in live:
+        if states and self.step.record.state in WATCHED:
             self._fire(Trigger.SENTINEL_STATES_UPDATED, {"sentinel_states": states})
         for remark in self.host.take_remarks():
             said = {"sentinel": remark.sentinel, "said": remark.said, "problem": remark.problem}

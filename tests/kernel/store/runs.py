@@ -9,6 +9,7 @@ from kernel.lifecycle import Fired
 from kernel.record import RecordId
 from kernel.run_event import CodonStarted, RunStarted, run_event
 from kernel.run_vocabulary import wanted
+from kernel.store.leases import Lease
 from kernel.store.plan import Tenure, Warrant
 from tests.kernel.codons import CHAIN, metadata
 from tests.kernel.samples import RUN_BIRTH
@@ -73,9 +74,15 @@ def complete(world: World, of: str = RUN) -> Fired:
 
 
 def settle(world: World, of: str) -> None:
-    """Do all that a record is still owed."""
-    for entry in world.record(of).entries:
-        world.settle(world.claim_key(entry.key(of)))
+    """Do all that a record is still owed; who held its work is out."""
+    record = world.record(of)
+    for entry in record.entries:
+        key = entry.key(of)
+        if entry.state == "owed":
+            world.settle(world.claim_key(key))
+        else:
+            named = (key, entry.suffix, entry.token, entry.attempts, entry.name, entry.kind)
+            world.settle(Lease(*named, record, 0))
 
 
 def listed(world: World, of: str = DATA, after: str = "0-0", limit: int = 100_000) -> Listed:

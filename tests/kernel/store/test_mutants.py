@@ -20,11 +20,21 @@ from tests.kernel.store.mutants_of_families import FAMILIES
 from tests.kernel.store.mutants_of_inboxes import INBOXES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
+from tests.kernel.store.mutants_of_runs import RUNS
 from tests.kernel.store.mutants_of_shares import SHARES
 from tests.kernel.store.mutants_of_tells import CROSSING
 from tests.kernel.store.world import Text, World
 
-MUTANTS: tuple[Mutant, ...] = (*COMMITS, *LEASES, *FAMILIES, *PLACES, *SHARES, *CROSSING, *INBOXES)
+MUTANTS: tuple[Mutant, ...] = (
+    *COMMITS,
+    *LEASES,
+    *FAMILIES,
+    *PLACES,
+    *SHARES,
+    *CROSSING,
+    *INBOXES,
+    *RUNS,
+)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.guard.replace(" ", "-"))
