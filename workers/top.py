@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kernel.record import PARTITIONS, Record, partition_of, root_of
 from kernel.store.views import Place, Standing
+from kernel.table import Active
 from kernel.visual_state import Thresholds, VisualState
 from workers.claim_line import Claim, Line, line_of
 from workers.client import Client
@@ -26,6 +27,8 @@ LOG_LINES = 10
 DEAD_MS = 60_000
 
 MACHINES = ("task", "agent")
+# Of these it is told how many stand where; each has a list of its own with more.
+OTHERS = ("thread", "job", "loop", "run")
 ALIVE = ("working", "starting", "idle")
 # Done, but not merged, comes first: its agent may have ended, and then nothing else tells of it.
 LISTED = ("done", "in_progress", "claimed")
@@ -71,6 +74,8 @@ class Picture:
     asked: tuple[Aged, ...]
     starved: tuple[Aged, ...]
     oldest: Aged | None
+    others: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    others_at_work: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class Top:
         looks = Counter(line.look for line in lines)
         asks, asked = self._asked(now_ms)
         opened = census.some("task", ["open"])
+        others = {} if self.backlog else self._others()
         first = min(opened, key=lambda one: one.since_ms, default=None)
         return Picture(
             at_ms=now_ms,
@@ -128,6 +134,38 @@ class Top:
             asked=asked,
             starved=self._starved(opened, now_ms),
             oldest=Aged(first.id, first.state, _s(now_ms - first.since_ms)) if first else None,
+            others=others,
+            others_at_work=self._at_work(others),
+        )
+
+    def _others(self) -> dict[str, dict[str, int]]:
+        """Return how many records of the other machines stand in each state where any does."""
+        places = [
+            Place(name, str(stage.state), partition)
+            for name in OTHERS
+            for stage in self.client.machines[name].stages
+            for partition in self.partitions
+        ]
+        found: dict[str, Counter[str]] = {}
+        for place, number in self.dispatch.views.populations(places).items():
+            found.setdefault(place.machine, Counter())[place.state] += number
+        states = {
+            name: [str(stage.state) for stage in self.client.machines[name].stages]
+            for name in OTHERS
+        }
+        return {
+            name: {state: found[name][state] for state in states[name] if found[name][state]}
+            for name in OTHERS
+            if name in found
+        }
+
+    def _at_work(self, others: Mapping[str, Mapping[str, int]]) -> int:
+        """Return how many of them are in a state in which something is at work."""
+        return sum(
+            number
+            for name, counts in others.items()
+            for state, number in counts.items()
+            if isinstance(self.client.machines[name].stage(state), Active)
         )
 
     def _lease_ms(self, machine: str, effect: str) -> int:

@@ -61,7 +61,7 @@ def verdict(picture: Picture) -> Text:
         return Text("tasks are open, nobody works", style="bold yellow")
     if picture.asks:
         return Text(f"{picture.asks} wait for a person", style="bold yellow")
-    if active:
+    if active or picture.others_at_work:
         return Text("work flows", style="bold green")
     return Text("nothing to do", style="dim")
 
@@ -96,11 +96,22 @@ def _glance(picture: Picture, width: int) -> list[Text]:
     return [
         *_row("agents", looks, "none at work", width),
         *_row("tasks", tasks, "none", width),
+        *_others(picture, width),
         *_row("queues", queues, "nothing waits for a worker", width),
         *_asks(picture, width),
         *_starving(picture, width),
         *_oldest(picture.oldest, width),
     ]
+
+
+def _others(picture: Picture, width: int) -> list[Text]:
+    rows: list[Text] = []
+    for name, counts in picture.others.items():
+        states = [
+            Text.assemble(f"{number} ", state_text(state)) for state, number in counts.items()
+        ]
+        rows += _row(f"{name}s", states, "", width)
+    return rows
 
 
 def _asks(picture: Picture, width: int) -> list[Text]:

@@ -65,6 +65,18 @@ class Views:
                 return
             start = f"({page[-1][0].decode()}"
 
+    def backwards(self, record_id: str, limit: int) -> Iterator[Event | Note]:
+        """Yield the last lines of a record's log, the newest first, page by page."""
+        key, end = self.keys.log(record_id), "+"
+        while limit > 0:
+            page = read(self.client, "XREVRANGE", key, end, "-", "COUNT", min(PAGE, limit))
+            for position, pairs in page:
+                yield codec.line_of(record_id, position, dict(pairs))
+            if len(page) < min(PAGE, limit):
+                return
+            limit -= len(page)
+            end = f"({page[-1][0].decode()}"
+
     def children(self, record_id: str) -> list[RecordId]:
         """Return every child ever born to a record, by name."""
         found = read(self.client, "SMEMBERS", self.keys.kids(record_id))

@@ -37,7 +37,7 @@ GOLDEN: dict[str, Any] = json.loads(
 OF_RUN = {"run_id": "1"}
 OF_CODON = {**OF_RUN, "codon_id": "clean"}
 SOURCE = {"run_id": "data/1", "after_codon": "clean", "checkpoint_sha": "abc"}
-GONE_ON = {"kind": "continuation", "source": SOURCE, "reason": "rollback"}
+GONE_ON = {"kind": "continuation", "source": SOURCE, "reason": "rollback", "restores": False}
 ALL_METADATA = {
     **METADATA["initializing"],
     **METADATA["running"],

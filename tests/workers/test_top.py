@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -12,6 +14,7 @@ from tests.workers.routes import client_of
 from workers.claim_line import Line
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
+from workers.run_client import Runs
 from workers.tasks import Tasks
 from workers.top import LINES_MAX, Picture, Top
 from workers.top_screen import amount, brief, dollars, drawn, middle, verdict
@@ -212,6 +215,20 @@ def test_an_empty_store_says_so(here: Client) -> None:
     submitted(here, "b/one")
     assert str(verdict(Top(here).look())) == "tasks are open, nobody works"
     assert "no task is claimed" in text(picture)
+
+
+def test_what_is_no_task_is_counted_by_where_it_stands(here: Client, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("plan: one\ncodons: [{codon: only, command: 'true'}]\n")
+    Runs(here).start(plan, tmp_path)
+    here.submit({"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"})
+
+    picture = Top(here).look()
+
+    assert picture.others["run"] == {"running": 1}
+    assert sum(picture.others["thread"].values()) == 1
+    assert "runs     1 running" in text(picture)
+    assert verdict(picture).plain == "work flows"
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 81, 119, 120, 160, 179, 180, 240])

@@ -16,6 +16,7 @@ from workers.loops.place import is_name
 
 OPERATOR = "operator"
 PAGE = 500
+LINES_MAX = 20_000  # of a log, looked back for when mail was given
 
 
 class UnknownAgentError(CallError):
@@ -68,10 +69,13 @@ class Mailbox:
     def listed(self, name: str, limit: int = 100) -> Sequence[Mapping[str, Any]]:
         """Return an agent's newest mail, the newest first, each with whether it was delivered.
 
-        `delivered_at_ms` is when the session that was given it started, as far as logs go back.
+        `delivered_at_ms` is when the session that was given it started, as far as is looked back.
         """
-        lives = self.lives(name)
-        delivered = {one: at for life in lives for one, at in self._deliveries(life)}
+        lives, letters = self.lives(name), self.dispatch.inboxes.latest(name, limit)
+        since_ms = min((one.at_ms for one in letters), default=0)
+        # Nothing is given before it was sent. Told again, the first time is what counts.
+        given = [pair for life in lives[::-1] for pair in self._deliveries(life, since_ms)]
+        delivered = dict(given)
         records = self.dispatch.views.records(lives).values()
         # One that has not settled in has yet to learn what was read.
         knowing = [one for one in records if one.data.get("worktree")] or [*records]
@@ -84,14 +88,17 @@ class Mailbox:
                 "delivered": one.id not in waits,
                 "delivered_at_ms": delivered.get(one.id),
             }
-            for one in self.dispatch.inboxes.latest(name, limit)
+            for one in letters
         ]
 
-    def _deliveries(self, life: str) -> Iterator[tuple[str, int]]:
+    def _deliveries(self, life: str, since_ms: int) -> Iterator[tuple[str, int]]:
         """Yield each letter that a session was given when it started, and when that was."""
-        letters: list[str] = []
-        for line in self.dispatch.views.log(life):
-            if isinstance(line, Event) and line.trigger == Trigger.PROMPT_READY:
-                letters = line.payload["letters"]
-            elif isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
-                yield from ((one, line.at_ms) for one in letters)
+        started_ms: int | None = None
+        for line in self.dispatch.views.backwards(life, LINES_MAX):
+            if line.at_ms < since_ms:
+                return
+            if isinstance(line, Event) and line.trigger == Trigger.SESSION_STARTED:
+                started_ms = line.at_ms
+            elif isinstance(line, Event) and line.trigger == Trigger.PROMPT_READY and started_ms:
+                yield from ((one, started_ms) for one in line.payload["letters"])
+                started_ms = None
