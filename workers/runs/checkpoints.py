@@ -10,8 +10,9 @@ from kernel.record import Record
 from kernel.run_values import CheckpointType
 from workers.dispatch import Dispatch
 from workers.runs.beginning import runs_of
+from workers.runs.ending import Ended
 from workers.runs.history import codons_of, history
-from workers.runs.sequence import Ended, Execution
+from workers.runs.sequence import Execution
 
 INITIAL = "initial"
 LAST_SUCCESS = "last-success"

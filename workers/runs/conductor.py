@@ -28,12 +28,13 @@ from workers.heartbeat import Heartbeat
 from workers.remains import end_left
 from workers.runs.brief import RunBrief, read_brief
 from workers.runs.budget import Used, exceeded
+from workers.runs.ending import Ended
 from workers.runs.execution import CodonExecution
 from workers.runs.history import codons_of, history
 from workers.runs.place import RunPlace, codon_place, marks_of
 from workers.runs.plan import Plan
 from workers.runs.run_work import RunWork
-from workers.runs.sequence import Ended, Execution, Finished, Halted, Start, next_step
+from workers.runs.sequence import Execution, Finished, Halted, Start, next_step
 from workers.work import Outcome, Work
 
 LOOK_S = 0.1

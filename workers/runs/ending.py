@@ -30,25 +30,19 @@ from enum import StrEnum, auto
 from kernel.run_values import FailureType
 from workers.result import sentence
 from workers.runs.failure import Failure, failure_of
+from workers.runs.plan import Exceeded
 
 NO_PROCESS = -1
 _OF_SIGNALS = 128
 _NAMES = {number.value: number.name for number in signal.Signals}
 
 
-class Status(StrEnum):
+class Ended(StrEnum):
     """How a codon has ended."""
 
     COMPLETED = auto()
     SKIPPED = auto()
     FAILED = auto()
-
-
-class OnExceeded(StrEnum):
-    """What a budget does to the codon that exceeds it."""
-
-    COMPLETE = auto()
-    FAIL = auto()
 
 
 class Patience(StrEnum):
@@ -79,7 +73,7 @@ class Ending:
     session_opened: bool
     context_exceeded: bool
     context_may_end: bool
-    budget_exceeded: OnExceeded | None
+    budget_exceeded: Exceeded | None
     skip_requested: bool
     out_of_time: Patience | None
     error: str = ""
@@ -90,21 +84,21 @@ class Ending:
 class Verdict:
     """The end, with the reason where it is a failure."""
 
-    status: Status
+    status: Ended
     failure: Failure | None = None
 
 
 def verdict_on(ending: Ending) -> Verdict:
     """Return how a codon has ended, by the table above."""
     if ending.stopped:
-        return Verdict(Status.FAILED, _for_good("the codon was stopped by force"))
+        return Verdict(Ended.FAILED, _for_good("the codon was stopped by force"))
     done = ending.result_received and ending.exit_code == 0
     full = ending.context_exceeded and ending.context_may_end
-    if done or full or ending.budget_exceeded is OnExceeded.COMPLETE:
-        return Verdict(Status.COMPLETED)
+    if done or full or ending.budget_exceeded is Exceeded.COMPLETE:
+        return Verdict(Ended.COMPLETED)
     if ending.skip_requested:
-        return Verdict(Status.COMPLETED if ending.result_received else Status.SKIPPED)
-    return Verdict(Status.FAILED, _failure(ending))
+        return Verdict(Ended.COMPLETED if ending.result_received else Ended.SKIPPED)
+    return Verdict(Ended.FAILED, _failure(ending))
 
 
 def exit_code_of(code: int) -> int:
@@ -120,7 +114,7 @@ def _failure(ending: Ending) -> Failure:
         return Failure(
             FailureType.TIMEOUT, retriable=True, message=_OUT_OF_TIME[ending.out_of_time]
         )
-    if ending.budget_exceeded is OnExceeded.FAIL:
+    if ending.budget_exceeded is Exceeded.FAIL:
         return _for_good("the codon's budget is exceeded")
     if ending.context_exceeded:
         said = ending.error or "the conversation is longer than the model's context window"

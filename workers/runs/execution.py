@@ -29,10 +29,9 @@ from workers.runs.budget import Used, exceeded
 from workers.runs.codon_commands import CodonCommands
 from workers.runs.ending import (
     NO_PROCESS,
+    Ended,
     Ending,
-    OnExceeded,
     Patience,
-    Status,
     Verdict,
     exit_code_of,
     verdict_on,
@@ -40,7 +39,7 @@ from workers.runs.ending import (
 from workers.runs.failure import Failure
 from workers.runs.hearing import Hearing
 from workers.runs.place import CodonPlace, marks_of
-from workers.runs.plan import Observed, Policy, Speech
+from workers.runs.plan import Exceeded, Observed, Policy, Speech
 from workers.runs.process import Command, Process
 from workers.runs.rig import Rig, RigError
 from workers.runs.run_work import RunWork
@@ -57,9 +56,9 @@ PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}
 # Where a codon's sentinels are known.
 WATCHED = LIVE[1:]
 CHECKPOINT_OF = {
-    Status.COMPLETED: CheckpointType.COMPLETED,
-    Status.FAILED: CheckpointType.ERROR,
-    Status.SKIPPED: CheckpointType.SKIPPED,
+    Ended.COMPLETED: CheckpointType.COMPLETED,
+    Ended.FAILED: CheckpointType.ERROR,
+    Ended.SKIPPED: CheckpointType.SKIPPED,
 }
 
 
@@ -80,7 +79,7 @@ class CodonExecution:
         self.reported = SPEECHES["interlock"]()
         self.host = self._sentinels()
         self.over_budget: BudgetExceeded | None = None
-        self.exceeds = OnExceeded.COMPLETE
+        self.exceeds = Exceeded.COMPLETE
         self.began = 0.0
 
     def perform(self) -> None:
@@ -108,7 +107,7 @@ class CodonExecution:
             return
         self._fire(Trigger.START, {"checkpoint_sha": sha} if sha else {})
         if failure := self._loaded():
-            self._end(Verdict(Status.FAILED, failure), NO_PROCESS)
+            self._end(Verdict(Ended.FAILED, failure), NO_PROCESS)
             return
         try:
             ended = self._run()
@@ -272,7 +271,7 @@ class CodonExecution:
             )
             for budget, used in ((self.codon.budget, own), (self.run.plan.budget, whole)):
                 if budget is not None and (over := exceeded(budget, used)):
-                    self.over_budget, self.exceeds = over, OnExceeded(budget.exceeded)
+                    self.over_budget, self.exceeds = over, budget.exceeded
                     break
         return self.over_budget is not None
 
@@ -309,30 +308,30 @@ class CodonExecution:
             )
         )
         named = self.step.record.state != CodonStatus.INITIALIZING
-        if verdict.status is Status.COMPLETED and not named:
+        if verdict.status is Ended.COMPLETED and not named:
             return self._failed("its process ended without naming its session", retriable=False)
         return verdict
 
     def _cut_short(self, why: str) -> None:
         if why == SKIPPED:
-            self._end(Verdict(Status.SKIPPED), NO_PROCESS)
+            self._end(Verdict(Ended.SKIPPED), NO_PROCESS)
         else:
             self._end(self._failed("the codon was stopped by force", retriable=False), NO_PROCESS)
 
     def _failed(self, said: str, *, retriable: bool) -> Verdict:
         reason = Failure(FailureType.UNKNOWN, retriable=retriable, message=said)
-        return Verdict(Status.FAILED, reason)
+        return Verdict(Ended.FAILED, reason)
 
     def _end(self, verdict: Verdict, exit_code: int) -> None:
         """Take the last checkpoint, and tell how it ended."""
         self.host.shutdown()
         self._tell_sentinels()
         sha = self._last_checkpoint(CHECKPOINT_OF[verdict.status])
-        if sha is None and verdict.status is Status.COMPLETED:
+        if sha is None and verdict.status is Ended.COMPLETED:
             verdict = self._failed("its last checkpoint could not be taken", retriable=False)
         at = {"checkpoint_sha": sha} if sha else {}
         match verdict.status:
-            case Status.COMPLETED:
+            case Ended.COMPLETED:
                 told: dict[str, Any] = {
                     "result_message_received": self.hearing.result_received,
                     "context_exceeded": self.hearing.context_exceeded,
@@ -340,9 +339,9 @@ class CodonExecution:
                 if self.over_budget is not None:
                     told["budget_exceeded"] = self.over_budget.model_dump(mode="json")
                 self._fire(Trigger.COMPLETE, {**at, **told})
-            case Status.SKIPPED:
+            case Ended.SKIPPED:
                 self._fire(Trigger.SKIP, at)
-            case Status.FAILED:
+            case Ended.FAILED:
                 assert verdict.failure is not None, "a failure has a reason"
                 ignored = self.codon.on_failure.policy is Policy.IGNORE
                 # A run that is stopped does not go past what it stopped.

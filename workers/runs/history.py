@@ -10,7 +10,8 @@ from kernel.codon import Codon, CompletedCodon, FailedCodon, SkippedCodon, codon
 from kernel.errors import KernelError
 from kernel.record import Record, RecordId, parent_of
 from kernel.store.views import Views
-from workers.runs.sequence import Ended, Execution
+from workers.runs.ending import Ended
+from workers.runs.sequence import Execution
 
 
 class MissingCodonError(KernelError):

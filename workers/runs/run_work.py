@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from kernel.run_vocabulary import branch_of
 from workers.config import PREFIX
@@ -48,7 +47,7 @@ class RunWork:
 
     def specifications(self, names: Iterable[str]) -> list[SentinelSpecification]:
         """Return what a host of sentinels is told of them."""
-        return [SentinelSpecification.of(_specified(one)) for one in self.planned(names)]
+        return [SentinelSpecification.of(one) for one in self.planned(names)]
 
     def models(self, names: Iterable[str]) -> Asks | None:
         """Return what asks the models of these sentinels; None where none of them has one."""
@@ -82,17 +81,3 @@ class RunWork:
             return False
         loops = {step.id: step for step in self.plan.steps if isinstance(step, PlannedLoop)}
         return loops[inside.loop_id].until.context_exceeded
-
-
-def _specified(one: PlannedSentinel) -> dict[str, Any]:
-    """Return a planned sentinel as a host reads it."""
-    strategy = one.strategy
-    found: dict[str, Any] = {"immediate": True}
-    if strategy.debounce_ms is not None:
-        found = {"debounce_s": strategy.debounce_ms / 1_000}
-    elif strategy.count is not None:
-        found = {"count": strategy.count}
-    elif strategy.window_ms is not None:
-        found = {"window_s": strategy.window_ms / 1_000}
-    told = one.model_dump(mode="json", exclude_none=True, exclude={"strategy"})
-    return {**told, "strategy": found}

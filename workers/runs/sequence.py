@@ -14,6 +14,7 @@ from itertools import count
 from typing import TypeAlias, assert_never
 
 from kernel.errors import CallError
+from workers.runs.ending import Ended
 from workers.runs.plan import (
     RETRY_DELAY_MS_MAX,
     Continuation,
@@ -32,14 +33,6 @@ class StrangeHistoryError(CallError):
     def __init__(self, runtime_id: str) -> None:
         super().__init__(f"the plan has no codon for {runtime_id!r}; give the run's own plan")
         self.runtime_id = runtime_id
-
-
-class Ended(StrEnum):
-    """What an execution came to."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,13 @@ import pytest
 from kernel.run_values import FailureType
 from workers.runs.ending import (
     NO_PROCESS,
+    Ended,
     Ending,
-    OnExceeded,
     Patience,
-    Status,
     exit_code_of,
     verdict_on,
 )
+from workers.runs.plan import Exceeded
 
 ORDINARY = Ending(
     stopped=False,
@@ -51,7 +51,7 @@ ALL = [
         BOTH,
         BOTH,
         BOTH,
-        (None, *OnExceeded),
+        (None, *Exceeded),
         BOTH,
         (None, *Patience),
     )
@@ -69,11 +69,11 @@ def completes(known: Ending) -> bool:
     return any(reasons.values()) and not known.stopped
 
 
-def expected(known: Ending) -> Status:
+def expected(known: Ending) -> Ended:
     if completes(known):
-        return Status.COMPLETED
+        return Ended.COMPLETED
     wished = known.skip_requested and not known.result_received
-    return Status.SKIPPED if wished and not known.stopped else Status.FAILED
+    return Ended.SKIPPED if wished and not known.stopped else Ended.FAILED
 
 
 def test_every_combination_has_the_end_that_its_reasons_give() -> None:
@@ -88,7 +88,7 @@ def test_only_a_failure_has_a_reason_and_each_has_one() -> None:
     for known in ALL:
         verdict = verdict_on(known)
 
-        assert (verdict.failure is not None) is (verdict.status is Status.FAILED)
+        assert (verdict.failure is not None) is (verdict.status is Ended.FAILED)
 
 
 def test_what_nobody_should_try_again_is_not_retriable() -> None:
@@ -98,7 +98,7 @@ def test_what_nobody_should_try_again_is_not_retriable() -> None:
             continue
         late = known.out_of_time is not None
         for_good = known.stopped or (
-            not late and (known.budget_exceeded is OnExceeded.FAIL or known.context_exceeded)
+            not late and (known.budget_exceeded is Exceeded.FAIL or known.context_exceeded)
         )
         timeout = late and not known.stopped
 
@@ -123,7 +123,7 @@ def test_what_nobody_should_try_again_is_not_retriable() -> None:
             "the agent was ended because it took too long",
         ),
         (
-            {"exit_code": 143, "budget_exceeded": OnExceeded.FAIL},
+            {"exit_code": 143, "budget_exceeded": Exceeded.FAIL},
             "the codon's budget is exceeded",
         ),
         (

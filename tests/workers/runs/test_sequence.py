@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from workers.runs.ending import Ended
 from workers.runs.plan import Plan, PlannedCodon, PlannedLoop
 from workers.runs.sequence import (
-    Ended,
     Execution,
     Finished,
     Halt,

@@ -11,11 +11,8 @@ from typing import TypeAlias, assert_never
 
 from workers.runs.sentinels.trigger import Event
 
-DEBOUNCE_S_MAX = 300
-COUNT_MAX = 1_000
-WINDOW_S_MAX = 3_600
 # A codon that never falls silent, or says more than this in a window, is handed over in parts.
-MATCHES_MAX = COUNT_MAX
+MATCHES_MAX = 1_000
 _MS = 1_000
 
 Batch: TypeAlias = tuple[Event, ...]

@@ -14,15 +14,25 @@ from workers.config import environment_without_settings
 from workers.runs.sentinels.call import Asks
 from workers.runs.sentinels.host import SentinelHost
 from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sentinels.trigger import Event
+from workers.runs.sentinels.strategy import Kind, Strategy
+from workers.runs.sentinels.trigger import Event, Trigger
 
 _MOMENTS = count(1_700_000_000_000)
 
 
 def sentinel(name: str = "eye", command: str | None = None, **more: Any) -> SentinelSpecification:
-    """Return one that is on every `e`."""
-    said = {"id": name, "on": ["e"], "command": command, "timeout_s": 20, **more}
-    return SentinelSpecification.of(said)
+    """Return one that is on every `e`, or on what is said; `strategy` is a kind and its limit."""
+    ordered = "sequence" in more
+    names = more.pop("sequence", more.pop("on", ("e",)))
+    [(kind, limit)] = more.pop("strategy", {"immediate": 0}).items()
+    usual: dict[str, Any] = {"model": None, "prompt": None, "required": False, "timeout_s": 20}
+    return SentinelSpecification(
+        id=name,
+        trigger=Trigger(tuple(names), ordered=ordered),
+        strategy=Strategy(Kind(kind), limit),
+        command=command,
+        **{**usual, **more},
+    )
 
 
 def host_in(

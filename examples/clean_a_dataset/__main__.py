@@ -1,0 +1,183 @@
+"""Runs both plans and says what happens: `python -m examples.clean_a_dataset`.
+
+It starts a store, workers and beat of its own below .interlock/clean_a_dataset, and ends them
+again. Every line with a `$` is a command that you could give; what follows is what it prints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from examples.clean_a_dataset.spoil import MISSING_COLUMN, MISSING_STATE, spoilt
+from examples.provider import Provider, read_script
+from kernel.event import Note
+from kernel.record import Record
+from workers import screen
+from workers.client import Client
+from workers.config import PREFIX, Settings, read_settings
+from workers.house import House
+from workers.run_client import Heard, Runs
+from workers.run_screen import dollars
+from workers.run_view import codon_shown
+
+HERE = Path(__file__).resolve().parent
+WORKSPACE = "workspace"
+PATIENCE_S = 60.0
+ENDED = ("completed", "failed", "skipped")
+
+
+class Story:
+    """One workspace, told of from outside, with the commands that a person would give."""
+
+    def __init__(self, home: Path, settings: Settings) -> None:
+        self.home, self.workspace = home, home / WORKSPACE
+        own = {"HOME": str(home), "STORE_URL": settings.store_url}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        self.environment = {**kept, **{f"{PREFIX}{name}": value for name, value in own.items()}}
+        self.client = Client(settings, actor="example")
+        self.runs = Runs(self.client)
+        self.position = "0-0"
+
+    def interlock(self, *words: str) -> None:
+        """Give a command, as a person would beside the workspace."""
+        screen.out.print(f"[bold]$ interlock run {shlex.join(words)}[/]", highlight=False)
+        screen.out.file.flush()
+        program = Path(sys.executable).with_name("interlock")
+        command = [str(program), "run", *words, "--workspace", WORKSPACE]
+        done = subprocess.run(command, cwd=self.home, env=self.environment, check=False)
+        if done.returncode:
+            raise SystemExit(f"the command ended with {done.returncode}")
+
+    def watch(self) -> Record:
+        """Tell of every codon that ends, until its run does; return the run."""
+        opened, until = self.runs.workspace(self.workspace), time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            for heard in self.runs.heard(opened, self.position):
+                self.position = heard.position
+                self._tell(heard)
+                if heard.ends:
+                    return self.runs.ended(heard.record, PATIENCE_S)
+            time.sleep(0.05)
+        raise SystemExit(f"the run did not end within {PATIENCE_S:g} s")
+
+    def _tell(self, heard: Heard) -> None:
+        if heard.event.get("type") != "CodonTransitioned":
+            return
+        if heard.event["data"]["to"] in ENDED:
+            record = self.client.show(heard.record)
+            shown = codon_shown(record, record.since_ms)
+            said = self._said(shown)
+            line = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<9}{said}"
+            screen.out.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
+            for remark in self._remarks(heard.record):
+                line = f"  {'':<14}{remark['sentinel']}: {remark.get('said', remark.get('problem'))}"
+                screen.out.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
+
+    def _said(self, shown: Mapping[str, Any]) -> str:
+        """Return the last line that a codon printed, or why it failed."""
+        if shown["why"]:
+            return str(shown["why"])
+        lines = Path(shown["log"]).read_text("utf-8").splitlines() if shown["log"] else []
+        return lines[-1] if lines else ""
+
+    def _remarks(self, codon: str) -> list[dict[str, Any]]:
+        log = self.client.history(codon)
+        return [
+            dict(line.detail)
+            for line in log
+            if isinstance(line, Note) and line.kind == "sentinel_said"
+        ]
+
+
+def prepare(home: Path) -> None:
+    """Lay out the workspace: the spoilt table, and the scripts that the codons run."""
+    workspace = home / WORKSPACE
+    (workspace / "incoming").mkdir(parents=True)
+    true = (HERE / "states.csv").read_text("utf-8")
+    (workspace / "incoming" / "states.csv").write_text(spoilt(true), "utf-8")
+    shutil.copytree(
+        HERE / "steps", workspace / "steps", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for plan in ("plan.yaml", "describe.yaml"):
+        shutil.copyfile(HERE / plan, home / plan)
+
+
+def clean(story: Story) -> None:
+    """Run the plan: the validator refuses the table, a person answers, and it goes on."""
+    screen.out.rule("a spoilt table of the 50 states, and a plan that cleans it")
+    story.interlock("start", "plan.yaml")
+    run = story.watch()
+    if run.state != "failed":
+        raise SystemExit("the validator let a table pass that has a gap")
+    screen.out.rule("it stopped where a person has to say something")
+    answer(story.home)
+    story.interlock("redo", "complete")
+    if story.watch().state != "completed":
+        raise SystemExit("the run failed again")
+    for words in (("status",), ("costs", "--since", "1"), ("checkpoints",)):
+        screen.out.rule()
+        story.interlock(*words)
+    screen.out.rule("REPORT.md, which the last codon wrote")
+    screen.out.print((story.workspace / "REPORT.md").read_text("utf-8"), markup=False)
+    cleaned = (story.workspace / "data" / "table.csv").read_bytes()
+    if cleaned != (HERE / "states.csv").read_bytes():
+        raise SystemExit("the cleaned table is not what it was before it was spoilt")
+    screen.out.print("data/table.csv is byte for byte what it was before it was spoilt")
+
+
+def answer(home: Path) -> None:
+    """Write what was asked beside the workspace."""
+    told = f"{MISSING_STATE},{MISSING_COLUMN},Pierre"
+    (home / "corrections.csv").write_text(f"state,column,value\n{told}\n", "utf-8")
+    screen.out.print(f"[bold]$ echo {told} >> corrections.csv[/]", highlight=False)
+
+
+def describe(story: Story, provider: Provider) -> None:
+    """Run the plan of a model, and compare what it cost with the ledger of its provider."""
+    screen.out.rule("the same workspace, and a plan whose codons are a model's")
+    story.interlock("start", "describe.yaml")
+    run = story.watch()
+    if run.state != "completed":
+        raise SystemExit("the model's run failed")
+    story.interlock("costs")
+    screen.out.rule("what the provider says of it: charges.jsonl")
+    for number, charge in enumerate(provider.charges, start=1):
+        cost = dollars(charge.picodollars // 1_000_000)
+        screen.out.print(f"  request {number}  {cost}  {charge.tokens}", highlight=False)
+    spent, charged = run.counters["tree.spent"], provider.charged_micro
+    told = f"Interlock counted {spent} micro-dollars, its provider charged {charged}"
+    screen.out.print(told, highlight=False)
+    if spent != charged:
+        raise SystemExit("the costs are not those of the provider's ledger")
+
+
+def main() -> None:
+    """Run the example."""
+    began = time.monotonic()
+    home = Path(os.environ.get(f"{PREFIX}HOME", ".interlock")).absolute() / "clean_a_dataset"
+    shutil.rmtree(home, ignore_errors=True)
+    prepare(home)
+    # The codons are run by the interpreter that runs this, wherever it is installed.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    script = read_script(json.loads((HERE / "answers.json").read_text("utf-8")))
+    with Provider(script, ledger=home / "charges.jsonl") as provider:
+        told = {"HOME": str(home), "MODEL_BASE_URL": provider.url, "MODEL_API_KEY": "scripted"}
+        settings = read_settings({f"{PREFIX}{name}": value for name, value in told.items()})
+        with House(settings, flower=False) as house:
+            story = Story(home, house.settings)
+            clean(story)
+            describe(story, provider)
+    screen.out.print(f"after {time.monotonic() - began:.0f} s", style="dim")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The classes of faults that cells have, in the order in which they are mended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from table import COLUMNS, Row
+
+KM2_IN_SQUARE_MILE = 2.589988110336
+MISSING = ("n/a", "?")
+DATES = ("%Y-%m-%d", "%B %d, %Y", "%d %b %Y", "%m/%d/%Y")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A class of faults: in which columns, and how a cell is written without it."""
+
+    name: str
+    columns: tuple[str, ...]
+    mended: Callable[[str], str]
+
+    def mend(self, rows: list[Row]) -> int:
+        """Mend every cell that has it, and return how many had."""
+        count = 0
+        for row in rows:
+            for column in self.columns:
+                written = self.mended(row[column])
+                count += written != row[column]
+                row[column] = written
+        return count
+
+
+def trimmed(cell: str) -> str:
+    """Return a cell with single spaces, and nothing where it says that it is missing."""
+    text = " ".join(cell.split())
+    return "" if text in MISSING else text
+
+
+def in_square_miles(cell: str) -> str:
+    """Return an area in whole square miles."""
+    number, unit = re.fullmatch(r"\s*([\d,]+)\s*(km2)?\s*", cell).groups()
+    area = int(number.replace(",", ""))
+    return str(round(area / KM2_IN_SQUARE_MILE) if unit else area)
+
+
+def iso_date(cell: str) -> str:
+    """Return a date as ISO 8601 has it. Raises ValueError where it is none that is known here."""
+    for form in DATES:
+        try:
+            return datetime.strptime(cell.strip(), form).replace(tzinfo=UTC).date().isoformat()
+        except ValueError:
+            continue
+    raise ValueError(f"{cell!r} is no date that is known here")
+
+
+FAULTS = (
+    Fault("spaces and n/a", COLUMNS, trimmed),
+    Fault("small letters", ("code",), str.upper),
+    Fault("mixed units", ("area_sq_mi",), in_square_miles),
+    Fault("mixed dates", ("admitted",), iso_date),
+)
+
+
+def counted(rows: list[Row]) -> dict[str, int]:
+    """Return how many cells have each fault, and change none."""
+    return {fault.name: fault.mend([dict(row) for row in rows]) for fault in FAULTS}

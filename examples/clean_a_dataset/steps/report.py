@@ -1,0 +1,37 @@
+"""Codon: write REPORT.md of what was wrong with the table and what it says now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import say
+from table import read_table
+
+
+def main() -> None:
+    """Write it."""
+    rows = read_table()
+    say.begin(len(rows))
+    was, now = (json.loads(Path(f"data/{name}.json").read_text()) for name in ("profile", "summary"))
+    faults = [f"| {name} | {number} |" for name, number in was.items() if name != "rows"]
+    admitted = ", ".join(f"{number} in the {when}" for when, number in now["admitted"].items())
+    lines = [
+        "# The states, cleaned",
+        "",
+        f"{was['rows']} rows came in and {now['states']} are left, one for each state.",
+        "",
+        "| what was wrong | cells |",
+        "|---|---|",
+        *faults,
+        "",
+        f"- Together they have {now['area_sq_mi']:,} square miles.",
+        f"- The largest are {', '.join(now['largest'])}; the smallest {', '.join(now['smallest'])}.",
+        f"- {now['first']} was the first, {now['last']} the last; {admitted}.",
+    ]
+    Path("REPORT.md").write_text("\n".join(lines) + "\n", "utf-8")
+    say.end(len(rows), len(rows), "REPORT.md is written")
+
+
+if __name__ == "__main__":
+    main()
