@@ -125,8 +125,7 @@ class CodonExecution:
         run, inside = self.run, self.start.loop_context
         birth: dict[str, Any] = {"codon_id": self.start.runtime_id}
         if inside is not None:
-            at = {"iteration": inside.iteration, "index": inside.index}
-            birth["loop_context"] = {"loop_id": inside.loop_id, **at}
+            birth["loop_context"] = inside.model_dump()
         lease_ms = run.dispatch.effect("codon", STEP.name).lease_ms
         tenure = Tenure(uuid4().hex[:8], run.dispatch.holder, lease_ms)
         asked_at = time.monotonic()

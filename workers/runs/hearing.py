@@ -92,12 +92,12 @@ class Hearing:
 
     def _add(self, cost_micro: int, tokens: Tokens) -> None:
         self.cost_micro += cost_micro
-        self.tokens = _sum(self.tokens, tokens)
+        self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # What was said within one look is told at once.
             cost_micro += last[1]["cost_delta"]
-            tokens = _sum(Tokens(**last[1]["tokens_delta"]), tokens)
+            tokens = Tokens(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
@@ -112,8 +112,3 @@ class Hearing:
         self.error = said.error
         if said.retry_after_s is not None:
             self.retry_after_ms = said.retry_after_s * 1_000
-
-
-def _sum(one: Tokens, other: Tokens) -> Tokens:
-    added = {name: n + getattr(other, name) for name, n in asdict(one).items()}
-    return Tokens(**added)

@@ -14,6 +14,7 @@ from itertools import count
 from typing import TypeAlias, assert_never
 
 from kernel.errors import CallError
+from kernel.run_values import LoopContext
 from workers.runs.ending import Ended
 from workers.runs.plan import (
     RETRY_DELAY_MS_MAX,
@@ -58,15 +59,6 @@ class Execution:
     def runtime_id(self) -> str:
         """Return the id of what was executed."""
         return runtime_id(self.codon_id, self.iteration)
-
-
-@dataclass(frozen=True, slots=True)
-class LoopContext:
-    """Where in a loop an execution is: both numbers count from 0."""
-
-    loop_id: str
-    iteration: int
-    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +233,8 @@ class _Past:
         bound = loop.until.iterations
         for iteration in count() if bound is None else range(bound):
             for index, codon in enumerate(loop.codons):
-                turn = Turn(codon, LoopContext(loop.id, iteration, index))
+                inside = LoopContext(loop_id=loop.id, iteration=iteration, index=index)
+                turn = Turn(codon, inside)
                 yield turn
                 if self._ends_loop(loop, turn):
                     return

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernel.run_values import LoopContext
 from workers.runs.ending import Ended
 from workers.runs.plan import Plan, PlannedCodon, PlannedLoop
 from workers.runs.sequence import (
@@ -15,7 +16,6 @@ from workers.runs.sequence import (
     Finished,
     Halt,
     Halted,
-    LoopContext,
     Start,
     Step,
     StrangeHistoryError,
@@ -208,7 +208,7 @@ def test_a_start_tells_its_place_in_the_loop() -> None:
 
     assert isinstance(step, Start)
     assert (step.codon.id, step.runtime_id) == ("b", "b#1")
-    assert step.loop_context == LoopContext("l", 1, 1)
+    assert step.loop_context == LoopContext(loop_id="l", iteration=1, index=1)
     outside = next_step(TWO, [], begins=0)
     assert isinstance(outside, Start)
     assert outside.loop_context is None

@@ -1,0 +1,112 @@
+"""The scripts that bring a family back, one record at a time; what may come back is decided above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernel.event import Event, Note
+from kernel.machine import Machine
+from kernel.record import Record, ancestors, partition_of
+from kernel.store import codec
+from kernel.store.keys import Keys
+from kernel.store.plan import packed, timers_plan
+from kernel.store.scripts import Client, call
+from kernel.table import Terminal
+
+PAGE = 1_000
+Line = Event | Note
+Commit = tuple[str, str, int]  # its position in the chronicle, its record, its version
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The name of a family that is held while its records come back, and by whom."""
+
+    name: str
+    holder: str
+
+
+class Restores:
+    """Restores over one client. Every call may be repeated."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self.client, self.keys = client, keys
+
+    def restore(
+        self,
+        machine: Machine,
+        record: Record,
+        birth: str,
+        lines: Sequence[Line],
+        lock: Lock,
+        sums: Mapping[str, int],
+    ) -> str:
+        """Write a record as it is given, with its log and its sums.
+
+        Words: restored, there, taken, pruned, remains, held, closed.
+        """
+        keys, partition = self.keys, partition_of(record.id)
+        above = ancestors(record.id)
+        chain = keys.chain(record.id)
+        stage = machine.stage(record.state)
+        plan: dict[str, Any] = {
+            "id": record.id,
+            "machine": machine.name,
+            "state": record.state,
+            "version": str(record.version),
+            "entered": str(record.entered),
+            "schema": str(record.schema),
+            "since": str(record.since_ms),
+            "created": str(record.created_ms),
+            "priority": str(record.priority),
+            "birth": birth,
+            "ends": isinstance(stage, Terminal),
+            "timers": timers_plan(stage.due(record.data)),
+            "sums": {name: n for name, n in sums.items() if n},
+            "chain": len(chain),
+            "name": lock.name,
+            "holder": lock.holder,
+            "read": _read_upto(machine, record),
+        }
+        names = [
+            keys.record(record.id),
+            keys.tombstone(record.id),
+            keys.log(record.id),
+            keys.timers(partition),
+            keys.standing(record.id, machine.name, record.state),
+            keys.ended(partition),
+            keys.holds(record.id),
+            keys.inbox(record.id),
+            keys.record(above[-1] if above else record.id),
+            *chain,
+        ]
+        data = codec.encode(record.data, "the data", codec.DATA_BYTES_MAX)
+        args = [packed(plan), data, *(part for line in lines for part in _told(line))]
+        word: bytes = call(self.client, "restore", names, args)[0]
+        return word.decode()
+
+    def relist(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
+        """List commits in a family's chronicle again, oldest first: relisted or closed."""
+        names = [self.keys.chronicle(root), self.keys.holds(root)]
+        word = b"relisted"
+        for at in range(0, len(commits), PAGE):
+            told = [part for commit in commits[at : at + PAGE] for part in commit]
+            word = call(self.client, "relist", names, [lock.name, lock.holder, *told])[0]
+            if word != b"relisted":
+                break
+        return word.decode()
+
+
+def _read_upto(machine: Machine, record: Record) -> str:
+    """Return how far a record's inbox was read, '' where that is nowhere."""
+    read = str(record.data.get("acknowledged", "")) if machine.mail and not machine.under else ""
+    return "" if read == "0-0" else read
+
+
+def _told(line: Line) -> Iterator[Any]:
+    if isinstance(line, Event):
+        yield from (f"{line.version}-0", "event", codec.event_bytes(line), line.at_ms)
+    else:
+        yield from (line.position, line.kind, codec.encode(line.detail, "the note"), line.at_ms)
