@@ -22,15 +22,14 @@ from kernel.errors import (
 from kernel.event import Event, Note
 from kernel.machine import NOTHING, Machine
 from kernel.record import Record, record_id, root_of
-from kernel.store.fold import fold
+from kernel.store.fold import fold, sums
 from kernel.store.keys import Keys
 from kernel.store.repairs import Repairs
-from kernel.store.restores import Commit, Lock, Restores
+from kernel.store.restores import POSITION, Commit, Lock, Restores
 from kernel.store.scripts import Client
 from kernel.table import Active
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
-POSITION = re.compile(r"\d{1,15}-\d{1,15}")
 # As a child's id it can be nobody's: the numbers are of runs.
 HOLDER = "import"
 WHY_NOT = {
@@ -114,9 +113,11 @@ class Restoration:
             raise RestoreRefusedError(kept.id, f"it is {record.state}; what is at work cannot be")
         if stage.waits_for_person(record.data) or machine.bounds:
             raise RestoreRefusedError(kept.id, f"a {machine.name} cannot be, as it is now")
-        sums = machine.sums(record.data) if machine.sums else {}
-        lock = self._lock(kept.id)
-        word = self._restores.restore(machine, record, kept.birth, kept.lines, lock, sums)
+        lock, counted = self._lock(kept.id), sums(kept.lines)
+        said = machine.sums(record.data) if machine.sums else {}
+        if wrong := {name: n for name, n in said.items() if counted.get(name, 0) != n}:
+            raise RestoreRefusedError(kept.id, f"its log does not add up to {wrong}")
+        word = self._restores.restore(machine, record, kept.birth, kept.lines, lock, counted)
         if word in WHY_NOT:
             raise RestoreRefusedError(kept.id, WHY_NOT[word])
         return Restored.WRITTEN if word == "restored" else Restored.THERE

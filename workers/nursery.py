@@ -22,6 +22,7 @@ from pathlib import Path
 KEEPERS = (
     "workers.keeper",
     "workers.loops.session_keeper",
+    "workers.runs.conductor",
 )
 # What they import only when they begin.
 LATER = ("celery.fixups.django", "celery.worker.worker")

@@ -1,4 +1,4 @@
-"""`interlock report`, for an agent: says a line of its own work to whoever keeps it.
+"""`interlock report`, for an agent or codon: says a line of its own work to whoever keeps it.
 
 It needs no store and no settings: an agent is given neither, only a descriptor to write to.
 """
@@ -15,6 +15,11 @@ import typer
 from workers.agent_process.process import REPORT_FD
 from workers.agent_report import Rejected, parse_line
 from workers.cli_answer import AsJson, fail
+from workers.config import PREFIX
+from workers.runs.speech import read_said
+
+# Only a codon's process is told which one it is; a codon may say what no task's agent can.
+CODON = f"{PREFIX}CODON"
 
 
 def line_of(kind: str, fields: Sequence[str]) -> bytes:
@@ -40,12 +45,12 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how your own work goes; for the command of an agent that Interlock runs."""
+    """Say how your own work goes; for the command of an agent or codon that Interlock runs."""
     try:
         line = line_of(kind, fields or ())
     except ValueError as problem:
         fail(str(problem), as_json=as_json, kind="UsageError")
-    read = parse_line(line)
+    read = read_said(line) if CODON in os.environ else parse_line(line)
     if isinstance(read, Rejected):
         fail(read.reason, as_json=as_json, kind="UsageError")
     descriptor = os.environ.get(REPORT_FD, "")

@@ -169,6 +169,19 @@ def proceed(
 
 @app.command()
 @guarded
+def close(
+    workspace: Workspace = HERE,
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Let no more runs begin in a folder; what is known of them is forgotten in time."""
+    closed = Runs(client(actor)).close(workspace, reason=reason)
+    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=plain)
+
+
+@app.command()
+@guarded
 def checkpoints(workspace: Workspace = HERE, as_json: AsJson = False) -> None:
     """List the checkpoints that can be gone back to."""
     runs = Runs(client())

@@ -151,6 +151,16 @@ class Runs:
         self.client.fire(run, trigger, told_why, reason=reason)
         return self.ended(run, wait_s)
 
+    def close(self, workspace: Path, *, reason: str = "") -> Record:
+        """Let no more runs begin in a folder: what is known of them is archived and forgotten later.
+
+        The folder stays as it is, with its checkpoints.
+        """
+        opened = self.workspace(workspace)
+        if run := self.dispatch.views.holds(opened.id).get(RUN):
+            raise RunRefusedError(f"run {run} is at work there; stop it first")
+        return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
+
     # --- to be seen ---------------------------------------------------------------------------
 
     def workspace(self, folder: Path) -> Record:

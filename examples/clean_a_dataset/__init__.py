@@ -1,1 +1,1 @@
-"""A run of codons that cleans a small table of facts, and another one that lets a model tell of it."""
+"""A run of codons that cleans a small table of facts, and one in which a model tells of it."""

@@ -10,10 +10,11 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import chdir
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from examples.clean_a_dataset.spoil import MISSING_COLUMN, MISSING_STATE, spoilt
 from examples.provider import Provider, read_script
 from kernel.event import Note
 from kernel.record import Record
-from workers import screen
+from workers import run_cli, screen
 from workers.client import Client
 from workers.config import PREFIX, Settings, read_settings
 from workers.house import House
@@ -35,27 +36,29 @@ PATIENCE_S = 60.0
 ENDED = ("completed", "failed", "skipped")
 
 
+def say(line: str, style: str = "") -> None:
+    """Print a line as it is."""
+    screen.out.print(line.rstrip(), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 class Story:
     """One workspace, told of from outside, with the commands that a person would give."""
 
     def __init__(self, home: Path, settings: Settings) -> None:
         self.home, self.workspace = home, home / WORKSPACE
-        own = {"HOME": str(home), "STORE_URL": settings.store_url}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-        self.environment = {**kept, **{f"{PREFIX}{name}": value for name, value in own.items()}}
+        # What the commands are told; they are given beside the workspace.
+        os.environ |= {f"{PREFIX}HOME": str(home), f"{PREFIX}STORE_URL": settings.store_url}
         self.client = Client(settings, actor="example")
         self.runs = Runs(self.client)
         self.position = "0-0"
 
     def interlock(self, *words: str) -> None:
         """Give a command, as a person would beside the workspace."""
-        screen.out.print(f"[bold]$ interlock run {shlex.join(words)}[/]", highlight=False)
-        screen.out.file.flush()
-        program = Path(sys.executable).with_name("interlock")
-        command = [str(program), "run", *words, "--workspace", WORKSPACE]
-        done = subprocess.run(command, cwd=self.home, env=self.environment, check=False)
-        if done.returncode:
-            raise SystemExit(f"the command ended with {done.returncode}")
+        say(f"$ interlock run {shlex.join(words)} -w {WORKSPACE}", style="bold")
+        with chdir(self.home):
+            code = run_cli.app([*words, "-w", WORKSPACE], standalone_mode=False)
+        if code:
+            raise SystemExit(f"the command ended with {code}")
 
     def watch(self) -> Record:
         """Tell of every codon that ends, until its run does; return the run."""
@@ -70,17 +73,16 @@ class Story:
         raise SystemExit(f"the run did not end within {PATIENCE_S:g} s")
 
     def _tell(self, heard: Heard) -> None:
-        if heard.event.get("type") != "CodonTransitioned":
+        data = heard.event.get("data", {})
+        if heard.event.get("type") != "CodonTransitioned" or data["to"] not in ENDED:
             return
-        if heard.event["data"]["to"] in ENDED:
-            record = self.client.show(heard.record)
-            shown = codon_shown(record, record.since_ms)
-            said = self._said(shown)
-            line = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<9}{said}"
-            screen.out.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
-            for remark in self._remarks(heard.record):
-                line = f"  {'':<14}{remark['sentinel']}: {remark.get('said', remark.get('problem'))}"
-                screen.out.print(line, style="cyan", markup=False, highlight=False, soft_wrap=True)
+        record = self.client.show(heard.record)
+        shown = codon_shown(record, record.since_ms)
+        about = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<9}"
+        say(f"{about}{self._said(shown)}")
+        for remark in self._remarks(heard.record):
+            text = remark.get("said", remark.get("problem"))
+            say(f"  {'':<14}{remark['sentinel']}: {text}", style="cyan")
 
     def _said(self, shown: Mapping[str, Any]) -> str:
         """Return the last line that a codon printed, or why it failed."""
@@ -119,6 +121,7 @@ def clean(story: Story) -> None:
     if run.state != "failed":
         raise SystemExit("the validator let a table pass that has a gap")
     screen.out.rule("it stopped where a person has to say something")
+    story.interlock("status")
     answer(story.home)
     story.interlock("redo", "complete")
     if story.watch().state != "completed":
@@ -127,18 +130,19 @@ def clean(story: Story) -> None:
         screen.out.rule()
         story.interlock(*words)
     screen.out.rule("REPORT.md, which the last codon wrote")
-    screen.out.print((story.workspace / "REPORT.md").read_text("utf-8"), markup=False)
+    say((story.workspace / "REPORT.md").read_text("utf-8"))
     cleaned = (story.workspace / "data" / "table.csv").read_bytes()
     if cleaned != (HERE / "states.csv").read_bytes():
         raise SystemExit("the cleaned table is not what it was before it was spoilt")
-    screen.out.print("data/table.csv is byte for byte what it was before it was spoilt")
+    say("\ndata/table.csv is byte for byte what it was before it was spoilt")
 
 
 def answer(home: Path) -> None:
-    """Write what was asked beside the workspace."""
-    told = f"{MISSING_STATE},{MISSING_COLUMN},Pierre"
-    (home / "corrections.csv").write_text(f"state,column,value\n{told}\n", "utf-8")
-    screen.out.print(f"[bold]$ echo {told} >> corrections.csv[/]", highlight=False)
+    """Write what was missing beside the workspace: in it, a redo would put it aside."""
+    told = f"state,column,value\n{MISSING_STATE},{MISSING_COLUMN},Pierre"
+    (home / "corrections.csv").write_text(told + "\n", "utf-8")
+    say("$ cat corrections.csv", style="bold")
+    say(told)
 
 
 def describe(story: Story, provider: Provider) -> None:
@@ -151,11 +155,11 @@ def describe(story: Story, provider: Provider) -> None:
     story.interlock("costs")
     screen.out.rule("what the provider says of it: charges.jsonl")
     for number, charge in enumerate(provider.charges, start=1):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in asdict(charge.tokens).items())
         cost = dollars(charge.picodollars // 1_000_000)
-        screen.out.print(f"  request {number}  {cost}  {charge.tokens}", highlight=False)
+        say(f"  {number}  {cost}  {kinds}")
     spent, charged = run.counters["tree.spent"], provider.charged_micro
-    told = f"Interlock counted {spent} micro-dollars, its provider charged {charged}"
-    screen.out.print(told, highlight=False)
+    say(f"Interlock counted {spent:,} micro-dollars, its provider charged {charged:,}")
     if spent != charged:
         raise SystemExit("the costs are not those of the provider's ledger")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from kernel.store.scripts import Client, call
 from kernel.table import Terminal
 
 PAGE = 1_000
+# Within what a stream takes and a script counts exactly.
+POSITION = re.compile(r"\d{1,15}-\d{1,15}")
 Line = Event | Note
 Commit = tuple[str, str, int]  # its position in the chronicle, its record, its version
 
@@ -102,7 +105,7 @@ class Restores:
 def _read_upto(machine: Machine, record: Record) -> str:
     """Return how far a record's inbox was read, '' where that is nowhere."""
     read = str(record.data.get("acknowledged", "")) if machine.mail and not machine.under else ""
-    return "" if read == "0-0" else read
+    return read if POSITION.fullmatch(read) and read != "0-0" else ""
 
 
 def _told(line: Line) -> Iterator[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,9 +12,11 @@ from uuid import uuid4
 import pytest
 
 from kernel.errors import InvalidPayloadError
-from tests.end_to_end.conftest import FAILED
+from tests.end_to_end.coding import git
+from tests.end_to_end.conftest import FAILED, NewHouse
 from tests.end_to_end.house import House, Preloaded
 from tests.end_to_end.yard import Yard
+from tests.processes import is_alive
 from workers.gateways.server import EmbeddedServer
 from workers.run_client import Runs
 from workers.runs.beginning import RunRefusedError
@@ -312,6 +313,383 @@ def test_attempts_that_are_used_up_end_the_run_and_to_continue_starts_them_anew(
 
 def at_branch(yard: Yard, branch: str, path: str) -> str:
     """Return a file as it is on a branch of the checkpoints."""
-    from workers.gateways.git.shadow import Shadow
+    return git(yard.workspace / ".interlock" / "checkpoints", "show", f"{branch}:{path}")
 
-    return Shadow.open(yard.workspace)._read("show", f"{branch}:{path}")
+
+def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(new_yard: NewYard) -> None:
+    yard, whole = new_yard("yard"), new_yard("whole")
+    run = whole.start("""
+    budget: {cost_usd: 0.00001, exceeded: fail}
+    codons:
+      - {codon: cheap, speaks: interlock, command: session; cost 8; result}
+      - {codon: dear, speaks: interlock, command: session; cost 8; never}
+      - {codon: last, command: did}
+    """)
+    yard.does("""
+    codons:
+      - {codon: cost, speaks: interlock, budget: {cost_usd: 0.00001}, command: session; cost 11; never}
+      - codon: tokens
+        speaks: interlock
+        budget: {output_tokens: 5, exceeded: fail}
+        on_failure: ignore
+        command: session; cost 3 6; never
+      - {codon: time, budget: {duration_s: 1}, command: did; never}
+      - loop: more
+        until: {iterations: 9}
+        codons:
+          - codon: round
+            speaks: interlock
+            budget: {cost_usd: 0.00001}
+            command: session; did; [ "$INTERLOCK_ITERATION" = 0 ] || cost 12; result
+          - {codon: other, command: did}
+      - {codon: last, command: did}
+    """)
+
+    names = ["time", "round#0", "other#0", "round#1", "last"]
+    assert yard.shape() == [
+        *("cost completed", "tokens failed"),
+        *(f"{name} completed" for name in names),
+    ]
+    assert yard.did() == names
+    cost, tokens, time, _, _, full, _ = yard.codons()
+    assert cost.data["budget_exceeded"] == {"currency": "cost", "limit": 10, "used": 11}
+    assert tokens.data["failure_reason"]["message"] == "the codon's budget is exceeded"
+    assert (time.data["budget_exceeded"]["currency"], full.data["final_cost"]) == ("duration", 12)
+    ended = whole.ends(run, "failed")
+    assert whole.shape() == ["cheap completed", "dear failed"]
+    assert ended.data["ended"]["codon"] == "dear"
+    assert whole.costs_hold()["run"] == 16
+
+
+STATES = {
+    "preparing": "{codon: one, rig: [{command: {run: hold rig}}], command: did, on_failure: ignore}",
+    "starting": "{codon: one, sentinels: [eye], command: did, on_failure: ignore}",
+    "initializing": (
+        "{codon: one, speaks: interlock, command: did; hold agent, on_failure: ignore}"
+    ),
+    "running": "{codon: one, command: did; hold agent, on_failure: ignore}",
+    "completing_sentinels": (
+        "{codon: one, sentinels: [slow], speaks: interlock, on_failure: ignore, "
+        "command: session; cost 3; did; exit 1}"
+    ),
+}
+LIVE_PLAN = """
+sentinels:
+  eye: {on: [codon_started], command: "true"}
+  slow: {on: [codon_transitioned], command: hold sentinel}
+codons:
+  - %s
+  - {codon: two, command: did}
+"""
+
+
+def each_state(new_yard: NewYard) -> dict[str, Yard]:
+    """Return a run for each live state, whose first codon is held there."""
+    yards = {state: new_yard(state) for state in STATES}
+    (yards["starting"].cues / "starting.wait").touch()
+    for state, yard in yards.items():
+        yard.start(LIVE_PLAN % STATES[state])
+    for state, yard in yards.items():
+        yard.stands(state)
+    for state, cue in (("starting", "starting"), ("running", "agent"), ("preparing", "rig")):
+        yards[state].meets(cue)
+    yards["completing_sentinels"].meets("sentinel")
+    return yards
+
+
+def let_go(yard: Yard) -> None:
+    """Let a codon that is held at its start go on, once its conductor has heard the order."""
+    yard.renewed(yard.codon().id)
+    yard.go("starting")
+
+
+def test_a_codon_can_be_skipped_in_each_live_state_and_the_run_goes_on(new_yard: NewYard) -> None:
+    yards = each_state(new_yard)
+    for yard in yards.values():
+        yard.runs.skip(yard.workspace, reason="not today")
+    let_go(yards["starting"])
+
+    for state, yard in yards.items():
+        yard.ends(yard.last)
+        assert yard.shape() == ["one skipped", "two completed"], yard.story()
+        skipped = yard.codon()
+        assert (skipped.data["skipped_during"], skipped.data["skip_checkpoint"] != "") == (
+            state,
+            True,
+        )
+        did = ["one", "two"] if state not in ("preparing", "starting") else ["two"]
+        assert yard.did() == did, "what it did stays"
+    paid = yards["completing_sentinels"].costs_hold()
+    assert (paid["run"], paid["run_spent"]) == (0, 3), "skipped it counts nothing, and was paid"
+
+
+def test_a_run_can_be_stopped_in_each_live_state_of_its_codon(new_yard: NewYard) -> None:
+    yards = each_state(new_yard)
+    for yard in yards.values():
+        yard.runs.stop(yard.workspace, reason="enough")
+    let_go(yards["starting"])
+
+    for state, yard in yards.items():
+        run = yard.ends(yard.last, "failed")
+        assert run.data["ended"]["reason"] == "enough"
+        assert yard.shape() == ["one failed"], yard.story()
+        failed = yard.codon()
+        assert failed.data["failed_during"] == state
+        assert failed.data["ignored"] is False, "a stop is not gone past"
+        assert failed.data["error_checkpoint"]
+        with pytest.raises(RunRefusedError, match="no run is at work"):
+            yard.runs.stop(yard.workspace)
+
+
+def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_processes(
+    yard: Yard,
+) -> None:
+    run = yard.start("codons: [{codon: one, command: did; hold agent}, {codon: two, command: did}]")
+    agent = yard.meets("agent")
+
+    stopped = yard.runs.stop(yard.workspace, reason="at once", force=True)
+
+    assert stopped.state == "failed"
+    assert stopped.data["ended"]["reason"] == "at once"
+    yard.ends(run, "failed")
+    assert not is_alive(agent)
+    assert yard.triggers(yard.codon().id)[-1] == ("run_ended", "clearance")
+    yard.go("agent")
+    yard.ends(yard.runs.proceed(yard.workspace))
+    assert yard.did() == ["one", "two"], "the first try left nothing"
+
+
+def test_a_run_can_be_stopped_while_it_waits_to_try_again(yard: Yard) -> None:
+    yard.start("""
+    codons:
+      - {codon: one, command: did; exit 1, on_failure: {retry: {attempts: 3, delay_ms: 60000}}}
+    """)
+    yard.stands("failed")
+
+    stopped = yard.runs.stop(yard.workspace, wait_s=20)
+
+    assert (stopped.state, stopped.data["ended"]["reason"]) == ("failed", "stopped by a person")
+    assert yard.did() == ["one"]
+
+
+def test_a_run_that_nobody_takes_up_can_be_stopped_and_is_over_as_soon_as_somebody_comes(
+    new_house: NewHouse, tmp_path: Path
+) -> None:
+    house = new_house()
+    yard, forced = Yard(house, tmp_path / "yard"), Yard(house, tmp_path / "forced")
+    plan = "codons: [{codon: one, command: did}]"
+    run, other = yard.start(plan), forced.start(plan)
+    assert forced.runs.stop(forced.workspace, force=True).state == "failed"
+    assert yard.runs.stop(yard.workspace).state == "running"
+
+    house.full()
+
+    for one, of in ((run, yard), (other, forced)):
+        of.ends(one, "failed")
+        assert (of.codons(), of.did()) == ([], [])
+        of.rests()
+
+
+GOING = """
+codons:
+  - codon: one
+    rig: [{command: {run: "mkdir -p data; head -c 5000 /dev/urandom > data/noise"}}]
+    command: did; printf 'a\\0b\\r\\n' > data/bytes; cost
+  - codon: two
+    speaks: interlock
+    command: |
+      session; hold "two-${INTERLOCK_RUN##*/}"; did; cost 5; rm data/bytes; echo 2 > data/noise
+      mkdir -p more/and; echo x > more/and/more; result
+  - {codon: three, speaks: interlock, command: session; did; cost 7; echo 3 > three; result}
+"""
+
+
+def test_a_workspace_goes_back_to_any_checkpoint_byte_for_byte_and_what_was_there_is_kept(
+    yard: Yard,
+) -> None:
+    (yard.workspace / "mine.txt").write_text("from before")
+    run = yard.start(GOING)
+    yard.meets("two-1")
+    after_one = yard.files()
+    for refused in (
+        partial(yard.runs.rollback, yard.workspace, "initial"),
+        partial(yard.runs.redo, yard.workspace),
+        partial(yard.runs.proceed, yard.workspace),
+    ):
+        with pytest.raises(RunRefusedError, match="is at work; stop it first"):
+            refused()
+    yard.go("two-1")
+    yard.ends(run)
+    after_all = yard.files()
+    sha = next(one.sha for one in yard.runs.checkpoints(yard.workspace) if one.codon == "one")
+    ways: list[Callable[[], Any]] = [
+        lambda: yard.runs.rollback(yard.workspace, "one:completed"),
+        lambda: yard.runs.rollback(yard.workspace, yard.runs.checkpoints(yard.workspace)[2].sha[:9]),
+        lambda: yard.runs.redo(yard.workspace, "two"),
+    ]
+    assert sha
+
+    for number, way in enumerate(ways, start=2):
+        (yard.workspace / "stray").write_text(f"stray {number}")
+        again = way()
+        yard.meets(f"two-{number}")
+        assert yard.files() == after_one
+        assert [one["codon_id"] for one in again.data["done"]] == ["one"]
+        branch = yard.notes(again.id, "rescued")[0].detail["branch"]
+        assert at_branch(yard, branch, "stray") == f"stray {number}"
+        yard.go(f"two-{number}")
+        yard.ends(again)
+        assert yard.files() == after_all
+        assert yard.shape() == ["two completed", "three completed"]
+        assert yard.costs_hold()["total"] == 12 * number
+    last = yard.ends(yard.runs.rollback(yard.workspace, "last-success"))
+    assert (len(last.data["done"]), yard.shape(), yard.files()) == (3, [], after_all)
+    assert yard.runs.costs(yard.workspace, since=3)["since"] == 24
+    with pytest.raises(CheckpointError, match="there is no checkpoint nine:completed"):
+        yard.runs.rollback(yard.workspace, "nine:completed")
+    first = yard.runs.rollback(yard.workspace, "initial")
+    yard.go("two-6")
+    yard.ends(first)
+    assert yard.shape() == [f"{name} completed" for name in ("one", "two", "three")]
+    assert first.data["done"] == []
+    assert yard.did() == ["one", "two", "three"]
+    assert (yard.workspace / "mine.txt").read_text() == "from before"
+
+
+def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answered_and_passed(
+    yard: Yard,
+) -> None:
+    yard.start("""
+    codons:
+      - {codon: one, speaks: interlock, command: session; did; hold agent}
+      - {codon: two, command: did}
+    """)
+    agent = yard.meets("agent")
+    yard.stands("running")
+    with pytest.raises(InvalidPayloadError, match="type"):
+        yard.tells("CodonVanished", codon="one")
+    moved = {"codon": "one", "from": "running"}
+    sent = [
+        yard.tells("CostsUpdated", codon="one", cost=100),
+        yard.tells("CostsIncremented", codon="one", cost_delta=1, run="99"),
+        yard.tells("CostsIncremented", codon="nine", cost_delta=1),
+        yard.tells("CodonTransitioned", **{**moved, "from": "completed", "to": "running"}),
+        yard.tells("CodonTransitioned", **moved, to="completed"),
+        yard.tells("CodonTransitioned", **moved, to="starting"),
+        yard.tells("CodonStarted", codon="three"),
+        yard.tells("RunStarted", run_folder="/x", branch="b"),
+        yard.tells("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
+        yard.tells("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
+        yard.tells("AssistantMessageCountUpdated", codon="one", new_count=9),
+        yard.tells("CodonFinalCostSet", codon="one", final_cost=77),
+        yard.tells("CostsIncremented", codon="one", cost_delta=5),
+        yard.tells("CodonTransitioned", **moved, to="skipped", metadata={"skipped_during": "running"}),
+    ]
+    yard.answer(sent[-1])
+
+    told = [yard.runs.answer(one) for one in sent]
+    answers = [str(one.detail.get("why", "")) if one else "unread" for one in told]
+    run = yard.last.id
+    assert answers == [
+        "",
+        f"there is no run 99 of {yard.opened.id}",
+        f"there is no codon nine in run {run}",
+        "Invalid transition from running to running",
+        "Missing required metadata for transition to completed: checkpoint_sha",
+        "Invalid transition from running to starting",
+        answers[6],
+        answers[7],
+        *("", "", "", ""),
+        answers[12],
+        "",
+    ]
+    assert "conductor starts its codons" in answers[6]
+    assert "is at work there" in answers[7]
+    assert "final" in answers[12]
+    assert sent[8].id == sent[9].id
+    assert {one.detail["sender"] for one in told if one} == {"outside"}
+    yard.ends(yard.last)
+    assert yard.shape() == ["one skipped", "two completed"]
+    assert not is_alive(agent)
+    assert yard.codon().data["partial_cost"] == 77
+    of_one = [one.trigger for one in yard.house.events(yard.codon().id)]
+    assert of_one[4:] == [
+        *("costs_updated", "costs_incremented", "assistant_message_count_updated"),
+        *("codon_final_cost_set", "skip"),
+    ]
+    late = yard.answer(yard.tells("CostsIncremented", codon="one", cost_delta=5))
+    assert late.kind == "event_refused"
+    assert yard.costs_hold()["run_spent"] == 77
+
+
+def test_costs_that_come_while_sentinels_finish_count_and_those_after_the_end_do_not(
+    yard: Yard,
+) -> None:
+    yard.start("""
+    sentinels: {slow: {on: [codon_started], command: hold sentinel}}
+    codons:
+      - {codon: one, sentinels: [slow], speaks: interlock, command: session; cost 10; result}
+    """)
+    yard.stands("completing_sentinels")
+    late = [yard.tells("CostsIncremented", codon="one", cost_delta=n) for n in (1, 2, 4)]
+    assert yard.answer(late[-1]).kind == "event_applied"
+    yard.go("sentinel")
+    yard.ends(yard.last)
+
+    after = yard.answer(yard.tells("CostsIncremented", codon="one", cost_delta=100))
+
+    assert after.kind == "event_refused"
+    assert yard.codon().data["final_cost"] == 17
+    assert yard.costs_hold()["total"] == 17
+
+
+def test_of_two_who_start_a_run_at_the_same_moment_one_is_refused_in_a_sentence(
+    yard: Yard,
+) -> None:
+    path, ready = yard.plan("codons: [{codon: one, command: did}]"), threading.Barrier(4)
+    begun: list[str] = []
+    refused: list[str] = []
+
+    def start(runs: Runs) -> None:
+        ready.wait()
+        try:
+            begun.append(runs.start(path, yard.workspace).id)
+        except RunRefusedError as refusal:
+            refused.append(str(refusal))
+
+    people = [
+        threading.Thread(target=start, args=(yard.runs_of(f"p{n}"),)) for n in range(4)
+    ]
+    for one in people:
+        one.start()
+    for one in people:
+        one.join()
+
+    assert (len(begun), len(refused)) == (1, 3)
+    assert all("is at work there" in one or "began at this moment" in one for one in refused)
+    yard.ends(yard.last)
+    assert yard.did() == ["one"]
+
+
+def test_a_follower_that_begins_again_from_its_last_position_misses_nothing_and_repeats_nothing(
+    yard: Yard,
+) -> None:
+    run = yard.start(GOING.replace("hold ", ": "))
+    heard: list[Any] = []
+    position = "0-0"
+    while not (heard and heard[-1].ends):
+        for one in yard.runs.follow(yard.opened, position):
+            position = one.position
+            heard.append(one)
+            if len(heard) % 3 == 0 or one.ends:
+                break
+    yard.ends(run)
+
+    assert heard == yard.heard()
+    rows = yard.house.client.dispatch.views.chronicle(yard.opened.id, "0-0", 1_000)
+    assert [one.position for one in heard] == [position for position, _, _ in rows]
+    versions: dict[str, list[int]] = {}
+    for _, of, version in rows:
+        versions.setdefault(of, []).append(version)
+    for of, found in versions.items():
+        assert found == [event.version for event in yard.house.events(of)]

@@ -270,6 +270,16 @@ class Yard:
 
         return int(self.sees(held, what=f"{of} has a conductor"))
 
+    def renewed(self, record_id: str) -> None:
+        """Wait until whoever holds a record's work has asked for orders, and was answered."""
+        show, seen = self.house.client.show, set[int]()
+
+        def asked() -> bool:
+            seen.update(one.lease_until for one in show(record_id).entries if one.lease_until)
+            return len(seen) > 2
+
+        self.sees(asked, what=f"the lease of {record_id} is renewed")
+
     def kill_conductor(self) -> None:
         """Kill the conductor of the last run, without a warning."""
         kill(self.conductor())

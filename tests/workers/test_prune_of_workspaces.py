@@ -53,6 +53,18 @@ def close(world: World) -> None:
     settle(world, DATA)
 
 
+def test_an_ended_run_of_an_open_workspace_stays(world: World, dispatch: Dispatch) -> None:
+    begun(world)
+    move(world, "completed")
+    complete(world)
+    for of in (CODON, RUN):
+        settle(world, of)
+
+    assert pruned(world, dispatch) == Counter(busy=2)
+
+    assert world.record(CODON).state == "completed"
+
+
 def test_a_closed_workspace_goes_with_all_that_was_of_it(
     world: World, dispatch: Dispatch, tmp_path: Path
 ) -> None:
@@ -67,6 +79,21 @@ def test_a_closed_workspace_goes_with_all_that_was_of_it(
     assert forgotten(world, dispatch) == set()
     kept = sorted(path.stem for path in tmp_path.joinpath("archive").rglob("*.jsonl"))
     assert kept == ["1", "1", "data"]
+
+
+def test_a_workspace_that_is_closed_too_early_leaves_nothing_either(
+    world: World, dispatch: Dispatch
+) -> None:
+    begun(world)
+    close(world)
+    assert pruned(world, dispatch) == Counter(busy=1)
+    tell(world, "CostsIncremented", cost_delta=5)
+    move(world, "completed")
+    complete(world)
+    for of in (CODON, RUN):
+        settle(world, of)
+
+    assert forgotten(world, dispatch) == set()
 
 
 def forgotten(world: World, dispatch: Dispatch) -> set[str]:

@@ -10,6 +10,8 @@ from typer.testing import CliRunner, Result
 from workers.agent_report import Split, Subtask, ToolCompleted, parse_line
 from workers.cli import app
 from workers.report import line_of
+from workers.runs.reports import CostsFinal, Tokens
+from workers.runs.speech import read_said
 
 
 def said(*words: str) -> Result:
@@ -38,6 +40,24 @@ def test_a_field_is_json_where_it_can_be() -> None:
     assert parse_line(line) == Split((Subtask("one"),))
 
 
+def test_a_codon_says_what_codons_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.pipe()
+    monkeypatch.setenv("INTERLOCK_REPORT_FD", str(theirs))
+    words = ("final_costs", "cost_micro=70", 'tokens={"cache_read_tokens": 5}')
+    refused = said(*words)
+    monkeypatch.setenv("INTERLOCK_CODON", "clean#0")
+
+    assert refused.exit_code == 1, "an agent of a task cannot say it"
+    assert said(*words).exit_code == 0
+    told = CostsFinal(70, Tokens(cache_read_tokens=5))
+    assert read_said(os.read(ours, 1_000)) == told
+    unnamed, others = said("session"), said("blocked", "text=why")
+    os.close(ours)
+    os.close(theirs)
+    assert "session needs the field 'id'" in unnamed.output
+    assert "known to codons: session" in " ".join(others.output.split())
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -51,6 +71,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(
     words: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("INTERLOCK_REPORT_FD", raising=False)
+    monkeypatch.delenv("INTERLOCK_CODON", raising=False)
     answer = said(*words)
 
     assert answer.exit_code == 1

@@ -109,6 +109,9 @@ class CodonExecution:
         if failure := self._loaded():
             self._end(Verdict(Ended.FAILED, failure), NO_PROCESS)
             return
+        if why := self._why_end(None):
+            self._cut_short(why)
+            return
         try:
             ended = self._run()
         except (SpawnError, OSError) as error:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.errors import CallError, UnknownRecordError
+from kernel.errors import (
+    CallError,
+    InvalidTransitionError,
+    MetadataValidationError,
+    UnknownRecordError,
+)
 from kernel.event import Cause
 from kernel.record import Record
 from kernel.run_event import CodonStarted, RunEvent, RunStarted, run_event
@@ -17,6 +22,8 @@ from workers.runs.beginning import begin_again
 from workers.runs.history import codons_of
 
 PARTY = "events"
+# Correct tools never cause these.
+DEFECTS = (InvalidTransitionError, MetadataValidationError)
 
 
 class UnknownRunError(CallError):
@@ -25,19 +32,24 @@ class UnknownRunError(CallError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an event: the record and its version, or the error and why."""
+    """What became of an event: the record and its version, or the error and why.
+
+    A `defect` is one of who told it: a state that moved on meanwhile excuses nobody for what no
+    table allows.
+    """
 
     applied: bool
     record: str = ""
     version: int = 0
     error: str = ""
     why: str = ""
+    defect: bool = False
 
     def stored(self) -> dict[str, Any]:
         """Return it as a note keeps it."""
         if self.applied:
             return {"record": self.record, "version": self.version}
-        return {"error": self.error, "why": self.why}
+        return {"error": self.error, "why": self.why, "defect": self.defect}
 
 
 def apply(dispatch: Dispatch, workspace: Record, mail: Mail) -> Answer:
@@ -49,7 +61,8 @@ def apply(dispatch: Dispatch, workspace: Record, mail: Mail) -> Answer:
     try:
         record = _applied(dispatch, workspace, run_event(mail.said["event"]), sender, mail.id)
     except CallError as refusal:
-        return Answer(applied=False, error=type(refusal).__name__, why=str(refusal))
+        error, defect = type(refusal).__name__, isinstance(refusal, DEFECTS)
+        return Answer(applied=False, error=error, why=str(refusal), defect=defect)
     return Answer(applied=True, record=record.id, version=record.version)
 
 

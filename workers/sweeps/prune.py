@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernel.errors import UnknownRecordError
 from kernel.event import Event
-from kernel.record import Record, RecordId, parent_of, root_of
+from kernel.record import Record, RecordId, ancestors, root_of
 from kernel.store.codec import event_bytes
 from kernel.table import Terminal
 from workers.dispatch import Dispatch, ms
@@ -59,12 +59,19 @@ def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
 
 
 def _needed(dispatch: Dispatch, root: RecordId) -> bool:
-    """Whether a record above still lives: others of its family may ask how this one ended."""
-    above = parent_of(root)
-    if above is None:
-        return False
+    """Whether a record above still lives, or one below is at work, which is no child of it.
+
+    Others of its family may ask how this one ended, and what is below still counts into it.
+    """
+    above = ancestors(root)
+    if not above:
+        return bool(dispatch.views.holds(root))
+    return any(_lives(dispatch, one) for one in above)
+
+
+def _lives(dispatch: Dispatch, of: RecordId) -> bool:
     try:
-        record = dispatch.views.record(above)
+        record = dispatch.views.record(of)
     except UnknownRecordError:
         return False
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)

@@ -1,4 +1,4 @@
-"""Sentinel: reads how many rows came into a codon and went out, and remarks on those that are lost."""
+"""Sentinel: reads how many rows came into a codon and went out, and remarks on the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import sys
 
-CALL_MICRO = 5
+CALL_MICRO = 100
 
 
 def main() -> None:

@@ -13,8 +13,11 @@ def main() -> None:
     """Write it."""
     rows = read_table()
     say.begin(len(rows))
-    was, now = (json.loads(Path(f"data/{name}.json").read_text()) for name in ("profile", "summary"))
+    was, now = (
+        json.loads(Path(f"data/{name}.json").read_text()) for name in ("profile", "summary")
+    )
     faults = [f"| {name} | {number} |" for name, number in was.items() if name != "rows"]
+    large, small = ", ".join(now["largest"]), ", ".join(now["smallest"])
     admitted = ", ".join(f"{number} in the {when}" for when, number in now["admitted"].items())
     lines = [
         "# The states, cleaned",
@@ -26,7 +29,7 @@ def main() -> None:
         *faults,
         "",
         f"- Together they have {now['area_sq_mi']:,} square miles.",
-        f"- The largest are {', '.join(now['largest'])}; the smallest {', '.join(now['smallest'])}.",
+        f"- The largest are {large}; the smallest {small}.",
         f"- {now['first']} was the first, {now['last']} the last; {admitted}.",
     ]
     Path("REPORT.md").write_text("\n".join(lines) + "\n", "utf-8")
