@@ -1,6 +1,6 @@
 """Starts a keeper that outlives its starter: a process of its own, with its leases taken over.
 
-A nursery, a process of the starter's that has imported what keepers need, forks them: it is made
+A forker, a process of the starter's that has imported what keepers need, forks them: it is made
 for the first, lives as long as its starter, and is made anew where it is gone.
 """
 
@@ -26,7 +26,7 @@ KEEPER_S = 60
 ERROR_LENGTH_MAX = 2_000
 # What else is on its way to the starter is text.
 KEPT = b"\0kept"
-# Room for a keeper's own command line, which takes the place of the nursery's.
+# Room for a keeper's own command line, which takes the place of the forker's.
 TITLE_ROOM = 1_000
 
 
@@ -41,7 +41,7 @@ class Keeper(Protocol):
         """Keep it to its end."""
 
 
-class Nursery:
+class Forker:
     """The starter's side of the process that forks its keepers. Safe to use from any thread."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Nursery:
         with theirs, self._everywhere():
             number = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.nursery", str(number), " " * TITLE_ROOM],
+                [sys.executable, "-m", "workers.keeper_forker", str(number), " " * TITLE_ROOM],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -107,7 +107,7 @@ class Nursery:
         self._link = self._process = None
 
 
-NURSERY = Nursery()
+FORKER = Forker()
 
 
 def start_detached(
@@ -125,7 +125,7 @@ def start_detached(
     heard, told = os.pipe()
     try:
         try:
-            NURSERY.order(module, brief, (told, *pass_fds))
+            FORKER.order(module, brief, (told, *pass_fds))
         finally:
             os.close(told)
         said = _answer(heard, renew, every_s=every_s)
@@ -149,8 +149,8 @@ def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes
                 break
             said = (said + chunk)[-ERROR_LENGTH_MAX:]
         elif time.monotonic() > until:
-            # It may be the nursery that hangs: the next start shall not find it.
-            NURSERY.end()
+            # It may be the forker that hangs: the next start shall not find it.
+            FORKER.end()
             raise KeeperError(f"its keeper took nothing over in {KEEPER_S} s")
         else:
             renew()

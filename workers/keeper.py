@@ -1,6 +1,6 @@
 """Keeps one agent's process: leases, orders, reports, its end. It outlives whoever started it.
 
-A nursery forks it, with its brief as sys.argv[1]. It decides nothing: tables do, and orders come
+A forker forks it, with its brief as sys.argv[1]. It decides nothing: tables do, and orders come
 from them.
 """
 

@@ -152,7 +152,7 @@ class Runs:
         return self.ended(run, wait_s)
 
     def close(self, workspace: Path, *, reason: str = "") -> Record:
-        """Let no more runs begin in a folder: what is known of them is archived and forgotten later.
+        """Let no more runs begin in a folder; what is known of them is forgotten in time.
 
         The folder stays as it is, with its checkpoints.
         """

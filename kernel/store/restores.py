@@ -1,4 +1,4 @@
-"""The scripts that bring a family back, one record at a time; what may come back is decided above."""
+"""The scripts that bring a family back, record by record; what may come back they do not decide."""
 
 from __future__ import annotations
 

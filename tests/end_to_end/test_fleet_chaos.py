@@ -132,7 +132,7 @@ class Fleet:
     def running(self) -> dict[int, str]:
         """Return what workers started and is there still, but for what they fork keepers from."""
         found = marked(*self.mine)
-        return {pid: words for pid, words in found.items() if "workers.nursery" not in words}
+        return {pid: words for pid, words in found.items() if "workers.keeper_forker" not in words}
 
     def open(self) -> list[str]:
         """Return the records that still owe something, or that something is still to become of."""

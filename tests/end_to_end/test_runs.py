@@ -376,7 +376,7 @@ STATES = {
 LIVE_PLAN = """
 sentinels:
   eye: {on: [codon_started], command: "true"}
-  slow: {on: [codon_transitioned], command: hold sentinel}
+  slow: {on: [codon_transitioned], command: "true; hold sentinel"}
 codons:
   - %s
   - {codon: two, command: did}
@@ -626,7 +626,7 @@ def test_costs_that_come_while_sentinels_finish_count_and_those_after_the_end_do
     yard: Yard,
 ) -> None:
     yard.start("""
-    sentinels: {slow: {on: [codon_started], command: hold sentinel}}
+    sentinels: {slow: {on: [codon_transitioned], command: "true; hold sentinel"}}
     codons:
       - {codon: one, sentinels: [slow], speaks: interlock, command: session; cost 10; result}
     """)

@@ -1,6 +1,6 @@
 """Keeps one session of a long-lived agent: lease, orders, mail that it sends, its end.
 
-A nursery forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
+A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
 nothing.
 The agent's command waits behind a gate until the table says that its session has started: only then
 is its mail delivered, and only then does it read its prompt.

@@ -1,8 +1,8 @@
 """A workspace with all its runs and codons as one value, and that as bytes; it opens no file.
 
-As JSON: {"version": 1, "workspace", "exported_ms", "records": [{"id", "machine", "state", "version",
-"entered", "schema", "since_ms", "created_ms", "priority", "birth", "data", "counters", "log":
-[{"position", "at_ms", "event"} or {"position", "at_ms", "note", "detail"}]}], "chronicle":
+As JSON: {"version": 1, "workspace", "exported_ms", "records": [{"id", "machine", "state",
+"version", "entered", "schema", "since_ms", "created_ms", "priority", "birth", "data", "counters",
+"log": [{"position", "at_ms", "event"} or {"position", "at_ms", "note", "detail"}]}], "chronicle":
 [[position, record, version]], "digest"}. The workspace comes first, then its runs, then its codons.
 """
 
@@ -26,6 +26,7 @@ from kernel.store.restores import Commit
 FORMAT = 1
 DIGEST = "digest"
 PROBLEMS_MAX = 5
+DEPTH_MAX = 2
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -155,8 +156,10 @@ def _misplaced(workspace: str, pasts: Iterable[Past]) -> Iterator[str]:
     seen: list[str] = []
     for past in pasts:
         of = past.record.id
-        if of.split("/")[0] != workspace:
+        if of.split("/")[0] != workspace or not all(map(str.isdecimal, of.split("/")[1:])):
             yield f"{of} is no record of {workspace}"
+        if of.count("/") > DEPTH_MAX:
+            yield f"{of} is below a codon, where nothing is"
         if seen and place_of(of) <= place_of(seen[-1]):
             yield f"{of} stands after {seen[-1]}"
         seen.append(of)

@@ -1,7 +1,7 @@
 """Conducts one run of codons: holds its lease, executes one codon after the other, tells its end.
 
-`python -m workers.runs.conductor BRIEF`. It outlives whoever started it. Which codon comes next is
-told by the plan and by the records of those before; nothing of that is kept here alone.
+A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it. Which codon comes
+next is told by the plan and the records of those before; nothing of that is kept here alone.
 """
 
 from __future__ import annotations
@@ -226,7 +226,3 @@ def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
     detach(Path(brief.papers), lambda: Conductor(brief, assembled(read_settings())))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ its log for good.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernel.codon import codon_of
 from kernel.errors import InvalidPayloadError, KernelError
@@ -18,6 +18,7 @@ from workers.runs.archive import Archive, Past
 from workers.runs.findings import Fault, Finding
 
 SUMS = ("cost", "spent")
+SHOWN_MAX = 120
 MACHINES = ("workspace", "run", "codon")
 # Fields that follow from a log, and what they are called to people.
 FIELDS = {
@@ -153,7 +154,7 @@ def shas(record: Record) -> Iterator[str]:
         yield str(source["checkpoint_sha"])
 
 
-def _gaps(above: str, there: list[str], fault: Fault) -> Iterator[Finding]:
+def _gaps(above: str, there: Sequence[str], fault: Fault) -> Iterator[Finding]:
     numbers = {int(one.rpartition("/")[2]) for one in there}
     for number in range(1, max(numbers, default=0)):
         if number not in numbers:
@@ -171,4 +172,4 @@ def _is_over(record: Record) -> bool:
 
 def _short(value: object) -> str:
     told = repr(value)
-    return told if len(told) <= 120 else f"{told[:117]}..."
+    return told if len(told) <= SHOWN_MAX else f"{told[:SHOWN_MAX]}..."

@@ -1,4 +1,4 @@
-"""Keepers are forked from a nursery, and each is as if it were a program of its own."""
+"""Keepers are forked from a forker, and each is as if it were a program of its own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.processes import PROC, is_alive, parent_of, processes
 from tests.waiting import until
 from tests.workers.probe_keeper import descriptors, signals
 from workers import detached
-from workers.detached import NURSERY, KeeperError, start_detached
-from workers.nursery import KEEPERS
+from workers.detached import FORKER, KeeperError, start_detached
+from workers.keeper_forker import KEEPERS
 
 PROBE = "tests.workers.probe_keeper"
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="there is no /proc")
@@ -78,23 +78,23 @@ def probes(tmp_path: Path) -> Iterator[Probes]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nursery_ended() -> Iterator[None]:
+def forker_ended() -> Iterator[None]:
     """End the one of this process after all of these tests: they share it."""
     yield
-    NURSERY.end()
+    FORKER.end()
 
 
-def nurseries(of: int) -> list[int]:
-    """Return the nurseries of a process."""
-    return processes(lambda pid, words: b"workers.nursery" in words and parent_of(pid) == of)
+def forkers(of: int) -> list[int]:
+    """Return the forkers of a process."""
+    return processes(lambda pid, words: b"workers.keeper_forker" in words and parent_of(pid) == of)
 
 
 def test_a_keeper_is_a_program_of_its_own_with_all_that_it_needs_loaded(probes: Probes) -> None:
     seen = probes.start("one")
 
-    brief, [nursery] = str(probes.folder / "one" / "brief.json"), nurseries(os.getpid())
+    brief, [forker] = str(probes.folder / "one" / "brief.json"), forkers(os.getpid())
     assert seen["session"] == seen["pid"]
-    assert seen["parent"] not in (nursery, os.getpid())
+    assert seen["parent"] not in (forker, os.getpid())
     assert seen["folder"] == str(Path.cwd())
     assert seen["arguments"][1:] == [brief]
     assert set(KEEPERS) <= set(seen["loaded"])
@@ -126,8 +126,8 @@ def test_a_keeper_has_the_descriptors_that_are_passed_and_no_others(probes: Prob
     kept = descriptors(probes.seen("one")["pid"])
     assert kept[1] == kept[2] == str(probes.folder / "one" / "keeper.log")
     assert sorted(kept) == [0, 1, 2, *map(int, seen)]
-    [nursery] = nurseries(os.getpid())
-    assert passed.name not in descriptors(nursery).values()
+    [forker] = forkers(os.getpid())
+    assert passed.name not in descriptors(forker).values()
 
 
 def test_a_keeper_is_deaf_to_no_signal_that_a_program_of_python_hears(probes: Probes) -> None:
@@ -140,24 +140,24 @@ def test_a_keeper_is_deaf_to_no_signal_that_a_program_of_python_hears(probes: Pr
     assert signals(seen["pid"]) == seen["signals"]
 
 
-def test_a_nursery_has_one_thread_and_no_connection(probes: Probes) -> None:
+def test_a_forker_has_one_thread_and_no_connection(probes: Probes) -> None:
     seen = probes.start("one")
 
-    [nursery] = nurseries(os.getpid())
+    [forker] = forkers(os.getpid())
     assert seen["threads"] == 1
-    assert [one.name for one in (PROC / str(nursery) / "task").iterdir()] == [str(nursery)]
-    open_there = descriptors(nursery)
+    assert [one.name for one in (PROC / str(forker) / "task").iterdir()] == [str(forker)]
+    open_there = descriptors(forker)
     link = [one for number, one in open_there.items() if number > 2]
     assert len(link) == 1
     assert link[0].startswith("socket:")
 
 
-def test_a_nursery_is_no_part_of_its_workers_session_and_has_no_children(probes: Probes) -> None:
+def test_a_forker_is_no_part_of_its_workers_session_and_has_no_children(probes: Probes) -> None:
     probes.start("one")
 
-    [nursery] = nurseries(os.getpid())
-    assert os.getsid(nursery) == nursery
-    assert not processes(lambda pid, _: parent_of(pid) == nursery)
+    [forker] = forkers(os.getpid())
+    assert os.getsid(forker) == forker
+    assert not processes(lambda pid, _: parent_of(pid) == forker)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_leases_are_renewed_until_a_keeper_has_taken_over(probes: Probes) -> Non
     assert len(renewed) >= 3
 
 
-def test_ten_starts_at_once_make_ten_keepers_and_one_nursery(probes: Probes) -> None:
-    NURSERY.end()
+def test_ten_starts_at_once_make_ten_keepers_and_one_forker(probes: Probes) -> None:
+    FORKER.end()
     names = [f"k{n}" for n in range(10)]
 
     with ThreadPoolExecutor(10) as threads:
@@ -207,7 +207,7 @@ def test_ten_starts_at_once_make_ten_keepers_and_one_nursery(probes: Probes) -> 
     assert len({one["pid"] for one in seen}) == 10
     assert len({one["random"] for one in seen}) == 10, "none repeats what another draws"
     assert [Path(one["arguments"][1]).parent.name for one in seen] == names
-    assert len(nurseries(os.getpid())) == 1
+    assert len(forkers(os.getpid())) == 1
 
 
 def test_a_keeper_that_ends_waits_for_its_threads_and_writes_all_that_it_said(
@@ -219,41 +219,41 @@ def test_a_keeper_that_ends_waits_for_its_threads_and_writes_all_that_it_said(
     assert probes.log("one") == "this is kept\nits thread is done\n"
 
 
-def test_a_killed_nursery_fails_at_most_what_is_under_way(probes: Probes) -> None:
+def test_a_killed_forker_fails_at_most_what_is_under_way(probes: Probes) -> None:
     before = probes.start("before")
-    [nursery] = nurseries(os.getpid())
-    os.kill(nursery, signal.SIGSTOP)
+    [forker] = forkers(os.getpid())
+    os.kill(forker, signal.SIGSTOP)
 
     def kill() -> None:
-        os.kill(nursery, signal.SIGKILL)
+        os.kill(forker, signal.SIGKILL)
 
     with pytest.raises(KeeperError, match="it said nothing"):
         start_detached(PROBE, probes.brief("under_way"), kill, every_s=0.02)
     probes.start("after")
 
     assert is_alive(before["pid"])
-    assert nursery not in nurseries(os.getpid())
+    assert forker not in forkers(os.getpid())
     assert not (probes.folder / "under_way" / "seen.json").exists()
 
 
-def test_a_nursery_that_hangs_is_replaced(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forker_that_hangs_is_replaced(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     probes.start("before")
-    [nursery] = nurseries(os.getpid())
-    os.kill(nursery, signal.SIGSTOP)
+    [forker] = forkers(os.getpid())
+    os.kill(forker, signal.SIGSTOP)
 
     with monkeypatch.context() as patched:
         patched.setattr(detached, "KEEPER_S", 0.05)
         with pytest.raises(KeeperError, match="took nothing over"):
             start_detached(PROBE, probes.brief("one"), lambda: None, every_s=0.02)
 
-    assert not is_alive(nursery)
+    assert not is_alive(forker)
     probes.start("after")
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor")
-def test_a_nursery_that_a_narrow_thread_starts_is_not_narrow(probes: Probes) -> None:
+def test_a_forker_that_a_narrow_thread_starts_is_not_narrow(probes: Probes) -> None:
     every = os.sched_getaffinity(0)
-    NURSERY.end()
+    FORKER.end()
 
     def start() -> dict[str, Any]:
         os.sched_setaffinity(0, {min(every)})
@@ -273,7 +273,7 @@ def end(worker: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize("over", [subprocess.Popen.kill, end])
-def test_a_nursery_ends_with_its_worker_and_no_keeper_does(
+def test_a_forker_ends_with_its_worker_and_no_keeper_does(
     probes: Probes, over: Callable[[subprocess.Popen[bytes]], None]
 ) -> None:
     fifo, killed = probes.folder / "fifo", over is subprocess.Popen.kill
@@ -287,10 +287,10 @@ def test_a_nursery_ends_with_its_worker_and_no_keeper_does(
         worker.stdin.flush()
         # Killed in the middle of a start: who takes over after that keeps on as well.
         keepers = [probes.seen(name)["pid"] for name in ("kept", "late")]
-        [nursery] = nurseries(worker.pid)
+        [forker] = forkers(worker.pid)
         over(worker)
         worker.wait()
-    until(lambda: not is_alive(nursery), what="the nursery has ended")
+    until(lambda: not is_alive(forker), what="the forker has ended")
     if killed:
         fifo.write_bytes(b"")
 
