@@ -64,6 +64,10 @@ def _owes(stage: Stage) -> str:
         return stage.effect.name if stage.effect else "(carried in)"
     if isinstance(stage, Waiting) and stage.notifies:
         return f"{stage.notifies.name}: {stage.card} card"
+    if isinstance(stage, Waiting) and stage.offers:
+        return stage.offers.name
+    if isinstance(stage, Terminal):
+        return ", ".join(effect.name for effect in (stage.tells, stage.clears) if effect)
     return ""
 
 
