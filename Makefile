@@ -13,10 +13,10 @@ UV   := .lock-venv/bin/uv pip compile pyproject.toml --universal --python-versio
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo agents release-notes night-shift up test check bench proof lock clean
+.PHONY: help setup demo agents release-notes night-shift clean-a-dataset up test check bench proof lock clean
 
 help: ## Show what can be made
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 setup: $(DEV) ## Make .venv with everything that tests and checks need
 
@@ -32,6 +32,9 @@ release-notes: $(RUN) ## Make release notes of this repository by a graph of ten
 
 night-shift: $(RUN) ## Run two long-lived agents that pass work to each other by mail
 	@$(BIN)/python -m examples.night_shift
+
+clean-a-dataset: $(RUN) ## Run a plan of codons over a spoilt table: a failure, a redo, a bill
+	@$(BIN)/python -m examples.clean_a_dataset
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml

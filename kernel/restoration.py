@@ -24,8 +24,9 @@ from kernel.machine import NOTHING, Machine
 from kernel.record import Record, record_id, root_of
 from kernel.store.fold import fold, sums
 from kernel.store.keys import Keys
+from kernel.store.plan import Commit
 from kernel.store.repairs import Repairs
-from kernel.store.restores import POSITION, Commit, Lock, Restores
+from kernel.store.restores import POSITION, Lock, Restores
 from kernel.store.scripts import Client
 from kernel.table import Active
 

@@ -15,11 +15,13 @@ from kernel.record import Record
 from kernel.run_event import run_event
 from workers import run_screen
 from workers.cli_answer import Actor, AsJson, Reason, answer, client, guarded
+from workers.run_archive_cli import app as archive_app
 from workers.run_client import Heard, Runs, number_of
 from workers.run_view import codon_shown, run_shown
 from workers.screen import plain
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
+app.add_typer(archive_app)
 
 PlanFile = Annotated[Path, typer.Argument(help="A plan: docs/runs.md says what is in it.")]
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="The folder it works on.")]

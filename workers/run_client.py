@@ -29,9 +29,15 @@ from workers.runs.beginning import (
     workspace_id,
 )
 from workers.runs.checkpoints import CheckpointError, Known, before, checkpoints, going_on, named
+from workers.runs.export import Exported, validate_export, write_export
+from workers.runs.findings import Validation
 from workers.runs.history import codons_of
+from workers.runs.importing import Imported, import_export
+from workers.runs.inventory import is_known
+from workers.runs.mending import mend
 from workers.runs.plan import Plan
 from workers.runs.plan_file import read_plan
+from workers.runs.validation import validate
 
 PAGE = 500
 Reason = Literal["retry", "rollback", "continue"]
@@ -291,6 +297,29 @@ class Runs:
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, POLL_S_MAX)
         return found
+
+    # --- to be kept ---------------------------------------------------------------------------
+
+    def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
+        """Return what is wrong with the runs of a folder; repair before what needs no guess."""
+        name = workspace_id(workspace, self.dispatch.settings.host)
+        if not is_known(self.dispatch, name):
+            raise UnknownWorkspaceError(workspace)
+        if repair:
+            return mend(self.dispatch, name, actor=self.client.actor)
+        return validate(self.dispatch, name)
+
+    def validate_export(self, file: Path, workspace: Path | None = None) -> Validation:
+        """Return what is wrong with an export; with a folder also which checkpoints it lacks."""
+        return validate_export(file, self.dispatch.machines, workspace)
+
+    def export(self, workspace: Path, file: Path) -> Exported:
+        """Write all runs of a folder into one file; what was there is kept as its backup."""
+        return write_export(self.dispatch, self.workspace(workspace), file)
+
+    def import_(self, file: Path, workspace: Path) -> Imported:
+        """Bring the runs of a folder back, into a store that does not know them. Repeat it."""
+        return import_export(self.dispatch, file, workspace, actor=self.client.actor)
 
     # --- inside -------------------------------------------------------------------------------
 

@@ -151,3 +151,33 @@ WORDS: Mapping[str, Callable[[Row], str]] = {
     ),
     "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_SHOWN]} (initial)",
 }
+
+
+def validation(value: Row) -> None:
+    """Print what is wrong, and what to do about it."""
+    for repaired in value["repairs"]:
+        out.print(Text.assemble(("repaired ", "green"), repaired))
+    for kind, style in (("errors", "red"), ("warnings", "yellow")):
+        for one in value[kind]:
+            head = Text.assemble((one["type"], style), " ", (one["where"], "bold"))
+            out.print(Text.assemble(head, ": ", one["message"]))
+    if value["valid"]:
+        out.print(Text("valid: records, logs, costs and checkpoints agree", "green"))
+
+
+def exported(value: Row) -> None:
+    """Print where an export is."""
+    _warned(value)
+    out.print(Text(f"{value['records']} records are in {value['file']}"))
+
+
+def imported(value: Row) -> None:
+    """Print what was brought back."""
+    _warned(value)
+    there = f", {value['there']} were there already" if value["there"] else ""
+    out.print(Text(f"{value['written']} records were brought back from {value['file']}{there}"))
+
+
+def _warned(value: Row) -> None:
+    for warning in value["warnings"]:
+        out.print(Text.assemble(("warning ", "yellow"), warning))

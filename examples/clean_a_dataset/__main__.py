@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import chdir
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from workers.run_view import codon_shown
 
 HERE = Path(__file__).resolve().parent
 WORKSPACE = "workspace"
+PICO_IN_MICRO = 1_000_000
 PATIENCE_S = 60.0
 ENDED = ("completed", "failed", "skipped")
 
@@ -122,8 +122,8 @@ def clean(story: Story) -> None:
         raise SystemExit("the validator let a table pass that has a gap")
     screen.out.rule("it stopped where a person has to say something")
     story.interlock("status")
-    answer(story.home)
-    story.interlock("redo", "complete")
+    answer(story.workspace)
+    story.interlock("redo", "complete", "--as-is")
     if story.watch().state != "completed":
         raise SystemExit("the run failed again")
     for words in (("status",), ("costs", "--since", "1"), ("checkpoints",)):
@@ -137,15 +137,15 @@ def clean(story: Story) -> None:
     say("\ndata/table.csv is byte for byte what it was before it was spoilt")
 
 
-def answer(home: Path) -> None:
-    """Write what was missing beside the workspace: in it, a redo would put it aside."""
+def answer(workspace: Path) -> None:
+    """Put what was missing into the workspace, where the codon `complete` looks for it."""
     told = f"state,column,value\n{MISSING_STATE},{MISSING_COLUMN},Pierre"
-    (home / "corrections.csv").write_text(told + "\n", "utf-8")
-    say("$ cat corrections.csv", style="bold")
+    (workspace / "incoming" / "corrections.csv").write_text(told + "\n", "utf-8")
+    say(f"$ cat {WORKSPACE}/incoming/corrections.csv", style="bold")
     say(told)
 
 
-def describe(story: Story, provider: Provider) -> None:
+def describe(story: Story, ledger: Path) -> None:
     """Run the plan of a model, and compare what it cost with the ledger of its provider."""
     screen.out.rule("the same workspace, and a plan whose codons are a model's")
     story.interlock("start", "describe.yaml")
@@ -154,12 +154,13 @@ def describe(story: Story, provider: Provider) -> None:
         raise SystemExit("the model's run failed")
     story.interlock("costs")
     screen.out.rule("what the provider says of it: charges.jsonl")
-    for number, charge in enumerate(provider.charges, start=1):
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in asdict(charge.tokens).items())
-        cost = dollars(charge.picodollars // 1_000_000)
-        say(f"  {number}  {cost}  {kinds}")
-    spent, charged = run.counters["tree.spent"], provider.charged_micro
-    say(f"Interlock counted {spent:,} micro-dollars, its provider charged {charged:,}")
+    charges = [json.loads(line) for line in ledger.read_text("utf-8").splitlines()]
+    for number, charge in enumerate(charges, start=1):
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in charge["tokens"].items())
+        say(f"  {number}  {dollars(charge['picodollars'] // PICO_IN_MICRO)}  {kinds}")
+    spent = run.counters["tree.spent"]
+    charged = sum(charge["picodollars"] for charge in charges) / PICO_IN_MICRO
+    say(f"Interlock counted {spent:,} micro-dollars, its provider charged {charged:,.0f}")
     if spent != charged:
         raise SystemExit("the costs are not those of the provider's ledger")
 
@@ -173,13 +174,14 @@ def main() -> None:
     # The codons are run by the interpreter that runs this, wherever it is installed.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     script = read_script(json.loads((HERE / "answers.json").read_text("utf-8")))
-    with Provider(script, ledger=home / "charges.jsonl") as provider:
+    ledger = home / "charges.jsonl"
+    with Provider(script, ledger=ledger) as provider:
         told = {"HOME": str(home), "MODEL_BASE_URL": provider.url, "MODEL_API_KEY": "scripted"}
         settings = read_settings({f"{PREFIX}{name}": value for name, value in told.items()})
         with House(settings, flower=False) as house:
             story = Story(home, house.settings)
             clean(story)
-            describe(story, provider)
+            describe(story, ledger)
     screen.out.print(f"after {time.monotonic() - began:.0f} s", style="dim")
 
 

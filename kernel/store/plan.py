@@ -18,6 +18,7 @@ from kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 CHRONICLE_MIN = 100_000  # commits that a family's chronicle goes back, at least
+Commit = tuple[str, str, int]  # of a chronicle: its position, the record, the version it came to
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 

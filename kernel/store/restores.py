@@ -12,7 +12,7 @@ from kernel.machine import Machine
 from kernel.record import Record, ancestors, partition_of
 from kernel.store import codec
 from kernel.store.keys import Keys
-from kernel.store.plan import packed, timers_plan
+from kernel.store.plan import Commit, packed, timers_plan
 from kernel.store.scripts import Client, call
 from kernel.table import Terminal
 
@@ -20,7 +20,6 @@ PAGE = 1_000
 # Within what a stream takes and a script counts exactly.
 POSITION = re.compile(r"\d{1,15}-\d{1,15}")
 Line = Event | Note
-Commit = tuple[str, str, int]  # its position in the chronicle, its record, its version
 
 
 @dataclass(frozen=True, slots=True)

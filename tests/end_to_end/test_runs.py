@@ -2,75 +2,37 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from kernel.errors import InvalidPayloadError
 from tests.end_to_end.coding import git
-from tests.end_to_end.conftest import FAILED, NewHouse
+from tests.end_to_end.conftest import FAILED
 from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import Yard
+from tests.end_to_end.yard import NewYard, Yard, each_state, street, yards
 from tests.processes import is_alive
 from workers.gateways.server import EmbeddedServer
-from workers.run_client import Runs
 from workers.runs.beginning import RunRefusedError
 from workers.runs.checkpoints import CheckpointError
 
-NewYard = Callable[[str], Yard]
-# What bash reads before it looks at a sentinel's command: there a codon can be held at its start.
-CHECKS = """\
-cues=$PWD/../cues
-if [ -e "$cues/starting.wait" ]; then
-  echo $$ >> "$cues/starting.here"
-  while [ ! -e "$cues/starting.go" ]; do read -rt 0.05 _ <> "$cues/never"; done
-fi
-"""
-WATCHED = """
-sentinels:
-  eye:
-    on: [codon_started]
-    command: "true"
-"""
-
 
 @pytest.fixture(scope="module")
-def street(
+def shared(
     preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[House]:
     """Return a house that all tests here share."""
-    folder = tmp_path_factory.mktemp("street")
-    (folder / "checks.sh").write_text(CHECKS)
-    variables = {"BASH_ENV": str(folder / "checks.sh")}
-    house = House(preloaded, folder, server.url, f"t{uuid4().hex[:12]}", variables)
-    house.full(concurrency=12)
-    yield house
-    house.close(failed=False)
+    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
+        yield house
 
 
 @pytest.fixture
-def new_yard(
-    request: pytest.FixtureRequest, street: House, tmp_path: Path
-) -> Iterator[NewYard]:
-    """Return what makes a workspace in the shared house, with a client of this test's own."""
-    house = House(street.preloaded, street.folder, street.store_url, street.prefix)
-    yards: list[Yard] = []
-
-    def build(name: str) -> Yard:
-        yards.append(Yard(house, tmp_path / name))
-        return yards[-1]
-
-    yield build
-    for yard in yards:
-        if not request.node.stash.get(FAILED, False):
-            yard.rests()
-            yard.costs_hold()
-        yard.close()
+def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
+    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
+        yield build
 
 
 @pytest.fixture
@@ -120,7 +82,16 @@ def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_i
             command: did
     """)
 
-    names = ["load", "clean#0", "check#0", "clean#1", "check#1", "read#0", "never-again#0", "read#1"]
+    names = [
+        "load",
+        "clean#0",
+        "check#0",
+        "clean#1",
+        "check#1",
+        "read#0",
+        "never-again#0",
+        "read#1",
+    ]
     assert yard.shape() == [f"{name} completed" for name in names]
     third = yard.codon(3).data["session_id"]
     assert yard.did() == [
@@ -170,14 +141,20 @@ codons:
   - {codon: worse, command: 'did; echo "it is broken" >&2; exit 3', on_failure: ignore}
   - {codon: nameless, speaks: interlock, command: 'did; result', on_failure: ignore}
   - {codon: idle, idle_s: 1, command: 'did; never', on_failure: ignore}
-  - {codon: slow, timeout_s: 1, command: 'did; while :; do echo; read -rt 0.1 _ <> "$CUES/never"; done', on_failure: ignore}
+  - codon: slow
+    timeout_s: 1
+    command: did; while :; do echo; read -rt 0.1 _ <> "$CUES/never"; done
+    on_failure: ignore
   - {codon: mute, speaks: interlock, command: 'session; did', on_failure: ignore}
   - {codon: fast, command: ':'}
   - {codon: loud, command: 'head -c 20000000 /dev/zero | tr "\\0" x; did'}
   - codon: chatty
     speaks: interlock
     command: session; for n in {1..3000}; do cost 2; done; result
-  - {codon: unrigged, rig: [{command: {run: 'echo "no disk" >&2; exit 9'}}], command: did, on_failure: ignore}
+  - codon: unrigged
+    rig: [{command: {run: 'echo "no disk" >&2; exit 9'}}]
+    command: did
+    on_failure: ignore
   - {codon: hanging, rig: [{command: {run: never, timeout_s: 1}}], command: did, on_failure: ignore}
   - {codon: strange, rig: [{copy: {from: nowhere, to: here}}], command: did, on_failure: ignore}
   - {codon: last, speaks: interlock, command: 'session; failed "prompt is too long"; exit 1'}
@@ -196,7 +173,11 @@ def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Y
         if one.state == "failed"
     }
     assert failures == {
-        "nothing": (127, "running", ("unknown", "bash: line 1: no-such-command: command not found")),
+        "nothing": (
+            127,
+            "running",
+            ("unknown", "bash: line 1: no-such-command: command not found"),
+        ),
         "shot": (137, "running", ("unknown", "the agent ended with 137, which is SIGKILL")),
         "worse": (3, "running", ("unknown", "it is broken")),
         "nameless": (
@@ -327,7 +308,10 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(new_yard: 
     """)
     yard.does("""
     codons:
-      - {codon: cost, speaks: interlock, budget: {cost_usd: 0.00001}, command: session; cost 11; never}
+      - codon: cost
+        speaks: interlock
+        budget: {cost_usd: 0.00001}
+        command: session; cost 11; never
       - codon: tokens
         speaks: interlock
         budget: {output_tokens: 5, exceeded: fail}
@@ -359,42 +343,6 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(new_yard: 
     assert whole.shape() == ["cheap completed", "dear failed"]
     assert ended.data["ended"]["codon"] == "dear"
     assert whole.costs_hold()["run"] == 16
-
-
-STATES = {
-    "preparing": "{codon: one, rig: [{command: {run: hold rig}}], command: did, on_failure: ignore}",
-    "starting": "{codon: one, sentinels: [eye], command: did, on_failure: ignore}",
-    "initializing": (
-        "{codon: one, speaks: interlock, command: did; hold agent, on_failure: ignore}"
-    ),
-    "running": "{codon: one, command: did; hold agent, on_failure: ignore}",
-    "completing_sentinels": (
-        "{codon: one, sentinels: [slow], speaks: interlock, on_failure: ignore, "
-        "command: session; cost 3; did; exit 1}"
-    ),
-}
-LIVE_PLAN = """
-sentinels:
-  eye: {on: [codon_started], command: "true"}
-  slow: {on: [codon_transitioned], command: "true; hold sentinel"}
-codons:
-  - %s
-  - {codon: two, command: did}
-"""
-
-
-def each_state(new_yard: NewYard) -> dict[str, Yard]:
-    """Return a run for each live state, whose first codon is held there."""
-    yards = {state: new_yard(state) for state in STATES}
-    (yards["starting"].cues / "starting.wait").touch()
-    for state, yard in yards.items():
-        yard.start(LIVE_PLAN % STATES[state])
-    for state, yard in yards.items():
-        yard.stands(state)
-    for state, cue in (("starting", "starting"), ("running", "agent"), ("preparing", "rig")):
-        yards[state].meets(cue)
-    yards["completing_sentinels"].meets("sentinel")
-    return yards
 
 
 def let_go(yard: Yard) -> None:
@@ -472,24 +420,6 @@ def test_a_run_can_be_stopped_while_it_waits_to_try_again(yard: Yard) -> None:
     assert yard.did() == ["one"]
 
 
-def test_a_run_that_nobody_takes_up_can_be_stopped_and_is_over_as_soon_as_somebody_comes(
-    new_house: NewHouse, tmp_path: Path
-) -> None:
-    house = new_house()
-    yard, forced = Yard(house, tmp_path / "yard"), Yard(house, tmp_path / "forced")
-    plan = "codons: [{codon: one, command: did}]"
-    run, other = yard.start(plan), forced.start(plan)
-    assert forced.runs.stop(forced.workspace, force=True).state == "failed"
-    assert yard.runs.stop(yard.workspace).state == "running"
-
-    house.full()
-
-    for one, of in ((run, yard), (other, forced)):
-        of.ends(one, "failed")
-        assert (of.codons(), of.did()) == ([], [])
-        of.rests()
-
-
 GOING = """
 codons:
   - codon: one
@@ -521,13 +451,13 @@ def test_a_workspace_goes_back_to_any_checkpoint_byte_for_byte_and_what_was_ther
     yard.go("two-1")
     yard.ends(run)
     after_all = yard.files()
-    sha = next(one.sha for one in yard.runs.checkpoints(yard.workspace) if one.codon == "one")
+    known = yard.runs.checkpoints(yard.workspace)
+    [sha] = [one.sha for one in known if (one.codon, one.type) == ("one", "completed")]
     ways: list[Callable[[], Any]] = [
         lambda: yard.runs.rollback(yard.workspace, "one:completed"),
-        lambda: yard.runs.rollback(yard.workspace, yard.runs.checkpoints(yard.workspace)[2].sha[:9]),
+        lambda: yard.runs.rollback(yard.workspace, sha[:9]),
         lambda: yard.runs.redo(yard.workspace, "two"),
     ]
-    assert sha
 
     for number, way in enumerate(ways, start=2):
         (yard.workspace / "stray").write_text(f"stray {number}")
@@ -568,7 +498,8 @@ def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answere
     yard.stands("running")
     with pytest.raises(InvalidPayloadError, match="type"):
         yard.tells("CodonVanished", codon="one")
-    moved = {"codon": "one", "from": "running"}
+    moved: dict[str, Any] = {"codon": "one", "from": "running"}
+    skipped: dict[str, Any] = {"to": "skipped", "metadata": {"skipped_during": "running"}}
     sent = [
         yard.tells("CostsUpdated", codon="one", cost=100),
         yard.tells("CostsIncremented", codon="one", cost_delta=1, run="99"),
@@ -583,7 +514,7 @@ def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answere
         yard.tells("AssistantMessageCountUpdated", codon="one", new_count=9),
         yard.tells("CodonFinalCostSet", codon="one", final_cost=77),
         yard.tells("CostsIncremented", codon="one", cost_delta=5),
-        yard.tells("CodonTransitioned", **moved, to="skipped", metadata={"skipped_during": "running"}),
+        yard.tells("CodonTransitioned", **moved, **skipped),
     ]
     yard.answer(sent[-1])
 
@@ -643,34 +574,6 @@ def test_costs_that_come_while_sentinels_finish_count_and_those_after_the_end_do
     assert yard.costs_hold()["total"] == 17
 
 
-def test_of_two_who_start_a_run_at_the_same_moment_one_is_refused_in_a_sentence(
-    yard: Yard,
-) -> None:
-    path, ready = yard.plan("codons: [{codon: one, command: did}]"), threading.Barrier(4)
-    begun: list[str] = []
-    refused: list[str] = []
-
-    def start(runs: Runs) -> None:
-        ready.wait()
-        try:
-            begun.append(runs.start(path, yard.workspace).id)
-        except RunRefusedError as refusal:
-            refused.append(str(refusal))
-
-    people = [
-        threading.Thread(target=start, args=(yard.runs_of(f"p{n}"),)) for n in range(4)
-    ]
-    for one in people:
-        one.start()
-    for one in people:
-        one.join()
-
-    assert (len(begun), len(refused)) == (1, 3)
-    assert all("is at work there" in one or "began at this moment" in one for one in refused)
-    yard.ends(yard.last)
-    assert yard.did() == ["one"]
-
-
 def test_a_follower_that_begins_again_from_its_last_position_misses_nothing_and_repeats_nothing(
     yard: Yard,
 ) -> None:
@@ -687,9 +590,9 @@ def test_a_follower_that_begins_again_from_its_last_position_misses_nothing_and_
 
     assert heard == yard.heard()
     rows = yard.house.client.dispatch.views.chronicle(yard.opened.id, "0-0", 1_000)
-    assert [one.position for one in heard] == [position for position, _, _ in rows]
+    assert [one.position for one in heard] == [row[0] for row in rows]
     versions: dict[str, list[int]] = {}
     for _, of, version in rows:
         versions.setdefault(of, []).append(version)
-    for of, found in versions.items():
-        assert found == [event.version for event in yard.house.events(of)]
+    for name, found in versions.items():
+        assert found == [event.version for event in yard.house.events(name)]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
+from uuid import uuid4
 
-from kernel.event import Event, Note
+from kernel.event import Note
 from kernel.machines.codon.payloads import sums
 from kernel.record import Record
 from kernel.run_event import run_event
 from kernel.table import Terminal
-from tests.end_to_end.house import House
+from tests.end_to_end.house import House, Preloaded
 from tests.processes import marked
 from workers.client import Client
 from workers.run_client import Heard, Receipt, Runs
-from workers.runs.beginning import runs_of
+from workers.runs.beginning import runs_of, workspace_id
 
 HOLDERS = ("workers.runs.conductor", "workers.agent_process.watchdog", "watchdog import main")
 # Every command of a plan knows these words: bash reads them before anything else.
@@ -30,11 +31,52 @@ say() { printf '%s\\n' "$1" >&"$INTERLOCK_REPORT_FD"; }
 did() { echo "${1:-$INTERLOCK_CODON}" >> done.txt; }
 session() { say "{\\"type\\": \\"session\\", \\"id\\": \\"${1:-s-$INTERLOCK_CODON}\\"}"; }
 cost() { say "{\\"type\\": \\"usage\\", \\"cost_micro\\": $1, \\"tokens_out\\": ${2:-0}}"; }
+message() { say "{\\"type\\": \\"message\\", \\"text\\": \\"$1\\"}"; }
+costs() { say "{\\"type\\": \\"$1\\", \\"cost_micro\\": $2}"; }
 result() { say '{"type": "result"}'; }
 failed() { say "{\\"type\\": \\"failed\\", \\"error\\": \\"$1\\"${2:+, \\"retry_after_s\\": $2}}"; }
 here() { echo "$$" >> "$CUES/$1.here"; }
-hold() { here "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; }
+hold() { here "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; true; }
 never() { hold never; }
+"""
+# What bash reads before it looks at a sentinel's command: there a codon is held at its start.
+CHECKS = """\
+cues=$PWD/../cues
+if [ -e "$cues/starting.wait" ]; then
+  echo $$ >> "$cues/starting.here"
+  while [ ! -e "$cues/starting.go" ]; do read -rt 0.05 _ <> "$cues/never"; done
+fi
+"""
+# A codon in each live state, until its cue.
+STATES = {
+    "preparing": (
+        "{codon: one, rig: [{command: {run: hold rig}}], command: did, on_failure: ignore}"
+    ),
+    "starting": "{codon: one, sentinels: [eye], command: did, on_failure: ignore}",
+    "initializing": (
+        "{codon: one, speaks: interlock, on_failure: ignore, "
+        "command: 'did; [ -e $CUES/agent.go ] || hold agent; session; cost 3; result'}"
+    ),
+    "running": "{codon: one, command: did; hold agent, on_failure: ignore}",
+    "completing_sentinels": (
+        "{codon: one, sentinels: [slow], speaks: interlock, on_failure: ignore, "
+        "command: 'session; cost 3; did; [ -e $CUES/sentinel.go ] && result'}"
+    ),
+}
+CUE_OF = {
+    "preparing": "rig",
+    "starting": "starting",
+    "initializing": "agent",
+    "running": "agent",
+    "completing_sentinels": "sentinel",
+}
+HELD = """
+sentinels:
+  eye: {on: [codon_started], command: "true"}
+  slow: {on: [codon_transitioned], command: "true; hold sentinel"}
+codons:
+  - %s
+  - {codon: two, command: did}
 """
 
 
@@ -44,9 +86,10 @@ class Yard:
 
     house: House
     folder: Path
+    name: str = "work"
 
     def __post_init__(self) -> None:
-        self.workspace, self.cues = self.folder / "work", self.folder / "cues"
+        self.workspace, self.cues = self.folder / self.name, self.folder / "cues"
         for folder in (self.workspace, self.cues):
             folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "words.sh").write_text(WORDS)
@@ -143,7 +186,7 @@ class Yard:
         return found
 
     def ends(self, run: Record, *states: str, within_s: float = 60) -> Record:
-        """Wait until a run and all it owed has ended; check it and its codons against their logs."""
+        """Wait until a run and all it owed has ended; check it and its codons against logs."""
 
         def over() -> bool:
             record = self.house.client.show(run.id)
@@ -241,7 +284,8 @@ class Yard:
 
     def conductors(self) -> list[int]:
         """Return the live conductors of this yard."""
-        papers = str(Path("runs") / self.opened.id) + "/"
+        of = workspace_id(self.workspace, self.house.client.settings.host)
+        papers = f"/runs/{of}/"
         mine = marked("HOUSE_FOLDER", str(self.house.folder))
         return [
             pid
@@ -285,7 +329,7 @@ class Yard:
         kill(self.conductor())
 
     def crashes(self, run: Record) -> Record:
-        """Wait until a run is crashed; check that this happened once, and left nothing."""
+        """Wait until a run is crashed; check that this happened once, and left no live codon."""
         ended = self.ends(run, "crashed")
         told = [one for one in self.triggers(run.id) if one[0] == "crash"]
         assert told == [("crash", "orphans")], self.story()
@@ -293,7 +337,6 @@ class Yard:
             "RunCrashed"
         ) == 1
         assert all(one.state in ("completed", "failed", "skipped") for one in self.codons(run.id))
-        self.sees(lambda: not self.processes(), what="no process of it is left")
         return ended
 
     def story(self) -> str:
@@ -320,6 +363,53 @@ def kill(*pids: int, number: int = signal.SIGKILL) -> None:
             os.kill(pid, number)
 
 
-def applied(lines: Iterable[Event], trigger: str) -> Sequence[Event]:
-    """Return the events of one trigger."""
-    return [line for line in lines if line.trigger == trigger]
+def holding(folder: Path) -> dict[str, str]:
+    """Return the variables of a house in which a sentinel's check can be held."""
+    (folder / "checks.sh").write_text(CHECKS)
+    return {"BASH_ENV": str(folder / "checks.sh")}
+
+
+@contextmanager
+def street(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[House]:
+    """Yield a house that tests share, in which a sentinel's check can be held."""
+    house = House(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
+    try:
+        yield house.full(concurrency=12)
+    finally:
+        house.close(failed=False)
+
+
+@contextmanager
+def yards(shared: House, folder: Path, failed: Callable[[], bool]) -> Iterator[NewYard]:
+    """Yield what makes workspaces in a shared house, with a client of this test's own.
+
+    Afterwards nothing is left in them, and all that they cost adds up.
+    """
+    house = House(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
+    made: list[Yard] = []
+
+    def build(name: str) -> Yard:
+        made.append(Yard(house, folder / name))
+        return made[-1]
+
+    yield build
+    for yard in made:
+        if not failed():
+            yard.rests()
+            yard.costs_hold()
+        yard.close()
+
+
+NewYard = Callable[[str], Yard]
+
+
+def each_state(new_yard: NewYard) -> dict[str, Yard]:
+    """Return a run for each live state, whose first codon is held there."""
+    found = {state: new_yard(state) for state in STATES}
+    (found["starting"].cues / "starting.wait").touch()
+    for state, yard in found.items():
+        yard.start(HELD % STATES[state])
+    for state, yard in found.items():
+        yard.stands(state)
+        yard.meets(CUE_OF[state])
+    return found

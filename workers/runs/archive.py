@@ -21,7 +21,7 @@ from kernel.event import Event, Note
 from kernel.record import Record, Version, record_id
 from kernel.restoration import Kept
 from kernel.store import codec
-from kernel.store.restores import Commit
+from kernel.store.plan import Commit
 
 FORMAT = 1
 DIGEST = "digest"

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from uuid import uuid4
 
 from kernel.effect import STEP
-from kernel.errors import FencedError, GuardRefusedError, KernelError
+from kernel.errors import FencedError, GuardRefusedError, IllegalTransitionError, KernelError
 from kernel.event import Cause
 from kernel.machines import MACHINES
 from kernel.machines.codon.names import Trigger
@@ -43,7 +43,6 @@ from workers.runs.plan import Exceeded, Observed, Policy, Speech
 from workers.runs.process import Command, Process
 from workers.runs.rig import Rig, RigError
 from workers.runs.run_work import RunWork
-from workers.runs.sentinels.host import SentinelHost
 from workers.runs.sentinels.trigger import Event
 from workers.runs.sequence import Execution, Start
 from workers.runs.speech import SPEECHES
@@ -77,7 +76,8 @@ class CodonExecution:
         self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
         self.speech = SPEECHES[self.speaks]()
         self.reported = SPEECHES["interlock"]()
-        self.host = self._sentinels()
+        mark = marks_of(self.step.key)[1]
+        self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
         self.over_budget: BudgetExceeded | None = None
         self.exceeds = Exceeded.COMPLETE
         self.began = 0.0
@@ -166,17 +166,6 @@ class CodonExecution:
         if self._why_end(None):
             return None
         return self._checkpoint(CheckpointType.RIG_SETUP)
-
-    def _sentinels(self) -> SentinelHost:
-        run = self.run
-        return SentinelHost(
-            run.specifications(self.codon.sentinels),
-            codon=self.start.runtime_id,
-            folder=run.workspace,
-            environment=self.commands.environment({MARK: marks_of(self.step.key)[1]}),
-            asks=run.models(self.codon.sentinels),
-            clock_ms=lambda: int(time.time() * 1_000),
-        )
 
     def _loaded(self) -> Failure | None:
         """Load the sentinels; return the failure where one that is required cannot be."""
@@ -370,7 +359,15 @@ class CodonExecution:
 
     def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
         before = self.step.record.state
-        after = self.step.fire(Outcome(str(trigger), payload)).state
+        try:
+            after = self.step.fire(Outcome(str(trigger), payload)).state
+        except IllegalTransitionError:
+            # Somebody told from outside that it is further on already, or that it has ended.
+            read = self.run.dispatch.views.record
+            self.step.record = self.step.patiently(lambda: read(self.place.id))
+            if self.step.record.state not in LIVE:
+                raise FencedError(self.place.id, self.step.lease.token) from None
+            return
         if before == after:
             if str(trigger) in set(Observed):
                 self._observe(Observed(str(trigger)), payload)

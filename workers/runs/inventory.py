@@ -1,4 +1,4 @@
-"""Reads all that the store has of a workspace, however its records are damaged; it changes nothing."""
+"""Reads all that the store has of a workspace, however damaged it is; it changes nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kernel.errors import KernelError, UnknownRecordError
 from kernel.restoration import Kept
+from kernel.store.plan import Commit
 from kernel.store.repairs import NOTHING_YET, Repairs
-from kernel.store.restores import Commit
 from workers.dispatch import Dispatch
 from workers.runs.archive import Archive, Past, place_of
 from workers.runs.findings import Fault, Finding
@@ -16,6 +16,7 @@ from workers.runs.soundness import FROM_AN_EXPORT, MACHINES
 
 PAGE = 500
 LOOKS_MAX = 5
+AHEAD = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,21 @@ def inventory(dispatch: Dispatch, workspace: str) -> Inventory:
     return found
 
 
+def is_known(dispatch: Dispatch, workspace: str) -> bool:
+    """Whether anything is left of a workspace: one that lost its own record is no new one."""
+    commits = tuple(_commits(dispatch, workspace))
+    return bool(commits or dispatch.views.births(_ids(dispatch, workspace, commits)))
+
+
 def _look(dispatch: Dispatch, workspace: str, position: str, *, moved: bool) -> Inventory:
     commits = tuple(_commits(dispatch, workspace))
     pasts: list[Past] = []
     unread: list[Finding] = []
-    for of in _ids(dispatch, workspace, commits):
+    ids = _ids(dispatch, workspace, commits)
+    births = dispatch.views.births(ids)
+    for of in ids:
         try:
-            pasts.append(_past(dispatch, of))
+            pasts.append(_past(dispatch, of, births.get(of, "")))
         except UnknownRecordError:
             fault = (Fault.CORRUPTED_DATA, Fault.MISSING_RUN, Fault.INVALID_CODON)[of.count("/")]
             message = f"its {MACHINES[of.count('/')]} was committed here and is gone"
@@ -68,10 +77,9 @@ def _look(dispatch: Dispatch, workspace: str, position: str, *, moved: bool) -> 
     return Inventory(archive, tuple(unread), dispatch.views.holds(workspace), position, moved)
 
 
-def _past(dispatch: Dispatch, of: str) -> Past:
+def _past(dispatch: Dispatch, of: str, birth: str) -> Past:
     record = dispatch.views.record(of)
     lines = tuple(dispatch.views.history(of))
-    birth = dispatch.views.births([of])[of]
     kept = Kept(of, record.machine, birth, lines, record.priority, record.schema)
     return Past(record, kept)
 
@@ -81,21 +89,20 @@ def _ids(dispatch: Dispatch, workspace: str, commits: tuple[Commit, ...]) -> lis
     found = {workspace} | {of for _, of, _ in commits}
     for name in MACHINES[1:]:
         found |= dispatch.views.family(dispatch.machines[name], workspace, PAGE)
-    found |= set(_numbered(dispatch, workspace))
-    for run in [one for one in found if one.count("/") == 1]:
-        found |= set(_numbered(dispatch, run))
+    while more := dispatch.views.births(_beside(workspace, found)):
+        found |= set(more)
     return sorted(found, key=place_of)
 
 
-def _numbered(dispatch: Dispatch, above: str) -> Iterator[str]:
-    """Yield the records that are there under the numbers after a record's id."""
-    first = 1
-    while True:
-        there = dispatch.views.births(f"{above}/{n}" for n in range(first, first + PAGE))
-        if not there:
-            return
-        yield from there
-        first += PAGE
+def _beside(workspace: str, found: set[str]) -> list[str]:
+    """Return the numbers that are left out, and some that come after: no list may name them."""
+    highest = {workspace: 0} | {one: 0 for one in found if one.count("/") == 1}
+    for one in found - {workspace}:
+        above, _, number = one.rpartition("/")
+        if number.isdecimal():
+            highest[above] = max(highest.get(above, 0), int(number))
+    numbered = (f"{above}/{n}" for above, last in highest.items() for n in range(1, last + AHEAD))
+    return [one for one in numbered if one not in found]
 
 
 def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:

@@ -23,11 +23,12 @@ from workers.runs.validation import gone_holders, orphans, validate
 ASIDE = ".orphaned"
 
 
-def mend(dispatch: Dispatch, workspace: Record, *, actor: str) -> Validation:
+def mend(dispatch: Dispatch, workspace: str, *, actor: str) -> Validation:
     """Repair a workspace, and return what was done and what is still wrong with it."""
-    found = inventory(dispatch, workspace.id)
+    found = inventory(dispatch, workspace)
+    root = found.archive.root
     done = [
-        *_freed(dispatch, workspace, found, actor),
+        *(_freed(dispatch, root.record, found, actor) if root else ()),
         *_recounted(dispatch, found, actor),
         *_moved_aside(dispatch, found),
     ]
@@ -54,10 +55,12 @@ def _recounted(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str
     wrong = [one.where for one in miscounted(archive, machines)]
     if not wrong:
         return
-    right, was = right_sums(archive, machines), {one.record.id: one.record for one in archive.pasts}
+    right, was = right_sums(archive, machines), {}
+    for past in archive.pasts:
+        kept = past.record.counters
+        was[str(past.record.id)] = {name: kept.get(name, 0) for name in right[past.record.id]}
     set_to = {of: right[of] for of in wrong}
-    told = {of: {name: was[of].counters.get(name, 0) for name in set_to[of]} for of in wrong}
-    note = {"actor": actor, **_noted(set_to, told)}
+    note = {"actor": actor, **_noted(set_to, {of: was[of] for of in wrong})}
     repairs = Repairs(dispatch.client, dispatch.keys)
     word = repairs.recount(archive.workspace, set_to, position=found.position, why=note)
     if word == "recounted":
@@ -75,7 +78,10 @@ def _noted(now: dict[str, dict[str, int]], was: dict[str, dict[str, int]]) -> di
 def _moved_aside(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
     """Move folders of nobody away, each under a name of its own; nothing is deleted."""
     home = dispatch.settings.home.absolute() / FOLDER
-    for folder in list(orphans(dispatch, found.archive, (one.where for one in found.unread))):
+    unread = [one.where for one in found.unread]
+    for folder, of in list(orphans(dispatch, found.archive, unread)):
+        if dispatch.views.births([of]):
+            continue  # born since: a folder is made after its record
         target = _free_name(home / ASIDE / folder.relative_to(home))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.rename(target)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from workers.heartbeat import Heartbeat
 from workers.runs.place import RunPlace
 from workers.runs.plan import Plan, PlannedLoop, PlannedSentinel
 from workers.runs.sentinels.call import Asks
+from workers.runs.sentinels.host import SentinelHost
 from workers.runs.sentinels.specification import SentinelSpecification
 from workers.runs.sequence import Start
 from workers.work import Work
@@ -62,6 +64,18 @@ class RunWork:
             attempts_max=settings.model_attempts_max,
         )
         return asks
+
+    def sentinel_host(self, start: Start, environment: Mapping[str, str]) -> SentinelHost:
+        """Return what hosts the sentinels of a codon; it has loaded none yet."""
+        names = start.codon.sentinels
+        return SentinelHost(
+            self.specifications(names),
+            codon=start.runtime_id,
+            folder=self.workspace,
+            environment=environment,
+            asks=self.models(names),
+            clock_ms=lambda: int(time.time() * 1_000),
+        )
 
     def model_settings(self) -> dict[str, str]:
         """Return the settings that the process of a model's codon needs, as variables."""

@@ -14,7 +14,7 @@ from kernel.machine import Machine
 from kernel.record import Record
 from kernel.restoration import recomputed
 from kernel.run_values import CodonStatus
-from workers.runs.archive import Archive, Past
+from workers.runs.archive import Archive, Past, place_of
 from workers.runs.findings import Fault, Finding
 
 SUMS = ("cost", "spent")
@@ -155,7 +155,7 @@ def shas(record: Record) -> Iterator[str]:
 
 
 def _gaps(above: str, there: Sequence[str], fault: Fault) -> Iterator[Finding]:
-    numbers = {int(one.rpartition("/")[2]) for one in there}
+    numbers = {place_of(one)[1][-1] for one in there}
     for number in range(1, max(numbers, default=0)):
         if number not in numbers:
             later = f"{above}/{max(numbers)}"

@@ -12,8 +12,8 @@ from pathlib import Path
 from kernel.effect import CLEARANCE
 from kernel.machines.codon.names import SELF as CODON
 from kernel.machines.run.table import SELF as RUN
-from kernel.record import Record
 from kernel.restoration import HOLDER
+from kernel.run_vocabulary import branch_of
 from workers.dispatch import Dispatch
 from workers.gateways.git.errors import GitError
 from workers.gateways.git.shadow import Shadow
@@ -39,9 +39,9 @@ CLEARED_MS = CLEARANCE.lease_ms + CLEARANCE.grace_ms
 NUMBER = re.compile(r"[0-9]+")
 
 
-def validate(dispatch: Dispatch, workspace: Record) -> Validation:
-    """Return all that is wrong with a workspace's runs, and what to do about each."""
-    return validation(_findings(dispatch, inventory(dispatch, workspace.id)))
+def validate(dispatch: Dispatch, workspace: str) -> Validation:
+    """Return all that is wrong with a workspace's runs, by its id, and what to do about each."""
+    return validation(_findings(dispatch, inventory(dispatch, workspace)))
 
 
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
@@ -59,7 +59,10 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
         return
     try:
         shadow = Shadow.open(folder)
-        gone = [sha for sha in named if not shadow.has(sha)]
+        # Each question is a process of git: one for each run, and one for what its branch has not.
+        runs = (branch_of(past.record.id) for past in archive.runs)
+        known = {sha for branch in runs for sha in shadow.history(branch)}
+        gone = [sha for sha in named if sha not in known and not shadow.has(sha)]
     except (ShadowError, GitError) as refusal:
         yield Finding(kind, archive.workspace, str(refusal))
         return
@@ -71,28 +74,28 @@ def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
         yield Finding(kind, named[sha], message)
 
 
-def orphans(dispatch: Dispatch, archive: Archive, unread: Iterable[str]) -> Iterator[Path]:
-    """Yield the folders of papers that no record knows."""
+def orphans(
+    dispatch: Dispatch, archive: Archive, unread: Iterable[str]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the folders of papers that no record knows, and the id that one would have."""
     known = {past.record.id for past in archive.pasts} | set(unread)
     for run in _folders(RunPlace(archive.workspace, dispatch.settings).papers):
         name = f"{archive.workspace}/{run.name}"
         if name not in known:
-            yield run
+            yield run, name
             continue
         for codon in _folders(run):
             number = int(codon.name) if NUMBER.fullmatch(codon.name) else codon.name
-            if f"{name}/{number}" not in known:
-                yield codon
+            if (of := f"{name}/{number}") not in known:
+                yield codon, of
 
 
 def gone_holders(found: Inventory) -> Iterator[tuple[str, str]]:
     """Yield the names that are held by a record which is not there or has ended, and by whom."""
-    records = {past.record.id: past.record for past in found.archive.pasts}
     unread = {one.where for one in found.unread if one.type is Fault.CORRUPTED_DATA}
     at_work = {one.id for one in live(found.archive)}
     for name, holder in found.holds.items():
-        importing = holder == _importer(found)
-        if not importing and holder not in unread and not (holder in records and holder in at_work):
+        if holder not in {_importer(found), *unread, *at_work}:
             yield name, holder
 
 
@@ -108,12 +111,12 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
         yield from invalid(past.record)
     yield from _unended(found)
     if archive.root is not None:
-        folder = Path(str(archive.root.record.data.get("folder", "")))
-        yield from checkpoints_missing(archive, folder)
+        place = Path(str(archive.root.record.data.get("folder", "")))
+        yield from checkpoints_missing(archive, place)
     if found.whole and not damaged:
         yield from miscounted(archive, machines)
         yield from misremembered(archive, machines)
-    for folder in orphans(dispatch, archive, unread):
+    for folder, _ in orphans(dispatch, archive, unread):
         message = (
             f"the folder {folder} is of no run or codon that is known here; "
             "`interlock run validate --repair` moves it aside, or delete it"
@@ -124,7 +127,7 @@ def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
 def _held(found: Inventory) -> Iterator[Finding]:
     """Yield what is wrong with who has the workspace for itself."""
     archive, holds = found.archive, found.holds
-    there = {past.record.id: past.record.state for past in archive.pasts}
+    there = {str(past.record.id): past.record.state for past in archive.pasts}
     free = "`interlock run validate --repair` frees it"
     for name, holder in gone_holders(found):
         fault = Fault.MISSING_RUN if name == RUN else Fault.INVALID_CODON
@@ -151,7 +154,7 @@ def _unended(found: Inventory) -> Iterator[Finding]:
     """Yield codons that live where none can: beside another, or in a run that has ended."""
     archive = found.archive
     codons = [one for one in live(archive) if one.machine == "codon"]
-    runs = {past.record.id: past.record for past in archive.runs}
+    runs = {str(past.record.id): past.record for past in archive.runs}
     if len(codons) > 1:
         told = ", ".join(f"{one.id} ({one.state})" for one in codons)
         message = f"{len(codons)} codons are at work at once: {told}; stop all but the last one"

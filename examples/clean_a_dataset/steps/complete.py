@@ -32,7 +32,7 @@ def main() -> None:
     write_table(rows)
     left = [f"{row['state']}: {column}" for row in rows for column in COLUMNS if not row[column]]
     missing = f"still missing: {', '.join(left)}" if left else "nothing is missing"
-    say.end(len(rows), len(rows), f"{filled} gaps filled; {missing}")
+    say.end(len(rows), len(rows), f"gaps filled: {filled}; {missing}")
 
 
 if __name__ == "__main__":

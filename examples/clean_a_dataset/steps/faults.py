@@ -40,8 +40,11 @@ def trimmed(cell: str) -> str:
 
 
 def in_square_miles(cell: str) -> str:
-    """Return an area in whole square miles."""
-    number, unit = re.fullmatch(r"\s*([\d,]+)\s*(km2)?\s*", cell).groups()
+    """Return an area in whole square miles. Raises ValueError where it is none."""
+    found = re.fullmatch(r"([\d,]+)(?: (km2))?", cell)
+    if found is None:
+        raise ValueError(f"{cell!r} is no area that is known here")
+    number, unit = found.groups()
     area = int(number.replace(",", ""))
     return str(round(area / KM2_IN_SQUARE_MILE) if unit else area)
 

@@ -7,8 +7,10 @@
 local plan = cjson.decode(ARGV[1])
 local kept = redis.call('HMGET', KEYS[1], 'birth', 'version', 'state', 'data')
 if kept[1] then
-  local same = kept[1] == plan.birth and kept[2] == plan.version and kept[3] == plan.state and kept[4] == ARGV[2]
-  return {same and 'there' or 'taken'}
+  local same = kept[2] == plan.version and kept[3] == plan.state and kept[4] == ARGV[2]
+  -- A root may have moved on since an interrupted attempt: it takes mail.
+  same = same or plan.chain == 1 and redis.call('HGET', KEYS[7], plan.name) == plan.holder
+  return {same and kept[1] == plan.birth and 'there' or 'taken'}
 end
 if redis.call('EXISTS', KEYS[2]) == 1 then return {'pruned'} end
 if redis.call('EXISTS', KEYS[3], KEYS[10]) > 0 then return {'remains'} end

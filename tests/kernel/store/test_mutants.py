@@ -20,6 +20,7 @@ from tests.kernel.store.mutants_of_families import FAMILIES
 from tests.kernel.store.mutants_of_inboxes import INBOXES
 from tests.kernel.store.mutants_of_leases import LEASES
 from tests.kernel.store.mutants_of_places import PLACES
+from tests.kernel.store.mutants_of_restores import RESTORES
 from tests.kernel.store.mutants_of_runs import RUNS
 from tests.kernel.store.mutants_of_shares import SHARES
 from tests.kernel.store.mutants_of_tells import CROSSING
@@ -34,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CROSSING,
     *INBOXES,
     *RUNS,
+    *RESTORES,
 )
 
 

@@ -1,0 +1,26 @@
+"""What is in every key of a test, whatever order a server keeps it in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.store.scripts import read
+from tests.kernel.store.world import World
+
+READS: dict[bytes, tuple[Any, ...]] = {
+    b"hash": ("HGETALL",),
+    b"zset": ("ZRANGE", 0, -1, "WITHSCORES"),
+    b"stream": ("XRANGE", "-", "+"),
+    b"set": ("SMEMBERS",),
+    b"list": ("LRANGE", 0, -1),
+    b"string": ("GET",),
+}
+
+
+def contents(world: World) -> dict[str, Any]:
+    """Return the content of every key."""
+    found: dict[str, Any] = {}
+    for key in map(bytes.decode, world.dump()):
+        word, *more = READS[read(world.client, "TYPE", key)]
+        found[key] = read(world.client, word, key, *more)
+    return found

@@ -1,0 +1,285 @@
+"""A family that a store lost comes back from its logs, whole and once, and over nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kernel.errors import InvalidIdError, KernelError, NewerSchemaError, UnknownMachineError
+from kernel.event import Event, Note
+from kernel.record import partition_of
+from kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
+from kernel.store.plan import Commit
+from kernel.store.repairs import Repairs
+from kernel.store.scripts import read
+from tests.kernel.store.contents import contents
+from tests.kernel.store.runs import CODON, DATA, EVENTS, RUN, begun, complete, move, run, tell
+from tests.kernel.store.world import World
+
+IDS = (DATA, RUN, CODON)
+COST = 450
+
+
+def restoration(world: World) -> Restoration:
+    return Restoration(world.client, world.keys, world.lifecycle.machines, name="run")
+
+
+def repairs(world: World) -> Repairs:
+    return Repairs(world.client, world.keys)
+
+
+def kept(world: World, of: str) -> Kept:
+    record = world.record(of)
+    birth = world.views.births([of])[of]
+    return Kept(of, record.machine, birth, tuple(world.views.history(of)))
+
+
+def commits(world: World) -> list[Commit]:
+    return [(at, str(of), version) for at, of, version in world.views.chronicle(DATA, "0-0", 100)]
+
+
+def lost(world: World) -> list[Kept]:
+    """Lead a run to its end, and lose all of it; return what somebody kept."""
+    begun(world)
+    tell(world, "CostsUpdated", cost=COST)
+    move(world, "completed")
+    complete(world)
+    found = [kept(world, of) for of in IDS]
+    wipe(world)
+    return found
+
+
+def without(lines: tuple[Event | Note, ...], trigger: str) -> tuple[Event | Note, ...]:
+    return tuple(one for one in lines if getattr(one, "trigger", "") != trigger)
+
+
+def wipe(world: World) -> None:
+    for key in world.dump():
+        read(world.client, "DEL", key)
+
+
+def refused(world: World, one: Kept, why: str) -> None:
+    """See that a record does not come back, and that nothing changed."""
+    before = contents(world)
+    with pytest.raises(KernelError, match=why):
+        restoration(world).restore(one)
+    assert contents(world) == before
+
+
+def test_a_family_comes_back_with_its_logs_its_sums_and_its_places(world: World) -> None:
+    found = lost(world)
+
+    became = [restoration(world).restore(one) for one in found]
+    restoration(world).finish(DATA)
+
+    assert became == [Restored.WRITTEN] * 3
+    assert [kept(world, of) for of in IDS] == found
+    for of in IDS:
+        assert world.counter("tree.cost", of) == COST
+    assert world.counter("cost", CODON) == COST
+    assert [world.record(of).state for of in IDS] == ["open", "completed", "completed"]
+    codon = world.record(CODON)
+    assert (codon.entered, codon.version) == (codon.version, len(world.events(CODON)))
+    for of in IDS:
+        record, machine = world.record(of), world.lifecycle.machine(world.record(of).machine)
+        assert of in world.views.standing_in(machine, record.state, partition_of(of), 10)
+    ended = world.views.ended(partition_of(DATA), world.now + 1, 10)
+    assert set(ended) == {RUN, CODON}, "they are forgotten in their time, and the root is not"
+    assert world.views.holds(DATA) == {}
+
+
+def test_what_is_open_again_is_looked_after_again(world: World) -> None:
+    for one in lost(world):
+        restoration(world).restore(one)
+
+    assert world.timer("recheck", DATA) is not None
+    world.later(3_600_001)
+    assert set(world.take_timers(DATA)) == {"recheck"}
+
+
+def test_a_repeat_changes_nothing(world: World) -> None:
+    found = lost(world)
+    for one in found:
+        restoration(world).restore(one)
+    before = contents(world)
+
+    assert [restoration(world).restore(one) for one in found] == [Restored.THERE] * 3
+    assert contents(world) == before
+
+
+def test_another_record_of_the_same_id_is_never_replaced(world: World) -> None:
+    found = lost(world)
+    for one in found:
+        restoration(world).restore(one)
+
+    refused(world, replace(found[2], lines=found[2].lines[:1]), "at work")
+    refused(world, replace(found[0], birth="0" * 16), "another record has its id")
+    refused(world, replace(found[1], birth="0" * 16), "another record has its id")
+    read(world.client, "HSET", world.keys.record(RUN), "data", "{}")
+    refused(world, found[1], "another record has its id")
+
+
+def test_a_root_that_took_mail_meanwhile_is_still_the_same(world: World) -> None:
+    found = lost(world)
+    restoration(world).restore(found[0])
+    world.fire(DATA, "event_read", {"upto": "7-0"}, warrant=EVENTS)
+
+    assert restoration(world).restore(found[0]) is Restored.THERE
+    restoration(world).restore(found[1])
+    restoration(world).finish(DATA)
+
+    refused(world, found[0], "another record has its id")
+
+
+def test_nobody_begins_anything_until_all_is_back(world: World) -> None:
+    found = lost(world)
+    restoration(world).restore(found[0])
+    assert world.views.holds(DATA) == {"run": f"{DATA}/{HOLDER}"}
+    with pytest.raises(KernelError, match=HOLDER):
+        run(world, "data/2")
+
+    restoration(world).finish(DATA)
+
+    run(world, "data/2")
+
+
+def test_nothing_comes_back_but_under_its_root_and_its_run(world: World) -> None:
+    found = lost(world)
+    refused(world, found[1], "is not being restored")
+    restoration(world).restore(found[0])
+    refused(world, found[2], "above it is not back")
+    restoration(world).finish(DATA)
+    refused(world, found[1], "is not being restored")
+
+
+def test_a_family_of_which_somebody_is_at_work_is_let_be(world: World) -> None:
+    found = lost(world)
+    read(world.client, "HSET", world.keys.holds(DATA), "codon", "data/9/9")
+    refused(world, found[0], "is at work here")
+
+
+def test_what_was_forgotten_on_purpose_stays_forgotten(world: World) -> None:
+    found = lost(world)
+    read(world.client, "SET", world.keys.tombstone(DATA), "x")
+    refused(world, found[0], "on purpose")
+
+
+def test_a_log_that_is_left_of_a_record_is_not_written_over(world: World) -> None:
+    found = lost(world)
+    restoration(world).restore(found[0])
+    read(world.client, "XADD", world.keys.log(RUN), "5-0", "a", "b")
+    refused(world, found[1], "a part of it is still in the store")
+
+
+def test_counters_that_are_left_of_a_record_are_not_counted_twice(world: World) -> None:
+    found = lost(world)
+    restoration(world).restore(found[0])
+    read(world.client, "HSET", world.keys.counters(RUN), "tree.cost", 1)
+    refused(world, found[1], "a part of it is still in the store")
+
+
+def test_only_what_follows_from_its_log_comes_back(world: World) -> None:
+    found = lost(world)
+    root, codon = found[0], found[2]
+    restoration(world).restore(root)
+    restoration(world).restore(found[1])
+    lines = codon.lines
+    for bad, why in (
+        ((), "does not fold"),
+        (lines[1:], "does not begin with its birth"),
+        (without(lines, "initialize"), "does not follow"),
+        ((*lines, lines[-1]), "stands after"),
+        ((*lines, Note(lines[0].record_id, "x", "k", {}, 1)), "no position|cannot be followed"),
+        ((replace(lines[0], record_id=world.record(RUN).id), *lines[1:]), f"is of {RUN}"),
+    ):
+        refused(world, replace(codon, lines=bad), why)
+    first = next(line for line in lines if line.deltas)
+    wrong = tuple(replace(one, deltas={"cost": 1}) if one is first else one for one in lines)
+    refused(world, replace(codon, lines=wrong), "does not add up")
+    refused(world, replace(codon, birth="?"), "no digest")
+    with pytest.raises(NewerSchemaError):
+        restoration(world).restore(replace(codon, schema=99))
+    with pytest.raises(UnknownMachineError):
+        restoration(world).restore(replace(codon, machine="tale"))
+    for of in ("data/x", "data", "data/1/1/1"):
+        with pytest.raises(InvalidIdError):
+            restoration(world).restore(replace(found[1], id=of))
+
+
+def test_what_is_at_work_does_not_come_back(world: World) -> None:
+    begun(world)
+    found = [kept(world, of) for of in IDS]
+    wipe(world)
+    restoration(world).restore(found[0])
+    refused(world, found[1], "what is at work cannot be")
+
+
+def test_what_is_posted_afterwards_comes_after_what_was_read(world: World) -> None:
+    begun(world)
+    ahead = f"{world.now + 10**9}-0"
+    world.fire(DATA, "event_read", {"upto": ahead}, warrant=EVENTS)
+    one = kept(world, DATA)
+    wipe(world)
+    restoration(world).restore(one)
+    assert world.lifecycle.inboxes.after(DATA, "0-0", 10) == []
+
+    event = {"type": "RunCompleted", "data": {"run_id": "1"}}
+    world.lifecycle.post(DATA, {"sender": "s", "event": event}, "op")
+
+    assert len(world.lifecycle.inboxes.after(DATA, ahead, 10)) == 1
+
+
+def test_the_order_of_commits_comes_back_once(world: World) -> None:
+    begun(world)
+    move(world, "failed")
+    complete(world)
+    listed, one = commits(world), kept(world, DATA)
+    wipe(world)
+    store = restoration(world)
+    with pytest.raises(RestoreRefusedError, match="is not being restored"):
+        store.relist(DATA, listed)
+    store.restore(one)
+
+    store.relist(DATA, listed[:3])
+    store.relist(DATA, listed)
+    store.relist(DATA, listed)
+
+    assert commits(world) == listed
+    with pytest.raises(RestoreRefusedError, match="no commit of it"):
+        store.relist(DATA, [("9-9", "other/1", 1)])
+
+
+def test_sums_are_set_only_where_nothing_moved(world: World) -> None:
+    begun(world)
+    before = repairs(world).position(DATA)
+    tell(world, "CostsUpdated", cost=COST)
+    right = {DATA: {"tree.cost": 3}, RUN: {"tree.cost": 4}}
+    dump = contents(world)
+
+    assert repairs(world).recount(DATA, right, position=before, why={}) == "moved"
+    assert repairs(world).recount("else", right, position="0-0", why={}) == "missing"
+    assert contents(world) == dump
+
+    at = repairs(world).position(DATA)
+    assert repairs(world).recount(DATA, right, position=at, why={"who": "me"}) == "recounted"
+    assert (world.counter("tree.cost", DATA), world.counter("tree.cost", RUN)) == (3, 4)
+    assert world.counter("tree.cost", CODON) == COST
+    assert [(note.kind, note.detail) for note in world.notes(DATA)] == [
+        ("recounted", {"who": "me"})
+    ]
+
+
+def test_only_what_nobody_holds_any_more_is_freed(world: World) -> None:
+    begun(world)
+    held = world.views.holds(DATA)
+    assert repairs(world).free(DATA, "run", RUN) == "lives"
+    assert repairs(world).free(DATA, "run", "data/2") == "moved"
+    assert world.views.holds(DATA) == held
+
+    move(world, "completed")
+    complete(world)
+    for holder in (RUN, "data/2"):
+        read(world.client, "HSET", world.keys.holds(DATA), "run", holder)
+        assert repairs(world).free(DATA, "run", holder) == "freed", "it has ended, or never was"
+    assert world.views.holds(DATA) == {}
