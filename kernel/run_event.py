@@ -7,7 +7,7 @@ They come in through a workspace's inbox and go out to whoever follows it, in on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -276,11 +276,15 @@ RunEvent = (
     | CheckpointCreated
     | InitialCheckpointSet
 )
+TYPES = tuple(str(one.model_fields["type"].default) for one in get_args(RunEvent))
 _EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
 
 
 def run_event(said: Mapping[str, Any]) -> RunEvent:
     """Read one event. Raises InvalidPayloadError, which names every field that is wrong."""
+    if isinstance(said, Mapping) and said.get("type") not in TYPES:
+        problem = f"type: {said.get('type')!r} is none of {', '.join(TYPES)}"
+        raise InvalidPayloadError("the event", [problem])
     try:
         return _EVENTS.validate_python(said)
     except ValidationError as refusal:

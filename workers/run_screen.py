@@ -120,7 +120,7 @@ def began(starting: Row) -> str:
 def watched(states: Sequence[Row]) -> str:
     """Return where sentinels stand, in words."""
     return ", ".join(
-        f"{one['id']} {one['llm_call_count']} calls"
+        f"{one['id']} called {one['llm_call_count']}x"
         + (f", {one['failed_llm_calls']} failed" if one["failed_llm_calls"] else "")
         + (f", {one['unload_reason']}" if one.get("unload_reason") else "")
         for one in states
@@ -129,7 +129,8 @@ def watched(states: Sequence[Row]) -> str:
 
 def dollars(micro: int) -> str:
     """Return an amount for people; cents are too coarse for what a codon costs."""
-    return f"${micro / MICRO:.4f}" if micro else "$0"
+    places = 6 if micro % 100 else 4
+    return f"${micro / MICRO:.{places}f}" if micro else "$0"
 
 
 def said(words: Any) -> Text:

@@ -206,7 +206,7 @@ def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Y
         False,
         {
             "codon": "last",
-            "reason": "last failed, and on_failure is abort; continue the run to start it anew",
+            "reason": "last failed, and on_failure is abort; mend the cause, then `interlock run redo --as-is`",
         },
     )
     assert found["chatty"].data["final_cost"] == 6_000, "no line of a fast talker is lost"

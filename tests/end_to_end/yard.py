@@ -24,7 +24,6 @@ from workers.client import Client
 from workers.run_client import Heard, Receipt, Runs
 from workers.runs.beginning import runs_of, workspace_id
 
-HOLDERS = ("workers.runs.conductor", "workers.agent_process.watchdog", "watchdog import main")
 # Every command of a plan knows these words: bash reads them before anything else.
 WORDS = """\
 say() { printf '%s\\n' "$1" >&"$INTERLOCK_REPORT_FD"; }
@@ -57,7 +56,9 @@ STATES = {
         "{codon: one, speaks: interlock, on_failure: ignore, "
         "command: 'did; [ -e $CUES/agent.go ] || hold agent; session; cost 3; result'}"
     ),
-    "running": "{codon: one, command: did; hold agent, on_failure: ignore}",
+    "running": (
+        "{codon: one, on_failure: ignore, command: 'did; (setsid bash -c never &); hold agent'}"
+    ),
     "completing_sentinels": (
         "{codon: one, sentinels: [slow], speaks: interlock, on_failure: ignore, "
         "command: 'session; cost 3; did; [ -e $CUES/sentinel.go ] && result'}"
@@ -254,7 +255,7 @@ class Yard:
     def costs_hold(self) -> dict[str, int]:
         """Compare what the counters say with the fold of all logs, and return it."""
         machines = self.house.client.dispatch.machines
-        runs, opened = self.every_run(), self.opened
+        runs = self.every_run()
         each: dict[str, dict[str, int]] = {}
         for run in runs:
             folded = [sums(self.house.checked(one.id).data) for one in self.codons(run.id)]
@@ -271,7 +272,6 @@ class Yard:
         assert found["total"] == sum(one["cost"] for one in each.values())
         assert found["total_spent"] == sum(one["spent"] for one in each.values())
         assert found["run"] == each[runs[-1].id]["cost"]
-        del opened
         return found
 
     def is_quiet(self) -> bool:
@@ -294,11 +294,10 @@ class Yard:
         ]
 
     def rests(self) -> None:
-        """Check that nothing is left: no process, no hold, no owed work."""
+        """Check that nothing is left: no process, and nobody who holds the workspace."""
         self.sees(self.is_quiet, what="no process is left")
         views = self.house.client.dispatch.views
         assert views.holds(self.opened.id) == {}
-        assert len(self.types()) == len(self.heard())
 
     # --- to kill ----------------------------------------------------------------------------------
 

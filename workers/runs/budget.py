@@ -16,6 +16,14 @@ class Used:
     duration_ms: int = 0
     output_tokens: int = 0
 
+    def plus(self, other: Used) -> Used:
+        """Return both together."""
+        return Used(
+            self.cost_micro + other.cost_micro,
+            self.duration_ms + other.duration_ms,
+            self.output_tokens + other.output_tokens,
+        )
+
 
 def exceeded(budget: Budget | None, used: Used) -> BudgetExceeded | None:
     """Return which limit is reached, in the units of the record; None where none is."""

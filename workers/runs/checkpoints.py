@@ -41,6 +41,7 @@ class Known:
     run: str
     codon: str
     done: tuple[Execution, ...]
+    record: str = ""  # that of its codon
 
     @property
     def after(self) -> str:
@@ -56,16 +57,19 @@ def checkpoints(dispatch: Dispatch, workspace: str) -> list[Known]:
 def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
     """Yield the checkpoints of one run, in the order in which they were taken."""
     codons = codons_of(dispatch.views, run.id)
-    done, begins = history(run, codons)
+    past, begins = history(run, codons)
+    done = tuple(filter(_counts, past[:begins]))
     if sha := run.data.get("initial_checkpoint"):
-        yield Known(str(sha), INITIAL, run.id, "", tuple(done[:begins]))
-    for number, record in enumerate(codons):
-        name = str(record.data["codon_id"])
-        before, upto = tuple(done[: begins + number]), tuple(done[: begins + number + 1])
+        yield Known(str(sha), INITIAL, run.id, "", done)
+    executions = {one.record: one for one in past}
+    for record in codons:
+        name, ended = str(record.data["codon_id"]), executions.get(record.id)
+        upto = (*done, ended) if ended is not None and _counts(ended) else done
         for kind, field in FIELDS.items():
             if sha := record.data.get(field):
-                counts = kind is not CheckpointType.RIG_SETUP and _counts(upto[-1])
-                yield Known(str(sha), str(kind), run.id, name, upto if counts else before)
+                at_end = upto if kind is not CheckpointType.RIG_SETUP else done
+                yield Known(str(sha), str(kind), run.id, name, at_end, record.id)
+        done = upto
 
 
 def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
@@ -110,7 +114,8 @@ def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
         if _is_end(one):
             found = one
     else:
-        raise CheckpointError(f"run {run.id} has not executed {codon}")
+        problem = f"run {run.id} has not executed {codon}"
+        raise CheckpointError(f"{problem}; `interlock run rollback` goes back to an earlier run")
     if found is None:
         raise CheckpointError(f"run {run.id} has no checkpoint before {codon}")
     return found
@@ -118,7 +123,7 @@ def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
 
 def _is_end(one: Known) -> bool:
     """Whether a run can go on from there: from its beginning, or from after a codon that counts."""
-    return one.type == INITIAL or bool(one.done and one.after == one.codon)
+    return one.type == INITIAL or bool(one.done and one.done[-1].record == one.record)
 
 
 def _counts(one: Execution) -> bool:

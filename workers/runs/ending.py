@@ -5,7 +5,7 @@ ended it: no money comes back by throwing work away.
 
 |    | what is known                                            | the codon is             |
 |----|----------------------------------------------------------|--------------------------|
-|  1 | it was stopped by force                                  | failed, not tried again  |
+|  1 | it was stopped                                           | failed, not tried again  |
 |  2 | the result came, and the process ended with 0            | completed                |
 |  3 | the context is exceeded, where that is how the step ends | completed                |
 |  4 | the budget is exceeded, and its policy is to complete    | completed                |
@@ -91,7 +91,7 @@ class Verdict:
 def verdict_on(ending: Ending) -> Verdict:
     """Return how a codon has ended, by the table above."""
     if ending.stopped:
-        return Verdict(Ended.FAILED, _for_good("the codon was stopped by force"))
+        return Verdict(Ended.FAILED, _for_good("the codon was stopped"))
     done = ending.result_received and ending.exit_code == 0
     full = ending.context_exceeded and ending.context_may_end
     if done or full or ending.budget_exceeded is Exceeded.COMPLETE:

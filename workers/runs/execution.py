@@ -78,6 +78,8 @@ class CodonExecution:
         self.reported = SPEECHES["interlock"]()
         mark = marks_of(self.step.key)[1]
         self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
+        # What its sentinels are told as soon as they are loaded.
+        self.early: list[Event] | None = []
         self.over_budget: BudgetExceeded | None = None
         self.exceeds = Exceeded.COMPLETE
         self.began = 0.0
@@ -169,7 +171,9 @@ class CodonExecution:
 
     def _loaded(self) -> Failure | None:
         """Load the sentinels; return the failure where one that is required cannot be."""
-        problems = self.host.load()
+        problems, told, self.early = self.host.load(), self.early or [], None
+        for event in told:
+            self.host.tell(event)
         for one in problems:
             self._remark("sentinel_not_loaded", {"sentinel": one.sentinel, "why": one.problem})
         self._tell_sentinels()
@@ -254,12 +258,7 @@ class CodonExecution:
                 int((now - self.began) * 1_000),
                 self.hearing.tokens.output_tokens,
             )
-            before = self.used_before
-            whole = Used(
-                own.cost_micro + before.cost_micro,
-                own.duration_ms + before.duration_ms,
-                own.output_tokens + before.output_tokens,
-            )
+            whole = own.plus(self.used_before)
             for budget, used in ((self.codon.budget, own), (self.run.plan.budget, whole)):
                 if budget is not None and (over := exceeded(budget, used)):
                     self.over_budget, self.exceeds = over, budget.exceeded
@@ -270,7 +269,8 @@ class CodonExecution:
 
     def _drained(self) -> None:
         """Let the sentinels finish what they were told; an order cuts that short."""
-        if self.step.record.state != CodonStatus.RUNNING or not self.host.states():
+        running = self.step.record.state == CodonStatus.RUNNING
+        if not running or not self.host.states() or self._why_end(None):
             return
         self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.run.work, self.step):
@@ -307,7 +307,7 @@ class CodonExecution:
         if why == SKIPPED:
             self._end(Verdict(Ended.SKIPPED), NO_PROCESS)
         else:
-            self._end(self._failed("the codon was stopped by force", retriable=False), NO_PROCESS)
+            self._end(self._failed("the codon was stopped", retriable=False), NO_PROCESS)
 
     def _failed(self, said: str, *, retriable: bool) -> Verdict:
         reason = Failure(FailureType.UNKNOWN, retriable=retriable, message=said)
@@ -375,8 +375,11 @@ class CodonExecution:
             self._observe(Observed.CODON_TRANSITIONED, {"from": before, "to": after})
 
     def _observe(self, name: Observed, data: Mapping[str, Any]) -> None:
-        if name is not Observed.SENTINEL_STATES_UPDATED:
-            self.host.tell(Event(str(name), int(time.time() * 1_000), data))
+        event = Event(str(name), int(time.time() * 1_000), data)
+        if self.early is None:
+            self.host.tell(event)
+        else:
+            self.early.append(event)
 
     def _tell_sentinels(self) -> None:
         """Tell the record where the sentinels stand, if anything of that is new."""

@@ -67,21 +67,15 @@ class RigFolder(StrEnum):
 
 
 class Observed(StrEnum):
-    """What a sentinel can be told of: the public events of a run, then what the agent says."""
+    """What a sentinel can be told of: the public events of its codon, then what the agent says."""
 
-    RUN_STARTED = "run_started"
-    RUN_COMPLETED = "run_completed"
-    RUN_FAILED = "run_failed"
-    RUN_CRASHED = "run_crashed"
     CODON_STARTED = "codon_started"
     CODON_TRANSITIONED = "codon_transitioned"
     COSTS_UPDATED = "costs_updated"
     COSTS_INCREMENTED = "costs_incremented"
     ASSISTANT_MESSAGE_COUNT_UPDATED = "assistant_message_count_updated"
     CODON_FINAL_COST_SET = "codon_final_cost_set"
-    SENTINEL_STATES_UPDATED = "sentinel_states_updated"
     CHECKPOINT_CREATED = "checkpoint_created"
-    INITIAL_CHECKPOINT_SET = "initial_checkpoint_set"
     ASSISTANT_MESSAGE = "assistant_message"
     TOOL_STARTED = "tool_started"
     TOOL_COMPLETED = "tool_completed"

@@ -281,7 +281,7 @@ def _refused_retry(past: _Past, turn: Turn, failures: int) -> Halted | None:
             return None
         case _:
             assert_never(on_failure.policy)
-    advice = "continue the run to start it anew"
+    advice = "mend the cause, then `interlock run redo --as-is`"
     return Halted(turn=turn, halt=halt, reason=f"{reason}; {advice}")
 
 

@@ -109,7 +109,7 @@ def test_what_nobody_should_try_again_is_not_retriable() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"stopped": True}, "the codon was stopped by force"),
+        ({"stopped": True}, "the codon was stopped"),
         ({"exit_code": 3}, "the agent ended with 3"),
         ({"exit_code": 137}, "the agent ended with 137, which is SIGKILL"),
         ({"exit_code": -1, "result_received": False}, "there was no process"),

@@ -474,7 +474,7 @@ def test_a_loop_without_a_sound_end_is_refused(until: str, problem: str, workspa
         ("{on: [progress], sequence: [progress], command: x}", "it has on and sequence"),
         ("{on: [progress, progress], command: x}", "on: progress is there more than once"),
         ("{on: progress, command: x}", "on: 'progress': write a list"),
-        ("{on: [[progress]], command: x}", "on.0: ['progress'] is no event; known: run_started"),
+        ("{on: [[progress]], command: x}", "on.0: ['progress'] is no event; known: codon_started"),
         ("{true: [progress], command: x}", "the key True is no text"),
         ("{on: [progress]}", "say who works"),
         ("{on: [progress], command: x, speaks: plain}", "'speaks' is no field here"),

@@ -222,8 +222,8 @@ def test_a_halt_says_why_for_people() -> None:
     ]
 
     assert [one.reason for one in halted if isinstance(one, Halted)] == [
-        "a failed, and on_failure is abort; continue the run to start it anew",
-        "a failed at attempt 3 of 3; continue the run to start it anew",
+        "a failed, and on_failure is abort; mend the cause, then `interlock run redo --as-is`",
+        "a failed at attempt 3 of 3; mend the cause, then `interlock run redo --as-is`",
         (
             "b is to continue the session before it, but a, which it follows, told no session; "
             "let it begin fresh"
