@@ -58,7 +58,7 @@ def deployed(tmp_path: Path) -> Iterator[Deployed]:
         house.close()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(240)
 def test_the_compose_file_runs_a_whole_interlock(deployed: Deployed) -> None:
     # One test, as a whole deployment takes both cores for seconds; each step has a name.

@@ -118,6 +118,7 @@ def test_what_is_urgent_overtakes_what_waits_on_rabbitmq(
     overtakes(new_house(INTERLOCK_BROKER_URL=rabbitmq))
 
 
+@pytest.mark.proof
 def test_connections_that_died_silently_are_noticed_and_made_anew(
     new_house: NewHouse, new_server: NewServer, new_proxy: NewProxy
 ) -> None:
@@ -134,6 +135,7 @@ def test_connections_that_died_silently_are_noticed_and_made_anew(
     assert all(process.alive for process in house.processes)
 
 
+@pytest.mark.proof
 def test_a_backlog_drains_without_a_storm(new_house: NewHouse, client: redis.Redis) -> None:
     drains(new_house(), client, 300)
 

@@ -98,6 +98,7 @@ def test_a_first_child_that_ends_before_the_second_exists_does_not_end_the_paren
     assert house.events(children[1])[0].at_ms > house.events(children[0])[-1].at_ms
 
 
+@pytest.mark.proof
 def test_three_hundred_children_are_heard_once_each(new_house: NewHouse) -> None:
     many(new_house(), 300)
 

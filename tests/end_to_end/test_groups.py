@@ -53,6 +53,7 @@ def machine(house: House, name: str) -> Iterator[tuple[subprocess.Popen[bytes], 
         process.wait()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not can_unshare(), reason="namespaces need a privilege that we do not have")
 def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
     new_house: NewHouse,

@@ -85,6 +85,7 @@ def test_a_failed_task_is_tried_again_after_its_backoff(
     nothing_left(house, repo, "again", 2)
 
 
+@pytest.mark.proof
 def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
     new_house: NewHouse, repo: Path, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_one_agent_repairs_the_tests_and_three_come_to_grief_and_are_explained(
     tmp_path: Path,
 ) -> None:

@@ -45,7 +45,7 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(240)
 def test_two_agents_mend_three_functions_by_mail_and_leave_nothing(tmp_path: Path) -> None:
     owner = uuid4().hex

@@ -148,7 +148,7 @@ def raised(said: str) -> int:
     return said.count("Traceback") - said.count("Exception ignored in")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(200)
 def test_ctrl_c_in_the_middle_of_the_demonstration_leaves_no_process(
     environment: dict[str, str], log: Path, owner: str
