@@ -193,3 +193,17 @@ def codon_cost(codon: Codon) -> int:
         case SkippedCodon() | PreparingCodon() | StartingCodon() | InitializingCodon():
             return 0
     assert_never(codon)
+
+
+def codon_tokens(codon: Codon) -> Tokens:
+    """Return what a codon used of each kind of tokens, as far as it is known."""
+    match codon:
+        case CompletedCodon():
+            return codon.final_tokens
+        case FailedCodon() | SkippedCodon():
+            return codon.partial_tokens
+        case RunningCodon() | CompletingSentinelsCodon():
+            return codon.current_tokens
+        case PreparingCodon() | StartingCodon() | InitializingCodon():
+            return Tokens()
+    assert_never(codon)

@@ -117,6 +117,14 @@ class MailRefusedError(CallError):
         self.record_id, self.why = record_id, why
 
 
+class MissedError(CallError):
+    """A follower stopped so long ago that what came then is not kept. Begin anew, or look whole."""
+
+    def __init__(self, root: str, after: str) -> None:
+        super().__init__(f"what came after {after} in {root} is not all kept any more")
+        self.root, self.after = root, after
+
+
 class IdTakenError(CallError):
     """Another payload was accepted under this id before."""
 

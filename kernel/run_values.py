@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-Micro = Annotated[int, Field(ge=0, le=2**53)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
+MICRO_MAX = 2**53 - 1  # what a script can count exactly
+Micro = Annotated[int, Field(ge=0, le=MICRO_MAX)]
+Count = Annotated[int, Field(ge=0, le=MICRO_MAX)]
 Milliseconds = Annotated[int, Field(ge=0, le=2**53)]
 Said = Annotated[str, Field(max_length=8_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]

@@ -38,14 +38,17 @@ def check_command(command: str, folder: Path) -> None:
 
 def _bash(*words: str, folder: Path) -> str | None:
     """Return why bash refuses, or None where it does not."""
-    done = subprocess.run(  # the words are one command's text, and nothing of it is run
-        ["/usr/bin/env", "bash", *words],
-        cwd=folder,
-        capture_output=True,
-        timeout=LIMIT_S,
-        check=False,
-        text=True,
-    )
+    try:
+        done = subprocess.run(  # the words are one command's text, and nothing of it is run
+            ["/usr/bin/env", "bash", *words],
+            cwd=folder,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+            text=True,
+        )
+    except subprocess.TimeoutExpired:
+        return f"bash gives no answer within {LIMIT_S:g} s"
     if done.returncode == 0:
         return None
     return sentence(done.stderr.strip().rpartition("\n")[2]) or f"exit code {done.returncode}"

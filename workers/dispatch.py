@@ -156,6 +156,10 @@ class Dispatch:
         self.publish(fired.owed)
         return fired
 
+    def outcome(self, of: str, op_id: str) -> str:
+        """Return what is kept of a call, by its op-id: '' where it was never made, or long ago."""
+        return self.lifecycle.store.load(of, op_id).op_outcome
+
     def note(
         self, record: Record, jot: Jot, *, op_id: str = "", warrant: Warrant | None = None
     ) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from kernel.errors import CallError, StoreDownError, UnknownRecordError
+from kernel.errors import (
+    CallError,
+    InvalidPayloadError,
+    StoreDownError,
+    UnknownRecordError,
+)
 from kernel.event import Cause, Note
 from kernel.machines.codon.names import SELF as CODON
 from kernel.machines.codon.names import Trigger as OfCodon
@@ -31,15 +37,17 @@ from workers.runs.beginning import (
 from workers.runs.checkpoints import CheckpointError, Known, before, checkpoints, going_on, named
 from workers.runs.export import Exported, validate_export, write_export
 from workers.runs.findings import Validation
-from workers.runs.history import codons_of
+from workers.runs.history import codons_of, history, kept
 from workers.runs.importing import Imported, import_export
 from workers.runs.inventory import is_known
 from workers.runs.mending import mend
 from workers.runs.plan import Plan
 from workers.runs.plan_file import read_plan
+from workers.runs.sequence import Finished, next_step
 from workers.runs.validation import validate
 
 PAGE = 500
+NOTHING_HEARD = "0-0"
 Reason = Literal["retry", "rollback", "continue"]
 
 
@@ -103,12 +111,19 @@ class Runs:
         to stay `as_is`, because somebody has mended it.
         """
         opened, run = self._ended(workspace)
+        past, begins = history(run, self.codons(run.id))
+        if isinstance(next_step(self.plan(run), past, begins=begins), Finished):
+            raise RunRefusedError(
+                f"run {run.id} is {run.state}, and nothing of its plan is left to do; `redo` or "
+                "`rollback` go back, `start` begins anew"
+            )
         known = going_on(self.dispatch, run)
         if known is None:
-            # It had not even begun: there is nothing to go back to.
-            what = Begin(run.data["plan"], run.data["starting"], ())
+            # It ended before it had begun: what counted for it counts on.
+            counted = tuple(kept(one) for one in run.data["done"])
+            what = Begin(run.data["plan"], run.data["starting"], counted)
             return begin(self.dispatch, opened, what, self._cause("continue"))
-        return self._again(opened, run, known, "continue", as_is=as_is)
+        return self._again(opened, known, "continue", as_is=as_is)
 
     def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
         """Execute a codon anew, and all that follows: the one that failed, if none is named.
@@ -122,15 +137,15 @@ class Runs:
             if not executed:
                 raise CheckpointError(f"run {run.id} has executed no codon yet")
             name = str(executed[-1].data["codon_id"])
-        return self._again(opened, run, before(self.dispatch, run, name), "retry", as_is=as_is)
+        return self._again(opened, before(self.dispatch, run, name), "retry", as_is=as_is)
 
     def rollback(self, workspace: Path, to: str) -> Record:
         """Bring the workspace back to a checkpoint, and go on from there.
 
         What it is now is kept on a recovery branch before. Raises CheckpointError.
         """
-        opened, run = self._ended(workspace)
-        return self._again(opened, run, named(self.dispatch, opened.id, to), "rollback")
+        opened, _ = self._ended(workspace)
+        return self._again(opened, named(self.dispatch, opened.id, to), "rollback")
 
     def skip(self, workspace: Path, *, reason: str = "") -> Record:
         """Skip the codon that is executed now; what it did stays in the workspace."""
@@ -158,13 +173,15 @@ class Runs:
         return self.ended(run, wait_s)
 
     def close(self, workspace: Path, *, reason: str = "") -> Record:
-        """Let no more runs begin in a folder; what is known of them is forgotten in time.
+        """Let no more runs begin in a folder, for good; what is known of them goes in time.
 
         The folder stays as it is, with its checkpoints.
         """
         opened = self.workspace(workspace)
         if run := self.dispatch.views.holds(opened.id).get(RUN):
             raise RunRefusedError(f"run {run} is at work there; stop it first")
+        if self.dispatch.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
+            raise RunRefusedError("an event that was told is not answered yet; try again")
         return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
 
     # --- to be seen ---------------------------------------------------------------------------
@@ -205,6 +222,8 @@ class Runs:
 
         Each is a look at two counters, however many runs there are. `cost` is what counts as the
         codons'; `spent` is all the money that went, also for skipped codons and for sentinels.
+        `late` is what agents had spent when somebody else ended their codon, or before they had
+        named their session: it is part of neither.
         """
         opened = self.workspace(workspace)
         run, total = self.last(opened), settled(self.dispatch, opened)
@@ -213,6 +232,7 @@ class Runs:
             "run_spent": run.counters.get("tree.spent", 0),
             "total": total["cost"],
             "total_spent": total["spent"],
+            "run_late": run.counters.get("tree.late", 0),
         }
         if since is not None:
             first = self._run(opened, since)
@@ -220,12 +240,15 @@ class Runs:
             found["since_spent"] = total["spent"] - first.data["before"]["spent"]
         return found
 
-    def heard(self, workspace: Record, after: str = "0-0") -> list[Heard]:
+    def heard(self, workspace: Record, after: str = NOTHING_HEARD) -> list[Heard]:
         """Return a page of the events that were applied after a position, in their order.
 
-        At least once: who keeps the position of the last one it has dealt with misses none. A
-        page without an event of ours has an empty `event`, and a position to go on from.
+        At least once: who keeps the position of the last one it has dealt with misses none, and
+        is told by MissedError where it comes so late that some are not kept. What is no published
+        event has an empty `event`, and a position to go on from.
         """
+        if not re.fullmatch(r"\d{1,20}-\d{1,20}", after):
+            raise InvalidPayloadError("the position", [f"{after!r} does not look like 17-0"])
         rows = self.dispatch.views.chronicle(workspace.id, after, PAGE)
         lines = self.dispatch.views.events((of, version) for _, of, version in rows)
         found = {(str(line.record_id), int(line.version)): line for line in lines}
@@ -239,7 +262,7 @@ class Runs:
             heard.append(Heard(position, of, event or {}))
         return heard
 
-    def follow(self, workspace: Record, after: str = "0-0") -> Iterator[Heard]:
+    def follow(self, workspace: Record, after: str = NOTHING_HEARD) -> Iterator[Heard]:
         """Yield the events of a workspace in their order, and then what comes, without end."""
         pause_s = POLL_S_FIRST
         while True:
@@ -331,8 +354,10 @@ class Runs:
         return opened, run
 
     def _again(
-        self, opened: Record, run: Record, known: Known, reason: Reason, *, as_is: bool = False
+        self, opened: Record, known: Known, reason: Reason, *, as_is: bool = False
     ) -> Record:
+        # Each run has its own plan: what counts at a checkpoint is told in that of its run.
+        run = self.dispatch.views.record(known.run)
         source = {"run_id": known.run, "after_codon": known.after, "checkpoint_sha": known.sha}
         goes_on = {"source": source, "reason": reason, "restores": not as_is}
         starting = {"kind": "continuation", **goes_on}

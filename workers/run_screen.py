@@ -57,6 +57,8 @@ def costs(value: Row) -> None:
         since = f"run {value['since_run']} and newer"
         table.add_row(since, dollars(value["since"]), dollars(value["since_spent"]))
     table.add_row("all runs", dollars(value["total"]), dollars(value["total_spent"]))
+    if value["run_late"]:
+        table.add_row("the last run, told too late", "-", dollars(value["run_late"]))
     out.print(table)
     if value.get("codons"):
         tokens = grid("codon", "cost", "input", "output", "cache written", "cache read")

@@ -14,9 +14,9 @@ from kernel.codon import (
     SkippedCodon,
     codon_cost,
     codon_of,
+    codon_tokens,
 )
 from kernel.record import Record
-from kernel.run_values import Tokens
 from workers.run_screen import began, watched
 from workers.runs.history import history, number_of
 from workers.runs.plan import Plan
@@ -58,23 +58,12 @@ def codon_shown(record: Record, now_ms: int) -> dict[str, Any]:
         "state": record.state,
         "took_ms": until_ms - codon.start_time,
         "cost": codon_cost(codon),
-        "tokens": tokens_of(codon).model_dump(),
+        "tokens": codon_tokens(codon).model_dump(),
         "messages": getattr(codon, "assistant_message_count", None) or 0,
         "sentinels": _sentinels(codon),
         "log": getattr(codon, "log_path", None) or "",
         "why": _why(codon, record.data),
     }
-
-
-def tokens_of(codon: Codon) -> Tokens:
-    """Return the tokens of a codon, as far as they are known."""
-    match codon:
-        case CompletedCodon():
-            return codon.final_tokens
-        case FailedCodon() | SkippedCodon():
-            return codon.partial_tokens
-        case _:
-            return getattr(codon, "current_tokens", None) or Tokens()
 
 
 def _sentinels(codon: Codon) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.errors import UnknownRecordError
+from kernel.errors import MissedError, UnknownRecordError
 from kernel.event import Event, Note
 from kernel.machine import Machine
 from kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
@@ -264,11 +264,16 @@ class Views:
     def chronicle(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
         """Return what was committed in a family after a position, in order.
 
-        Each is its position, the record and its version; '0-0' is before all that is kept.
+        Each is its position, the record and its version; '0-0' is before all that is kept. Raises
+        MissedError where another position is not kept any more: something may be missing.
         """
-        key = self.keys.chronicle(root)
-        rows = read(self.client, "XRANGE", key, f"({after}", "+", "COUNT", limit)
-        found = [(position.decode(), dict(fields)) for position, fields in rows]
+        key, begins = self.keys.chronicle(root), after == "0-0"
+        rows = read(self.client, "XRANGE", key, after, "+", "COUNT", limit + 1)
+        if not begins:
+            if not rows or rows[0][0].decode() != after:
+                raise MissedError(root, after)
+            rows = rows[1:]
+        found = [(position.decode(), dict(fields)) for position, fields in rows[:limit]]
         return [(at, RecordId(row[b"of"].decode()), int(row[b"version"])) for at, row in found]
 
     def events(self, wanted: Iterable[tuple[str, int]]) -> list[Event]:

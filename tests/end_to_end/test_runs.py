@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kernel.errors import InvalidPayloadError
+from kernel.record import Record
 from tests.end_to_end.coding import git
 from tests.end_to_end.conftest import FAILED
 from tests.end_to_end.house import House, Preloaded
@@ -40,47 +41,50 @@ def yard(new_yard: NewYard) -> Yard:
     return new_yard("yard")
 
 
+EVERYTHING = """
+sentinels:
+  eye:
+    on: [assistant_message]
+    command: "cat >> seen.jsonl; echo '{\\"type\\": \\"usage\\", \\"cost_micro\\": 7}'"
+codons:
+  - codon: load
+    rig:
+      - copy: {from: raw, to: work/raw}
+      - command: {run: "cat a.csv > b.csv", in: copied}
+      - command: {run: "false"}
+        allow_failure: true
+    speaks: interlock
+    sentinels: [eye]
+    command: >
+      session one; say '{"type": "message", "text": "hello"}'; cost 5 3; did;
+      env | grep INTERLOCK_ | sort > told.txt; result
+  - loop: twice
+    until: {iterations: 2}
+    codons:
+      - codon: clean
+        continuation: continue_previous
+        command: did "$INTERLOCK_CODON:$INTERLOCK_ITERATION:$INTERLOCK_PREVIOUS_SESSION"
+      - codon: check
+        command: did "$INTERLOCK_CODON:$INTERLOCK_ITERATION"
+  - loop: full
+    until: context_exceeded
+    codons:
+      - codon: read
+        speaks: interlock
+        command: |
+          session; did; [ "$INTERLOCK_ITERATION" = 0 ] && { result; exit; }
+          say '{"type": "context_exceeded"}'; exit 1
+      - codon: never-again
+        command: did
+"""
+
+
 def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_is_continued(
     yard: Yard,
 ) -> None:
     (yard.workspace / "raw").mkdir()
     (yard.workspace / "raw" / "a.csv").write_text("1\n")
-    run = yard.does("""
-    sentinels:
-      eye:
-        on: [assistant_message]
-        command: "cat >> seen.jsonl; echo '{\\"type\\": \\"usage\\", \\"cost_micro\\": 7}'"
-    codons:
-      - codon: load
-        rig:
-          - copy: {from: raw, to: work/raw}
-          - command: {run: "cat a.csv > b.csv", in: copied}
-          - command: {run: "false"}
-            allow_failure: true
-        speaks: interlock
-        sentinels: [eye]
-        command: >
-          session one; say '{"type": "message", "text": "hello"}'; cost 5 3; did;
-          env | grep INTERLOCK_ | sort > told.txt; result
-      - loop: twice
-        until: {iterations: 2}
-        codons:
-          - codon: clean
-            continuation: continue_previous
-            command: did "$INTERLOCK_CODON:$INTERLOCK_ITERATION:$INTERLOCK_PREVIOUS_SESSION"
-          - codon: check
-            command: did "$INTERLOCK_CODON:$INTERLOCK_ITERATION"
-      - loop: full
-        until: context_exceeded
-        codons:
-          - codon: read
-            speaks: interlock
-            command: |
-              session; did; [ "$INTERLOCK_ITERATION" = 0 ] && { result; exit; }
-              say '{"type": "context_exceeded"}'; exit 1
-          - codon: never-again
-            command: did
-    """)
+    run = yard.does(EVERYTHING)
 
     names = [
         "load",
@@ -110,6 +114,15 @@ def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_i
     assert last.data["context_exceeded"] is True
     kinds = [known.type for known in yard.runs.checkpoints(yard.workspace)]
     assert kinds == ["initial", "rig-setup", *["completed"] * 8]
+    told_nothing_of_ours(yard, run, load)
+    costs = {"run": 5, "run_spent": 12, "total": 5, "total_spent": 12, "run_late": 0}
+    assert yard.costs_hold() == costs
+    chain = [one["data"]["to"] for one in moves(yard, "load")]
+    assert chain == ["starting", "initializing", "running", "completing_sentinels", "completed"]
+    assert (yard.types()[0], yard.types()[-1]) == ("RunStarted", "RunCompleted")
+
+
+def told_nothing_of_ours(yard: Yard, run: Record, load: Record) -> None:
     told = (yard.workspace / "told.txt").read_text().splitlines()
     assert told == sorted(
         [
@@ -122,10 +135,6 @@ def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_i
             f"INTERLOCK_WORKSPACE={yard.workspace}",
         ]
     ), "no setting of ours, and no address of a store"
-    assert yard.costs_hold() == {"run": 5, "run_spent": 12, "total": 5, "total_spent": 12}
-    chain = [one["data"]["to"] for one in moves(yard, "load")]
-    assert chain == ["starting", "initializing", "running", "completing_sentinels", "completed"]
-    assert (yard.types()[0], yard.types()[-1]) == ("RunStarted", "RunCompleted")
 
 
 def moves(yard: Yard, codon: str) -> list[Any]:

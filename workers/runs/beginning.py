@@ -7,24 +7,34 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import CallError, HeldError, IdTakenError, UnknownRecordError
+from kernel.errors import (
+    CallError,
+    HeldError,
+    IdTakenError,
+    InvalidIdError,
+    UnknownRecordError,
+)
 from kernel.event import Cause
 from kernel.machines.codon.names import SELF as CODON
 from kernel.machines.run.table import SELF as RUN
-from kernel.record import Record
+from kernel.record import Record, record_id, root_of
 from kernel.run_event import RunStartedData
 from kernel.run_values import Continuation
 from kernel.store.plan import Call
 from workers.dispatch import Dispatch
 from workers.runs.history import codons_of, history, stored
-from workers.runs.sequence import Execution
+from workers.runs.plan import Plan
+from workers.runs.sequence import Execution, next_step
 
 PAGE = 200
+RUNS_POWER_MAX = 27
 LATE_MAX = 20  # how many runs may have begun since an event is told again
 SLUG_LENGTH_MAX = 40
 
@@ -56,18 +66,33 @@ def open_workspace(dispatch: Dispatch, folder: Path, cause: Cause) -> Record:
     name = workspace_id(folder, host)
     birth = {"folder": str(folder.resolve()), "host": host}
     dispatch.create("workspace", name, birth, Call(cause))
-    return dispatch.views.record(name)
+    try:
+        return dispatch.views.record(name)
+    except UnknownRecordError:
+        raise RunRefusedError(
+            f"the workspace {folder} was closed and is forgotten; its name stays taken, so work in "
+            "a folder of another name"
+        ) from None
 
 
 def newest(dispatch: Dispatch, workspace: str) -> int:
-    """Return how many runs a workspace has had, which is the number of the last one."""
-    count = 0
-    while True:
-        names = [f"{workspace}/{n}" for n in range(count + 1, count + 1 + PAGE)]
-        found = len(dispatch.views.births(names))
-        count += found
-        if found < PAGE:
-            return count
+    """Return the number of a workspace's last run, 0 for none, in a few looks however many."""
+    there = partial(_there, dispatch, workspace)
+    # They have no gap: first how many digits, then which of them.
+    known = there([2**power for power in range(RUNS_POWER_MAX)])
+    if not known:
+        return 0
+    low, high = max(known), 2 * max(known)
+    while high - low > 1:
+        step = max(1, (high - low) // PAGE)
+        known = there(range(low + step, high, step))
+        low, high = max(known, default=low), min(high, max(known, default=low) + step)
+    return low
+
+
+def _there(dispatch: Dispatch, workspace: str, numbers: Iterable[int]) -> list[int]:
+    names = {f"{workspace}/{number}": number for number in numbers}
+    return [names[name] for name in dispatch.views.births(names)]
 
 
 def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
@@ -85,6 +110,8 @@ def begin(dispatch: Dispatch, workspace: Record, what: Begin, cause: Cause) -> R
     """Bear the next run. Raises RunRefusedError where one is at work."""
     number = newest(dispatch, workspace.id) + 1
     _refuse_while_at_work(dispatch, workspace)
+    # Raises StrangeHistoryError: what counts has to be told in the words of the plan.
+    next_step(Plan.of(what.plan), what.done, begins=len(what.done))
     # Nothing that ended costs more from now on, and nothing is at work: the sum is settled.
     tree = settled(dispatch, workspace)
     birth = {
@@ -128,24 +155,23 @@ def begin_again(
             return dispatch.views.record(event.record_id)
     starting = said.starting_conditions
     done: tuple[Execution, ...] = ()
+    plan = dispatch.views.record(names[-1]).data["plan"]
     if isinstance(starting, Continuation):
-        done = _counted(dispatch, workspace, starting)
-    before = dispatch.views.record(names[-1])
-    what = Begin(before.data["plan"], starting.model_dump(mode="json"), done)
+        source = run_named(dispatch, workspace, starting.source.run_id)
+        plan = source.data["plan"]
+        done = upto(dispatch, source, starting.source.after_codon)
+    what = Begin(plan, starting.model_dump(mode="json"), done)
     return begin(dispatch, workspace, what, Cause(cause.actor, told))
 
 
-def _counted(
-    dispatch: Dispatch, workspace: Record, starting: Continuation
-) -> tuple[Execution, ...]:
-    """Return the executions that count for a continuation: those up to its codon."""
-    source = starting.source
-    name = source.run_id if "/" in source.run_id else f"{workspace.id}/{source.run_id}"
-    try:
-        run = dispatch.views.record(name)
-    except UnknownRecordError:
-        raise RunRefusedError(f"there is no run {source.run_id} to go on from") from None
-    return upto(dispatch, run, source.after_codon)
+def run_named(dispatch: Dispatch, workspace: Record, run_id: str) -> Record:
+    """Return a run of a workspace by its number or its whole id. Raises RunRefusedError."""
+    name = run_id if "/" in run_id else f"{workspace.id}/{run_id}"
+    with suppress(UnknownRecordError, InvalidIdError):
+        run = dispatch.views.record(str(record_id(name)))
+        if run.machine == "run" and root_of(run.id) == workspace.id:
+            return run
+    raise RunRefusedError(f"there is no run {run_id} of {workspace.id}")
 
 
 def upto(dispatch: Dispatch, run: Record, codon_id: str) -> tuple[Execution, ...]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernel.errors import CallError
+from kernel.errors import CallError, UnknownRecordError
 from kernel.record import Record
 from kernel.run_values import CheckpointType
 from workers.dispatch import Dispatch
 from workers.runs.beginning import runs_of
 from workers.runs.ending import Ended
-from workers.runs.history import codons_of, history
+from workers.runs.history import codons_of, history, number_of
 from workers.runs.sequence import Execution
 
 INITIAL = "initial"
+RESCUED = "recovery"
 LAST_SUCCESS = "last-success"
 PREFIX_LENGTH_MIN = 4
 FIELDS = {
@@ -59,6 +61,9 @@ def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
     codons = codons_of(dispatch.views, run.id)
     past, begins = history(run, codons)
     done = tuple(filter(_counts, past[:begins]))
+    if sha := run.data.get("rescued"):
+        # What the workspace was before this run went back: there, what counted before counts.
+        yield Known(str(sha), RESCUED, run.id, "", _counted_before(dispatch, run))
     if sha := run.data.get("initial_checkpoint"):
         yield Known(str(sha), INITIAL, run.id, "", done)
     executions = {one.record: one for one in past}
@@ -70,6 +75,15 @@ def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
                 at_end = upto if kind is not CheckpointType.RIG_SETUP else done
                 yield Known(str(sha), str(kind), run.id, name, at_end, record.id)
         done = upto
+
+
+def _counted_before(dispatch: Dispatch, run: Record) -> tuple[Execution, ...]:
+    workspace, _, number = run.id.partition("/")
+    try:
+        found = going_on(dispatch, dispatch.views.record(f"{workspace}/{int(number) - 1}"))
+    except UnknownRecordError:
+        return ()
+    return found.done if found is not None else ()
 
 
 def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
@@ -106,19 +120,27 @@ def going_on(dispatch: Dispatch, run: Record) -> Known | None:
 
 
 def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
-    """Return the checkpoint before a codon of a run. Raises CheckpointError."""
-    found: Known | None = None
-    for one in of_run(dispatch, run):
-        if one.codon == codon and one.type != CheckpointType.RIG_SETUP:
-            break
-        if _is_end(one):
-            found = one
-    else:
+    """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
+
+    One at which the run has ended, without beginning it, is as good as one that failed.
+    """
+    executions = [one.id for one in codons_of(dispatch.views, run.id) if _is(one, codon)]
+    if not executions and run.data.get("ended", {}).get("codon") != codon:
         problem = f"run {run.id} has not executed {codon}"
         raise CheckpointError(f"{problem}; `interlock run rollback` goes back to an earlier run")
-    if found is None:
+    first = number_of(executions[0]) if executions else sys.maxsize
+    found = [
+        one
+        for one in of_run(dispatch, run)
+        if _is_end(one) and (not one.record or number_of(one.record) < first)
+    ]
+    if not found:
         raise CheckpointError(f"run {run.id} has no checkpoint before {codon}")
-    return found
+    return found[-1]
+
+
+def _is(record: Record, codon: str) -> bool:
+    return bool(record.data["codon_id"] == codon)
 
 
 def _is_end(one: Known) -> bool:

@@ -10,12 +10,19 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from kernel.codon import codon_of
+from kernel.codon import codon_of, codon_tokens
 from kernel.effect import CONDUCTOR
-from kernel.errors import ClosedParentError, FencedError, HeldError, KernelError
+from kernel.errors import (
+    CallError,
+    ClosedParentError,
+    FencedError,
+    HeldError,
+    KernelError,
+)
 from kernel.machines import MACHINES
 from kernel.record import Record, root_of
 from workers.config import read_settings
@@ -40,6 +47,8 @@ from workers.work import Outcome, Work
 LOOK_S = 0.1
 # Beyond the lease and grace of what an earlier run left, nothing of it can be at work.
 CLEAR_S_MAX = 120.0
+LEFT_OUT_MAX = 100
+NAME_LENGTH_MAX = 500
 
 
 class Conductor:
@@ -74,7 +83,9 @@ class Conductor:
         try:
             try:
                 outcome = self._conducted()
-            except (GitError, OSError) as error:
+            except ClosedParentError:
+                raise
+            except (CallError, GitError, OSError) as error:
                 outcome = Outcome("fail", {"reason": str(error)[:4_000]})
             self.work.fire(outcome)
         except (ClosedParentError, FencedError):
@@ -89,11 +100,12 @@ class Conductor:
     def _conducted(self) -> Outcome:
         if why := self._cleared():
             return Outcome("fail", {"reason": why})
-        run = self._begun()
+        run: RunWork | None = None
         while True:
             if self._stops():
                 return Outcome("fail", {"reason": self._asked_to_stop()})
-            codons = codons_of(self.dispatch.views, self.place.id)
+            run = run or self._begun()
+            codons = self.work.patiently(partial(codons_of, self.dispatch.views, self.place.id))
             done, begins = history(self.work.record, codons)
             match next_step(self.plan, done, begins=begins):
                 case Finished():
@@ -119,23 +131,27 @@ class Conductor:
             place=self.place,
             shadow=shadow,
         )
-        starting = self.work.record.data["starting"]
+        # One that is there already is of another store, or of a copy of this folder.
+        shadow.set_aside(run.branch)
+        starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
             sha = str(starting["source"]["checkpoint_sha"])
             if starting["restores"] and shadow.differs(sha):
                 kept = shadow.rescue()
                 self.work.audit("rescued", {"branch": kept.branch, "sha": kept.sha})
+                rescued = {"rescued": kept.sha}
                 shadow.restore(sha)
             shadow.branch_from(run.branch, sha)
         taken = run.checkpoint(f"initial [{self.place.id}]")
-        told = {"sha": taken.sha, "left_out": list(taken.left_out[:1_000])}
+        left_out = [_shown(name) for name in taken.left_out[:LEFT_OUT_MAX]]
+        told = {"sha": taken.sha, "left_out": left_out, **rescued}
         self.work.fire(Outcome("initial_checkpoint_set", told))
         return run
 
     def _cleared(self) -> str:
         """Wait until nothing of an earlier run can be at work here; say what is, after long."""
         until = time.monotonic() + CLEAR_S_MAX
-        while left := self._left():
+        while left := self.work.patiently(self._left):
             if self._stops():
                 return self._asked_to_stop()
             if time.monotonic() > until:
@@ -208,14 +224,15 @@ def continued(start: Start, done: list[Execution]) -> Execution | None:
 
 def used_by(codons: list[Record], now_ms: int) -> Used:
     """Return what the codons of a run have used: cost, tokens, and the time since the first."""
-    cost = tokens = 0
-    for record in codons:
-        codon = codon_of(record)
-        kinds = getattr(codon, "final_tokens", None) or getattr(codon, "partial_tokens", None)
-        tokens += kinds.output_tokens if kinds else 0
-        cost += record.counters.get("spent", 0)
+    cost = sum(record.counters.get("spent", 0) for record in codons)
+    tokens = sum(codon_tokens(codon_of(record)).output_tokens for record in codons)
     began_ms = codons[0].created_ms if codons else now_ms
     return Used(cost, now_ms - began_ms, tokens)
+
+
+def _shown(name: str) -> str:
+    """Return a file's name as a record can hold it, whatever bytes are in it."""
+    return name.encode(errors="replace").decode()[:NAME_LENGTH_MAX]
 
 
 def _may_be_at_work(record: Record) -> bool:

@@ -11,49 +11,57 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, assert_never
-from uuid import uuid4
 
-from kernel.effect import STEP
 from kernel.errors import FencedError, GuardRefusedError, IllegalTransitionError, KernelError
-from kernel.event import Cause
-from kernel.machines import MACHINES
 from kernel.machines.codon.names import Trigger
-from kernel.run_values import LIVE, BudgetExceeded, CheckpointType, CodonStatus, FailureType
-from kernel.store.plan import Call, Tenure
+from kernel.run_values import LIVE, CheckpointType, CodonStatus, FailureType
+from kernel.store.plan import Jot
 from workers.agent_process.containment import MARK
-from workers.agent_process.process import AgentProcess, Exit, SpawnError
-from workers.files import write_private
+from workers.agent_process.process import (
+    KILL_BY_PASSED,
+    WATCHDOG_LOST,
+    AgentProcess,
+    Exit,
+    SpawnError,
+)
 from workers.gateways.git.errors import GitError
 from workers.result import sentence
-from workers.runs.budget import Used, exceeded
+from workers.runs.budget import Used
 from workers.runs.codon_commands import CodonCommands
 from workers.runs.ending import (
     NO_PROCESS,
     Ended,
     Ending,
-    Patience,
     Verdict,
     exit_code_of,
     verdict_on,
 )
-from workers.runs.failure import Failure
+from workers.runs.failure import Failure, sentinels_not_loaded
 from workers.runs.hearing import Hearing
+from workers.runs.limits import PATIENCE, Limits
 from workers.runs.place import CodonPlace, marks_of
-from workers.runs.plan import Exceeded, Observed, Policy, Speech
+from workers.runs.plan import Observed, Policy, Speech
 from workers.runs.process import Command, Process
 from workers.runs.rig import Rig, RigError
 from workers.runs.run_work import RunWork
 from workers.runs.sentinels.trigger import Event
 from workers.runs.sequence import Execution, Start
 from workers.runs.speech import SPEECHES
-from workers.tenure import born_with
-from workers.work import Outcome, Work
+from workers.work import Outcome
 
 SENTINELS_S = 120.0
-SKIPPED, STOPPED, TIMED_OUT, IDLE, SPENT = "skipped", "stopped", "timeout", "idle", "budget"
-PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}
+# So many lines that are no reports are noted one by one; the others are counted.
+REFUSED_MAX = 20
+SKIPPED, STOPPED = "skipped", "stopped"
+FAILED = 1
+# Why a process was ended that nobody ordered to end.
+UNHELD = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
 # Where a codon's sentinels are known.
 WATCHED = LIVE[1:]
+COUNTED = LIVE[3:]
 CHECKPOINT_OF = {
     Ended.COMPLETED: CheckpointType.COMPLETED,
     Ended.FAILED: CheckpointType.ERROR,
@@ -68,9 +76,8 @@ class CodonExecution:
         self, run: RunWork, start: Start, number: int, *, previous: Execution | None, used: Used
     ) -> None:
         self.run, self.start, self.codon = run, start, start.codon
-        self.used_before = used
         self.place: CodonPlace = run.place.codon(number)
-        self.step = self._born()
+        self.step = run.born(start, self.place)
         self.commands = CodonCommands(run, start, self.place, previous, mark=self.step.key)
         self.hearing = Hearing(self._observe)
         self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
@@ -80,17 +87,23 @@ class CodonExecution:
         self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
         # What its sentinels are told as soon as they are loaded.
         self.early: list[Event] | None = []
-        self.over_budget: BudgetExceeded | None = None
-        self.exceeds = Exceeded.COMPLETE
-        self.began = 0.0
+        self.limits = Limits(self.codon, run.plan.budget, used)
+        self.refused = 0
 
     def perform(self) -> None:
         """Execute it to its end. One that somebody else ended is cleared away, and that is all."""
         self.run.heartbeat.hold(self.step.held)
         try:
             with self.host:
-                self._perform()
+                try:
+                    self._perform()
+                except (GitError, OSError) as error:
+                    self._end(
+                        self._failed(sentence(str(error)), retriable=True),
+                        FAILED if self.limits.began else NO_PROCESS,
+                    )
         except FencedError:
+            self._book_late()
             with suppress(KernelError):
                 answer = self.run.dispatch.leases.settle(self.step.lease, self.run.dispatch.render)
                 self.run.dispatch.publish(answer.owed)
@@ -116,7 +129,7 @@ class CodonExecution:
             return
         try:
             ended = self._run()
-        except (SpawnError, OSError) as error:
+        except SpawnError as error:
             said = f"its process does not start: {sentence(str(error))}"
             self._end(self._failed(said, retriable=True), NO_PROCESS)
             return
@@ -125,32 +138,6 @@ class CodonExecution:
         self._end(self._verdict(ended, exit_code), exit_code)
 
     # --- preparing and starting ------------------------------------------------------------------
-
-    def _born(self) -> Work:
-        run, inside = self.run, self.start.loop_context
-        birth: dict[str, Any] = {"codon_id": self.start.runtime_id}
-        if inside is not None:
-            birth["loop_context"] = inside.model_dump()
-        lease_ms = run.dispatch.effect("codon", STEP.name).lease_ms
-        tenure = Tenure(uuid4().hex[:8], run.dispatch.holder, lease_ms)
-        asked_at = time.monotonic()
-
-        def bear() -> None:
-            call = Call(Cause("conductor"))
-            run.dispatch.create("codon", self.place.id, birth, call, tenure=tenure)
-
-        run.work.patiently(bear)
-        lease = run.work.patiently(lambda: born_with(run.dispatch, self.place.id, tenure))
-        self.place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(self.place.mark, lease.key)
-        return Work(
-            run.dispatch,
-            run.work.equipment,
-            MACHINES["codon"],
-            lease,
-            lease_ms=lease_ms,
-            asked_at=asked_at,
-        )
 
     def _rigged(self) -> str | None:
         """Set up the rig, and return the checkpoint of that; None where there is nothing to do."""
@@ -180,10 +167,8 @@ class CodonExecution:
         missing = [one for one in problems if one.required]
         if not missing:
             return None
-        said = "; ".join(f"{one.sentinel}: {one.problem}" for one in missing)
-        names = tuple(one.sentinel for one in missing)
-        kind = FailureType.SENTINEL_LOAD_FAILURE
-        return Failure(kind, retriable=False, message=said, sentinel_refs=names)
+        why = "; ".join(one.problem for one in missing)
+        return sentinels_not_loaded(tuple(one.sentinel for one in missing), why=why)
 
     # --- the process -----------------------------------------------------------------------------
 
@@ -191,7 +176,7 @@ class CodonExecution:
         """Run the agent's process to its end. Raises SpawnError or OSError where it never was."""
         process = self._process(self.commands.agent())
         with process.start() as agent:
-            self.began = time.monotonic()
+            self.limits.begin()
             told: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.place.output)}
             if self.start.previous_session_id:
                 told["previous_session_id"] = self.start.previous_session_id
@@ -207,8 +192,9 @@ class CodonExecution:
                 break
         self._tell_costs()
         self._tell_sentinels()
-        for reason in self.hearing.refused:
+        for reason in self.hearing.refused[: max(0, REFUSED_MAX - self.refused)]:
             self._remark("report_refused", {"reason": reason})
+        self.refused += len(self.hearing.refused)
         self.hearing.refused.clear()
         return self._why_end(agent)
 
@@ -230,10 +216,11 @@ class CodonExecution:
         """Tell the record what was said: costs count from when a session is known."""
         if self.step.record.state == CodonStatus.INITIALIZING and self.hearing.session_id:
             self._fire(Trigger.RUN, {"session_id": self.hearing.session_id})
-        if self.step.record.state == CodonStatus.RUNNING:
+        if self.step.record.state in COUNTED:
             for trigger, payload in self.hearing.take():
                 with suppress(GuardRefusedError):
                     self._fire(trigger, payload)
+            self.hearing.told()
 
     def _why_end(self, agent: AgentProcess | None) -> str | None:
         """Return why to end it now, if at all; without a process only orders count."""
@@ -244,35 +231,17 @@ class CodonExecution:
             return SKIPPED
         if agent is None:
             return None
-        now = time.monotonic()
-        if self.codon.timeout_s is not None and now > self.began + self.codon.timeout_s:
-            return TIMED_OUT
-        if now > max(agent.progress, self.began) + self.codon.idle_s:
-            return IDLE
-        return SPENT if self._is_over_budget(now) else None
-
-    def _is_over_budget(self, now: float) -> bool:
-        if self.over_budget is None:
-            own = Used(
-                self.hearing.cost_micro,
-                int((now - self.began) * 1_000),
-                self.hearing.tokens.output_tokens,
-            )
-            whole = own.plus(self.used_before)
-            for budget, used in ((self.codon.budget, own), (self.run.plan.budget, whole)):
-                if budget is not None and (over := exceeded(budget, used)):
-                    self.over_budget, self.exceeds = over, budget.exceeded
-                    break
-        return self.over_budget is not None
+        return self.limits.passed(self.hearing, agent.progress)
 
     # --- the end ---------------------------------------------------------------------------------
 
     def _drained(self) -> None:
         """Let the sentinels finish what they were told; an order cuts that short."""
-        running = self.step.record.state == CodonStatus.RUNNING
-        if not running or not self.host.states() or self._why_end(None):
+        state = self.step.record.state
+        if state not in COUNTED or not self.host.states() or self._why_end(None):
             return
-        self._fire(Trigger.COMPLETE_SENTINELS, {})
+        if state == CodonStatus.RUNNING:
+            self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.run.work, self.step):
             work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
         if not self.host.drain(SENTINELS_S):
@@ -282,7 +251,7 @@ class CodonExecution:
     def _verdict(self, ended: Exit, exit_code: int) -> Verdict:
         hearing, why = self.hearing, ended.reason_by_us
         done = hearing.result_received or (not self.speech.says_result and ended.code == 0)
-        said = hearing.error or ended.errors.strip()[-4_000:]
+        said = UNHELD.get(why or "") or hearing.error or ended.errors.strip()[-4_000:]
         verdict = verdict_on(
             Ending(
                 stopped=self._why_end(None) == STOPPED,
@@ -291,7 +260,7 @@ class CodonExecution:
                 session_opened=hearing.session_id is not None,
                 context_exceeded=hearing.context_exceeded,
                 context_may_end=self.run.context_may_end(self.start),
-                budget_exceeded=self.exceeds if self.over_budget else None,
+                budget_exceeded=self.limits.policy if self.limits.over else None,
                 skip_requested=self.step.interrupted.is_set(),
                 out_of_time=PATIENCE.get(why or ""),
                 error=said,
@@ -317,6 +286,10 @@ class CodonExecution:
         """Take the last checkpoint, and tell how it ended."""
         self.host.shutdown()
         self._tell_sentinels()
+        if self.refused > REFUSED_MAX:
+            self._remark("reports_refused", {"lines": self.refused})
+        if self.step.record.state not in COUNTED:
+            self._book_late()
         sha = self._last_checkpoint(CHECKPOINT_OF[verdict.status])
         if sha is None and verdict.status is Ended.COMPLETED:
             verdict = self._failed("its last checkpoint could not be taken", retriable=False)
@@ -327,8 +300,8 @@ class CodonExecution:
                     "result_message_received": self.hearing.result_received,
                     "context_exceeded": self.hearing.context_exceeded,
                 }
-                if self.over_budget is not None:
-                    told["budget_exceeded"] = self.over_budget.model_dump(mode="json")
+                if self.limits.over is not None:
+                    told["budget_exceeded"] = self.limits.over.model_dump(mode="json")
                 self._fire(Trigger.COMPLETE, {**at, **told})
             case Ended.SKIPPED:
                 self._fire(Trigger.SKIP, at)
@@ -354,6 +327,14 @@ class CodonExecution:
         about = {"checkpoint_type": str(kind), "sha": taken.sha, "branch": taken.branch}
         self._fire(Trigger.CHECKPOINT_CREATED, about)
         return taken.sha
+
+    def _book_late(self) -> None:
+        """Keep what its agent had spent and the record was never told: it counts as no cost."""
+        if costs := self.hearing.untold_micro:
+            token = self.step.lease.token
+            jot = Jot("late_costs", {"cost": costs}, deltas={"late": costs})
+            with suppress(KernelError):
+                self.run.dispatch.note(self.step.record, jot, op_id=f"{token}/late_costs")
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kernel.machines.codon.names import Trigger
+from kernel.run_values import MICRO_MAX
 from workers.agent_report import Failed, Progress, Rejected, ToolCompleted, ToolStarted
 from workers.runs.plan import Observed
 from workers.runs.reports import (
@@ -42,6 +43,7 @@ class Hearing:
     tokens: Tokens = field(default_factory=Tokens)
     refused: list[str] = field(default_factory=list)
     _counted: int = 0
+    _told_micro: int = 0
     _costs: list[Told] = field(default_factory=list)
 
     def feed(self, said: Said | Rejected) -> None:
@@ -81,6 +83,15 @@ class Hearing:
                 about = {"tool": tool, "id": id, "success": success}
                 self.observe(Observed.TOOL_COMPLETED, about)
 
+    @property
+    def untold_micro(self) -> int:
+        """What was spent and nobody has taken; where the provider counted anew, the difference."""
+        return max(0, self.cost_micro - self._told_micro)
+
+    def told(self) -> None:
+        """Note that the record knows all that was taken."""
+        self._told_micro = self.cost_micro
+
     def take(self) -> list[Told]:
         """Return what the codon's record is to be told, in the order in which it was said."""
         told, self._costs = self._costs, []
@@ -96,7 +107,7 @@ class Hearing:
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # What was said within one look is told at once.
-            cost_micro += last[1]["cost_delta"]
+            cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
             tokens = Tokens(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}

@@ -7,15 +7,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from kernel.codon import Codon, CompletedCodon, FailedCodon, SkippedCodon, codon_of
-from kernel.errors import KernelError
-from kernel.record import Record, RecordId, parent_of
+from kernel.record import Record
 from kernel.store.views import Views
 from workers.runs.ending import Ended
 from workers.runs.sequence import Execution
-
-
-class MissingCodonError(KernelError):
-    """A run names an execution whose record is gone."""
 
 
 def number_of(codon: str) -> int:
@@ -90,10 +85,3 @@ def stored(one: Execution) -> dict[str, Any]:
     """Return an execution as JSON, without what is as always."""
     usual = {field.name: field.default for field in fields(Execution)}
     return {name: value for name, value in asdict(one).items() if value != usual[name]}
-
-
-def run_of(codon: str) -> RecordId:
-    """Return the run that a codon is of."""
-    found = parent_of(codon)
-    assert found is not None, "a codon is born under its run"
-    return found

@@ -26,10 +26,9 @@ from workers.gateways.llm.outcome import ConfigurationError, Failed
 from workers.runs.conversation import Conversation, read_conversation, write_conversation
 from workers.runs.failure import says_context_exceeded
 from workers.runs.model_reports import Teller, TellingLedger
+from workers.runs.place import CONVERSATION, MODEL
 
-MODEL = f"{PREFIX}CODON_MODEL"
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
-CONVERSATION = f"{PREFIX}CONVERSATION"
 ANSWER_TOKENS_MAX = 8_192
 FAILED = 1
 STOPPED = 128 + signal.SIGTERM

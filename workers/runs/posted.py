@@ -9,7 +9,6 @@ from kernel.errors import (
     CallError,
     InvalidTransitionError,
     MetadataValidationError,
-    UnknownRecordError,
 )
 from kernel.event import Cause
 from kernel.record import Record
@@ -18,7 +17,7 @@ from kernel.run_vocabulary import wanted
 from kernel.store.inboxes import Mail
 from kernel.store.plan import Call, Warrant
 from workers.dispatch import Dispatch
-from workers.runs.beginning import begin_again
+from workers.runs.beginning import begin_again, run_named
 from workers.runs.history import codons_of
 
 PARTY = "events"
@@ -26,8 +25,8 @@ PARTY = "events"
 DEFECTS = (InvalidTransitionError, MetadataValidationError)
 
 
-class UnknownRunError(CallError):
-    """An event is about a run or a codon that is not there. Name one that is."""
+class UnknownCodonError(CallError):
+    """An event is about a codon that is not there. Name one that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +72,26 @@ def _applied(
     if isinstance(event, RunStarted):
         return begin_again(dispatch, workspace, event.data, cause, op_id=mail_id)
     if isinstance(event, CodonStarted):
-        raise UnknownRunError(
+        raise UnknownCodonError(
             f"{event.data.codon_id} is not started: a run's conductor starts its codons, in the "
             "order of its plan"
         )
     target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
+    op_id = f"event:{mail_id}"
+    if dispatch.outcome(target.id, op_id):
+        # Applied before, and not answered: where the record stands now says nothing of that.
+        return target
     trigger, payload = wanted(event, target.state)
-    call = Call(cause, f"event:{mail_id}", Warrant.party(PARTY))
+    call = Call(cause, op_id, Warrant.party(PARTY))
     fired = dispatch.fire(target, trigger, payload, call)
     return fired.record or dispatch.views.record(target.id)
 
 
 def _target(dispatch: Dispatch, workspace: Record, run_id: str, codon_id: str) -> Record:
-    named = run_id if "/" in run_id else f"{workspace.id}/{run_id}"
-    try:
-        run = dispatch.views.record(named)
-    except UnknownRecordError:
-        raise UnknownRunError(f"there is no run {run_id} of {workspace.id}") from None
-    if run.machine != "run" or not named.startswith(f"{workspace.id}/"):
-        raise UnknownRunError(f"{run_id} is no run of {workspace.id}")
+    run = run_named(dispatch, workspace, run_id)
     if not codon_id:
         return run
     for record in reversed(codons_of(dispatch.views, run.id)):
         if record.data["codon_id"] == codon_id:
             return record
-    raise UnknownRunError(f"there is no codon {codon_id} in run {run.id}")
+    raise UnknownCodonError(f"there is no codon {codon_id} in run {run.id}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol, TypeAlias
 
 from kernel.reason import TransitionReason
@@ -19,7 +19,7 @@ from workers.agent_report import (
     ToolStarted,
     VerifyRequested,
 )
-from workers.json_line import TEXT_LENGTH_MAX
+from workers.json_line import COUNT_MAX, TEXT_LENGTH_MAX
 from workers.runs.failure import says_context_exceeded
 
 _CUT = "..."
@@ -35,13 +35,12 @@ class Tokens:
     cache_read_tokens: int = 0
 
     def plus(self, other: Tokens) -> Tokens:
-        """Return the sum, kind by kind."""
-        return Tokens(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_creation_tokens + other.cache_creation_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-        )
+        """Return the sum, kind by kind; no sum grows beyond what can be counted."""
+        kinds = (getattr(self, kind) + getattr(other, kind) for kind in KINDS)
+        return Tokens(*(min(n, COUNT_MAX) for n in kinds))
+
+
+KINDS = tuple(field.name for field in fields(Tokens))
 
 
 @dataclass(frozen=True, slots=True)

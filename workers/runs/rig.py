@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,11 +10,15 @@ from pathlib import Path
 
 from workers.agent_process.process import AgentProcess, SpawnError
 from workers.result import sentence
+from workers.runs import rig_copy
 from workers.runs.ending import NO_PROCESS, exit_code_of
 from workers.runs.plan import RigCommand, RigCopy, RigFolder
 from workers.runs.process import Command, Process
 
 TIMED_OUT = "rig_timeout"
+# One that goes on at all ends some time: this is for a disk that does not answer.
+COPY_S = 86_400
+COPY = Path(rig_copy.__file__)
 Run = Callable[[Command], Process]
 
 
@@ -47,7 +51,8 @@ class Rig:
                 if isinstance(item, RigCopy):
                     copied = self._copied(number, item)
                 else:
-                    self._commanded(number, item, copied)
+                    folder = copied if item.folder is RigFolder.COPIED else self.workspace
+                    self._run(number, ("bash", "-c", item.run), folder, item.timeout_s)
             except RigError as error:
                 if not item.allow_failure:
                     raise
@@ -60,16 +65,8 @@ class Rig:
             raise RigError(number, f"there is no {item.source} to copy")
         if target in (source, *source.parents) or source in target.parents:
             raise RigError(number, f"{item.source} cannot be copied onto or into itself")
-        try:
-            _remove(target)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target, symlinks=True)
-            else:
-                shutil.copy2(source, target)
-        except (OSError, shutil.Error) as error:
-            problem = f"{item.source} is not copied: {sentence(str(error))}"
-            raise RigError(number, problem) from error
+        words = (sys.executable, "-I", "-S", str(COPY), str(source), str(target))
+        self._run(number, words, self.workspace, COPY_S)
         return target if target.is_dir() else target.parent
 
     def _inside(self, number: int, path: str) -> Path:
@@ -79,16 +76,15 @@ class Rig:
             raise RigError(number, f"{path} leads out of the workspace")
         return found
 
-    def _commanded(self, number: int, item: RigCommand, copied: Path) -> None:
-        folder = copied if item.folder is RigFolder.COPIED else self.workspace
+    def _run(self, number: int, words: tuple[str, ...], folder: Path, timeout_s: int) -> None:
         command = replace(
             self.base,
-            words=("bash", "-c", item.run),
+            words=words,
             folder=folder,
             output=self.base.output.with_name(f"rig-{number}.log"),
             errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
         )
-        until = time.monotonic() + item.timeout_s
+        until = time.monotonic() + timeout_s
         process = self.run(command)
 
         def look(running: AgentProcess) -> str | None:
@@ -101,16 +97,9 @@ class Rig:
         except (SpawnError, OSError) as error:
             raise RigError(number, sentence(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:
-            problem = f"it took more than {item.timeout_s} s"
+            problem = f"it took more than {timeout_s} s"
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))
         if ended.code and not self.go_on():
             said = sentence(ended.errors.strip().rpartition("\n")[2])
             problem = f"it ended with {ended.code}" + (f": {said}" if said else "")
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))
-
-
-def _remove(target: Path) -> None:
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    else:
-        target.unlink(missing_ok=True)

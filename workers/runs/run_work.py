@@ -7,18 +7,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+from kernel.effect import STEP
+from kernel.event import Cause
+from kernel.machines import MACHINES
 from kernel.run_vocabulary import branch_of
+from kernel.store.plan import Call, Tenure
 from workers.config import PREFIX
 from workers.dispatch import Dispatch
+from workers.files import write_private
 from workers.gateways.git.shadow import Checkpoint, Shadow
 from workers.heartbeat import Heartbeat
-from workers.runs.place import RunPlace
+from workers.runs.place import CodonPlace, RunPlace
 from workers.runs.plan import Plan, PlannedLoop, PlannedSentinel
 from workers.runs.sentinels.call import Asks
 from workers.runs.sentinels.host import SentinelHost
 from workers.runs.sentinels.specification import SentinelSpecification
 from workers.runs.sequence import Start
+from workers.tenure import born_with
 from workers.work import Work
 
 
@@ -42,6 +50,32 @@ class RunWork:
     def checkpoint(self, message: str) -> Checkpoint:
         """Take a checkpoint of the workspace. Raises GitError."""
         return self.shadow.take(self.branch, message, parent=self.shadow.tip(self.branch))
+
+    def born(self, start: Start, place: CodonPlace) -> Work:
+        """Bear the record of an execution, and return its lease. Raises HeldError, FencedError."""
+        birth: dict[str, Any] = {"codon_id": start.runtime_id}
+        if start.loop_context is not None:
+            birth["loop_context"] = start.loop_context.model_dump()
+        lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
+        tenure = Tenure(uuid4().hex[:8], self.dispatch.holder, lease_ms)
+        asked_at = time.monotonic()
+
+        def bear() -> None:
+            call = Call(Cause("conductor"))
+            self.dispatch.create("codon", place.id, birth, call, tenure=tenure)
+
+        self.work.patiently(bear)
+        lease = self.work.patiently(lambda: born_with(self.dispatch, place.id, tenure))
+        place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(place.mark, lease.key)
+        return Work(
+            self.dispatch,
+            self.work.equipment,
+            MACHINES["codon"],
+            lease,
+            lease_ms=lease_ms,
+            asked_at=asked_at,
+        )
 
     def planned(self, names: Iterable[str]) -> list[PlannedSentinel]:
         """Return sentinels of the plan by their ids."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel.machines.codon.names import Trigger
 from kernel.machines.codon.payloads import no_tokens
-from kernel.run_values import CheckpointType, CodonStatus, FailureType
+from kernel.run_values import MICRO_MAX, CheckpointType, CodonStatus, FailureType
 from kernel.table import Ask, Data
 
 ALWAYS = ("codon_id", "loop_context")
@@ -153,8 +153,9 @@ def final_cost_set(ask: Ask) -> Data:
 
 
 def priced(ask: Ask, cost: int, tokens: Mapping[str, int]) -> dict[str, Any]:
-    """Return its data with another cost."""
-    return {**ask.data, "current_cost": cost, "current_tokens": dict(tokens)}
+    """Return its data with another cost; no sum grows beyond what can be counted."""
+    kinds = {name: min(n, MICRO_MAX) for name, n in tokens.items()}
+    return {**ask.data, "current_cost": min(cost, MICRO_MAX), "current_tokens": kinds}
 
 
 def is_not_final(ask: Ask) -> bool:
@@ -170,7 +171,7 @@ def messages_counted(ask: Ask) -> Data:
 def sentinels_updated(ask: Ask) -> Data:
     """Set where its sentinels stand."""
     states = ask.payload["sentinel_states"]
-    total = sum(one["total_cost"] for one in states)
+    total = min(sum(one["total_cost"] for one in states), MICRO_MAX)
     return {**ask.data, "sentinels": {"loaded": states, "total_cost": total}}
 
 

@@ -74,9 +74,13 @@ class Crash(Shape):
 
 
 class InitialCheckpoint(Shape):
-    """The workspace as the run found it, and what of it no checkpoint can hold."""
+    """The workspace as the run begins with it, and what of it no checkpoint can hold.
+
+    `rescued` is what it was before it was brought back to there.
+    """
 
     sha: Sha
+    rescued: Sha | None = None
     left_out: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
 
 
@@ -103,11 +107,8 @@ def stop_requested(ask: Ask) -> Data:
 
 def initial_checkpoint_set(ask: Ask) -> Data:
     """Keep what it began with."""
-    return {
-        **ask.data,
-        "initial_checkpoint": ask.payload["sha"],
-        "left_out": ask.payload["left_out"],
-    }
+    names = {"sha": "initial_checkpoint", "left_out": "left_out", "rescued": "rescued"}
+    return {**ask.data, **{names[name]: value for name, value in ask.payload.items()}}
 
 
 def its_place(data: Data) -> tuple[str, ...]:

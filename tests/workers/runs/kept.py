@@ -25,7 +25,7 @@ from workers.runs.beginning import Begin, begin, open_workspace, workspace_id
 from workers.runs.findings import Validation
 
 CAUSE = Cause("person", "as the test has it")
-PLAN: dict[str, Any] = {"name": "tidy", "codons": [{"id": "clean"}]}
+PLAN: dict[str, Any] = {"name": "tidy", "steps": [{"id": "clean", "command": "true"}]}
 COST, WATCHED = 500, 30
 # Of each run that a test may lead: its branch, with the checkpoints of a run and two codons.
 BRANCHES = ("run-1", "run-2")

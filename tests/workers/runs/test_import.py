@@ -103,7 +103,7 @@ def test_what_came_back_is_gone_on_with(scene: Scene) -> None:
     scene.lose()
     scene.runs.import_(file, scene.folder)
 
-    run = scene.runs.proceed(scene.folder)
+    run = scene.runs.rollback(scene.folder, "last-success")
 
     assert run.id == f"{scene.id}/2"
     assert run.data["starting"]["source"]["checkpoint_sha"] == sha

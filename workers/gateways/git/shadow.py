@@ -10,7 +10,6 @@ One call is at work at a time; each has a scratch folder, which the next one cle
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,16 +88,6 @@ class UnknownCheckpointError(ShadowError, CallError):
     def __init__(self, name: str, why: str = "no branch leads to one of that id") -> None:
         super().__init__(f"there is no checkpoint {name!r}: {why}; list those that are there")
         self.name = name
-
-
-class AmbiguousCheckpointError(ShadowError, CallError):
-    """Several checkpoints begin like this. Give more of the id."""
-
-    def __init__(self, prefix: str, candidates: tuple[str, ...]) -> None:
-        first = ", ".join(candidates[:_SHOWN])
-        more = f" and {len(candidates) - _SHOWN} more" if len(candidates) > _SHOWN else ""
-        super().__init__(f"{prefix!r} may be {first}{more}; give more of the id")
-        self.prefix, self.candidates = prefix, candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,22 +205,16 @@ class Shadow:
                 self._expect(desk.git, branch, None)
                 self._move(desk.git, branch, sha, None)
 
+    def set_aside(self, branch: str) -> None:
+        """Give a branch that is there another name, `former/...`; what is on it stays known."""
+        with self._alone() as desk:
+            if (sha := self.tip(branch)) is not None:
+                self._move(desk.git, f"former/{branch}-{secrets.token_hex(4)}", sha, None)
+                desk.git.run("update-ref", "-d", f"refs/heads/{branch}", sha)
+
     def has(self, sha: str) -> bool:
         """Tell whether a branch leads to the checkpoint of this whole id."""
         return sha in self._known()
-
-    def find(self, prefix: str) -> str:
-        """Return the one checkpoint whose id begins like this, of four characters or more."""
-        wanted = prefix.lower()
-        if not re.fullmatch(rf"[0-9a-f]{{{PREFIX_LENGTH_MIN},40}}", wanted):
-            why = f"an id is {PREFIX_LENGTH_MIN} to 40 characters out of 0-9 and a-f"
-            raise UnknownCheckpointError(prefix, why)
-        candidates = tuple(sorted(sha for sha in self._known() if sha.startswith(wanted)))
-        if len(candidates) > 1:
-            raise AmbiguousCheckpointError(prefix, candidates)
-        if not candidates:
-            raise UnknownCheckpointError(prefix)
-        return candidates[0]
 
     def message(self, sha: str) -> str:
         """Return what was said of a checkpoint when it was taken."""

@@ -23,8 +23,8 @@ local function within(chain, estimate)
   return 0
 end
 
--- What a family sums: money, what of it counts as cost, ms at work, runs of workers.
-local OF_TREE = {spent = true, cost = true, time_ms = true, runs = true}
+-- What a family sums: money, what of it counts as cost, what was told too late, ms at work, runs of workers.
+local OF_TREE = {spent = true, cost = true, late = true, time_ms = true, runs = true}
 
 -- What a family may use, kept beside what it has used: money ('cap'), runs of workers ('most').
 local function bound(counters, plan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -18,7 +17,6 @@ from tests.workers.gateways.git.shadow_scene import put, remove, take
 from workers.gateways.git import shadow_tree
 from workers.gateways.git.errors import LockedError, Refusal, RefusedError
 from workers.gateways.git.shadow import (
-    AmbiguousCheckpointError,
     HistoryConflictError,
     Shadow,
     UnknownCheckpointError,
@@ -118,34 +116,16 @@ def test_a_continuation_begins_at_a_checkpoint_once(place: Path) -> None:
     assert shadow.history("next") == (third, first)
 
 
-def test_a_checkpoint_is_found_by_the_beginning_of_its_id(place: Path) -> None:
+def test_a_branch_of_another_is_set_aside_and_what_is_on_it_stays_known(place: Path) -> None:
     shadow = Shadow.open(place)
-    shas: dict[str, list[str]] = {}
-    tree = shadow.git.line("mktree")
-    main = shadow.tip("main")
-    assert main
-    number = 0
-    while not any(len(found) > 1 for found in shas.values()):
-        commit = f"tree {tree}\nauthor A <a> {number} +0000\ncommitter A <a> 0 +0000\n\nm\n"
-        head = f"commit {len(commit)}\0{commit}"
-        sha = hashlib.sha1(head.encode(), usedforsecurity=False).hexdigest()
-        shas.setdefault(sha[:4], []).append(commit)
-        number += 1
-    twins = next(found for found in shas.values() if len(found) > 1)
-    known = []
-    for index, commit in enumerate(twins):
-        options = ("-w", "-t", "commit", "--stdin")
-        known.append(shadow.git.line("hash-object", *options, given=commit.encode()))
-        shadow.git.run("update-ref", f"refs/heads/run-{index}", known[-1])
+    other = shadow.take("run-1", "of another store", parent=None)
 
-    with pytest.raises(AmbiguousCheckpointError) as ambiguous:
-        shadow.find(known[0][:4])
-    assert ambiguous.value.candidates == tuple(sorted(known))
-    assert all(sha in str(ambiguous.value) for sha in known)
-    assert shadow.find(known[0][:20].upper()) == known[0]
-    for unknown in ("000", "xyzw", "0" * 40, main[:12], f"{known[0]}0", ""):
-        with pytest.raises(UnknownCheckpointError):
-            shadow.find(unknown)
+    shadow.set_aside("run-1")
+    shadow.set_aside("run-2")
+
+    assert shadow.tip("run-1") is None
+    assert shadow.has(other.sha)
+    assert shadow.take("run-1", "ours", parent=None).sha != other.sha
 
 
 def test_only_what_a_branch_leads_to_is_a_checkpoint(place: Path) -> None:
