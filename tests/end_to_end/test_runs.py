@@ -86,16 +86,8 @@ def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_i
     (yard.workspace / "raw" / "a.csv").write_text("1\n")
     run = yard.does(EVERYTHING)
 
-    names = [
-        "load",
-        "clean#0",
-        "check#0",
-        "clean#1",
-        "check#1",
-        "read#0",
-        "never-again#0",
-        "read#1",
-    ]
+    loops = [f"{name}#{n}" for n in (0, 1) for name in ("clean", "check")]
+    names = ["load", *loops, "read#0", "never-again#0", "read#1"]
     assert yard.shape() == [f"{name} completed" for name in names]
     third = yard.codon(3).data["session_id"]
     assert yard.did() == [
