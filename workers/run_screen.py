@@ -131,8 +131,7 @@ def watched(states: Sequence[Row]) -> str:
 
 def dollars(micro: int) -> str:
     """Return an amount for people; cents are too coarse for what a codon costs."""
-    places = 6 if micro % 100 else 4
-    return f"${micro / MICRO:.{places}f}" if micro else "$0"
+    return f"${micro / MICRO:.6f}" if micro else "$0"
 
 
 def said(words: Any) -> Text:

@@ -78,7 +78,7 @@ class Story:
             return
         record = self.client.show(heard.record)
         shown = codon_shown(record, record.since_ms)
-        about = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<9}"
+        about = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<11}"
         say(f"{about}{self._said(shown)}")
         for remark in self._remarks(heard.record):
             text = remark.get("said", remark.get("problem"))
