@@ -30,7 +30,7 @@ MARK = "CLEAN_A_DATASET_OF_THIS_TEST"
 STORY = (
     "$ interlock run start plan.yaml",
     "fetch completed",
-    "profile completed $0.0012 58 rows, 4 missing",
+    "profile completed $0.001160 58 rows, 4 missing",
     *(f"normalise#{iteration} completed" for iteration in range(4)),
     "0 faults are left",
     "deduplicate completed",
@@ -46,7 +46,7 @@ STORY = (
     "11 of 11 codons done",
     "$ interlock run costs --since 1",
     # At 20 micro-dollars a row: 6 codons over 58 rows, 3 over 50; 7 calls of the sentinel at 100.
-    "run 1 and newer $0.0100 $0.0107",
+    "run 1 and newer $0.009960 $0.010660",
     "$ interlock run checkpoints",
     "1 fetch rig-setup -",
     "1 validate error complete",
