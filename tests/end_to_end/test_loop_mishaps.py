@@ -76,6 +76,7 @@ def test_letters_that_a_session_has_answered_are_not_shown_again_when_a_launch_f
     assert answered not in third["prompt"]
 
 
+@pytest.mark.proof
 def test_where_keeper_and_watchdog_die_together_the_next_session_still_begins_alone(
     colony: Colony,
 ) -> None:

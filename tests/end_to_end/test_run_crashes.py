@@ -106,6 +106,7 @@ def test_a_worker_that_is_killed_or_deployed_anew_touches_no_run(
     assert yard.costs_hold()["total"] == 3
 
 
+@pytest.mark.proof
 def test_a_conductor_that_is_lost_with_its_watchdog_leaves_an_agent_that_the_next_run_ends_first(
     yard: Yard,
 ) -> None:

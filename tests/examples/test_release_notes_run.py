@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(240)
 def test_ten_jobs_are_rejected_once_by_each_and_leave_a_document(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}

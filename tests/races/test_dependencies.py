@@ -55,7 +55,8 @@ def race(*acts: Callable[[], object]) -> None:
 # --- in the very moment ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", [pytest.param("force-success", marks=pytest.mark.proof), "cancel"])
+@pytest.mark.proof
+@pytest.mark.parametrize("end", ["force-success", "cancel"])
 def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
     hands: Hands, end: str
 ) -> None:

@@ -123,9 +123,11 @@ def test_a_keeper_has_the_descriptors_that_are_passed_and_no_others(probes: Prob
     assert told.pop("2").startswith("pipe:")
     assert set(told.values()) == {os.devnull}
     assert list(seen.values()) == [passed.name]
-    kept = descriptors(probes.seen("one")["pid"])
+    pid, expected = probes.seen("one")["pid"], [0, 1, 2, *map(int, seen)]
+    # What it has open for a moment, to say that it has begun, is none of these.
+    until(lambda: sorted(descriptors(pid)) == expected, what="it has these and no others")
+    kept = descriptors(pid)
     assert kept[1] == kept[2] == str(probes.folder / "one" / "keeper.log")
-    assert sorted(kept) == [0, 1, 2, *map(int, seen)]
     [forker] = forkers(os.getpid())
     assert passed.name not in descriptors(forker).values()
 

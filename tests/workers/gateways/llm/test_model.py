@@ -81,6 +81,7 @@ def test_a_missing_provider_package_is_named() -> None:
     assert "anthropic" in told
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("absent", ["wordllama", "dateparser"])
 def test_a_missing_extra_is_named_and_the_rest_works_without_it(absent: str) -> None:
     told = opened_without([absent], "embedded:wordllama")
