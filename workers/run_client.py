@@ -247,7 +247,7 @@ class Runs:
         is told by MissedError where it comes so late that some are not kept. What is no published
         event has an empty `event`, and a position to go on from.
         """
-        if not re.fullmatch(r"\d{1,20}-\d{1,20}", after):
+        if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", after):
             raise InvalidPayloadError("the position", [f"{after!r} does not look like 17-0"])
         rows = self.dispatch.views.chronicle(workspace.id, after, PAGE)
         lines = self.dispatch.views.events((of, version) for _, of, version in rows)

@@ -26,7 +26,7 @@ from kernel.machines.codon.names import SELF as CODON
 from kernel.machines.run.table import SELF as RUN
 from kernel.record import Record, record_id, root_of
 from kernel.run_event import RunStartedData
-from kernel.run_values import Continuation
+from kernel.run_values import MICRO_MAX, Continuation
 from kernel.store.plan import Call
 from workers.dispatch import Dispatch
 from workers.runs.history import codons_of, history, stored
@@ -135,7 +135,9 @@ def begin(dispatch: Dispatch, workspace: Record, what: Begin, cause: Cause) -> R
 def settled(dispatch: Dispatch, workspace: Record) -> dict[str, int]:
     """Return what all runs of a workspace have cost, and what was spent, in micro-dollars."""
     counters = dispatch.views.record(workspace.id).counters
-    return {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
+    # No single record can count more than this, but several together may have been told more.
+    sums = {name: counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
+    return {name: min(n, MICRO_MAX) for name, n in sums.items()}
 
 
 def begin_again(

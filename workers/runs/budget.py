@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel.run_values import BudgetExceeded
+from kernel.run_values import MICRO_MAX, BudgetExceeded
 from workers.runs.plan import Budget
 
 
@@ -17,11 +17,11 @@ class Used:
     output_tokens: int = 0
 
     def plus(self, other: Used) -> Used:
-        """Return both together."""
+        """Return both together; no sum grows beyond what can be counted."""
         return Used(
-            self.cost_micro + other.cost_micro,
-            self.duration_ms + other.duration_ms,
-            self.output_tokens + other.output_tokens,
+            min(self.cost_micro + other.cost_micro, MICRO_MAX),
+            min(self.duration_ms + other.duration_ms, MICRO_MAX),
+            min(self.output_tokens + other.output_tokens, MICRO_MAX),
         )
 
 

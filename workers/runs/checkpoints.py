@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.record import Record
+from kernel.errors import CallError
+from kernel.record import Record, root_of
 from kernel.run_values import CheckpointType
 from workers.dispatch import Dispatch
 from workers.runs.beginning import runs_of
@@ -58,12 +58,24 @@ def checkpoints(dispatch: Dispatch, workspace: str) -> list[Known]:
 
 def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
     """Yield the checkpoints of one run, in the order in which they were taken."""
+    if sha := run.data.get("rescued"):
+        yield _rescued(dispatch, run, str(sha))
+    yield from _taken(dispatch, run)
+
+
+def _rescued(dispatch: Dispatch, run: Record, sha: str) -> Known:
+    """Return what the workspace was before a run went back: what the last one to begin left."""
+    for number in range(number_of(run.id) - 1, 0, -1):
+        before = dispatch.views.record(f"{root_of(run.id)}/{number}")
+        if found := going_on(dispatch, before):
+            return Known(sha, RESCUED, before.id, "", found.done)
+    return Known(sha, RESCUED, run.id, "", ())
+
+
+def _taken(dispatch: Dispatch, run: Record) -> Iterator[Known]:
     codons = codons_of(dispatch.views, run.id)
     past, begins = history(run, codons)
     done = tuple(filter(_counts, past[:begins]))
-    if sha := run.data.get("rescued"):
-        # What the workspace was before this run went back: there, what counted before counts.
-        yield Known(str(sha), RESCUED, run.id, "", _counted_before(dispatch, run))
     if sha := run.data.get("initial_checkpoint"):
         yield Known(str(sha), INITIAL, run.id, "", done)
     executions = {one.record: one for one in past}
@@ -75,15 +87,6 @@ def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
                 at_end = upto if kind is not CheckpointType.RIG_SETUP else done
                 yield Known(str(sha), str(kind), run.id, name, at_end, record.id)
         done = upto
-
-
-def _counted_before(dispatch: Dispatch, run: Record) -> tuple[Execution, ...]:
-    workspace, _, number = run.id.partition("/")
-    try:
-        found = going_on(dispatch, dispatch.views.record(f"{workspace}/{int(number) - 1}"))
-    except UnknownRecordError:
-        return ()
-    return found.done if found is not None else ()
 
 
 def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
@@ -115,7 +118,7 @@ def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
 
 def going_on(dispatch: Dispatch, run: Record) -> Known | None:
     """Return where a run that has ended is gone on with: its last checkpoint that counts."""
-    counting = [one for one in of_run(dispatch, run) if _is_end(one)]
+    counting = [one for one in _taken(dispatch, run) if _is_end(one)]
     return counting[-1] if counting else None
 
 
@@ -131,7 +134,7 @@ def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
     first = number_of(executions[0]) if executions else sys.maxsize
     found = [
         one
-        for one in of_run(dispatch, run)
+        for one in _taken(dispatch, run)
         if _is_end(one) and (not one.record or number_of(one.record) < first)
     ]
     if not found:

@@ -227,7 +227,7 @@ def used_by(codons: list[Record], now_ms: int) -> Used:
     cost = sum(record.counters.get("spent", 0) for record in codons)
     tokens = sum(codon_tokens(codon_of(record)).output_tokens for record in codons)
     began_ms = codons[0].created_ms if codons else now_ms
-    return Used(cost, now_ms - began_ms, tokens)
+    return Used().plus(Used(cost, now_ms - began_ms, tokens))
 
 
 def _shown(name: str) -> str:

@@ -102,7 +102,7 @@ class Hearing:
         return told
 
     def _add(self, cost_micro: int, tokens: Tokens) -> None:
-        self.cost_micro += cost_micro
+        self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:

@@ -13,6 +13,7 @@ from workers.result import sentence
 from workers.runs import rig_copy
 from workers.runs.ending import NO_PROCESS, exit_code_of
 from workers.runs.plan import RigCommand, RigCopy, RigFolder
+from workers.runs.plan_path import path_within
 from workers.runs.process import Command, Process
 
 TIMED_OUT = "rig_timeout"
@@ -63,18 +64,22 @@ class Rig:
         source, target = self._inside(number, item.source), self._inside(number, item.target)
         if not source.exists():
             raise RigError(number, f"there is no {item.source} to copy")
-        if target in (source, *source.parents) or source in target.parents:
-            raise RigError(number, f"{item.source} cannot be copied onto or into itself")
+        # Also where a link leads there: what the target is goes before the copy is made.
+        place = target.parent.resolve() / target.name
+        for whence in (source.parent.resolve() / source.name, source.resolve()):
+            if place in (whence, *whence.parents) or whence in place.parents:
+                raise RigError(number, f"{item.source} cannot be copied onto or into itself")
         words = (sys.executable, "-I", "-S", str(COPY), str(source), str(target))
         self._run(number, words, self.workspace, COPY_S)
         return target if target.is_dir() else target.parent
 
     def _inside(self, number: int, path: str) -> Path:
-        """Return a place of the workspace; what an earlier step made of a link may lead out."""
-        found = self.workspace / path
-        if not found.resolve().is_relative_to(self.workspace.resolve()):
-            raise RigError(number, f"{path} leads out of the workspace")
-        return found
+        """Return a place of the workspace; since the plan was read a link may have come there."""
+        try:
+            path_within(self.workspace, path)
+        except ValueError as problem:
+            raise RigError(number, f"{path}: {problem}") from problem
+        return self.workspace / path
 
     def _run(self, number: int, words: tuple[str, ...], folder: Path, timeout_s: int) -> None:
         command = replace(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kernel.store.runs import HOLDER
-from tests.workers.runs.kept import Scene
+from kernel.store.plan import Warrant
+from tests.kernel.store.runs import CONDUCTOR, HOLDER, fail, settle
+from tests.workers.runs.kept import CAUSE, PLAN, Scene
+from workers.runs.beginning import Begin, begin
 from workers.runs.checkpoints import CheckpointError, before, checkpoints, going_on, named
+from workers.runs.ending import Ended
+from workers.runs.sequence import Execution
 
 UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
 
@@ -73,6 +77,82 @@ def test_an_attempt_that_failed_before_it_succeeded_counts_for_nothing(scene: Sc
 
     assert found is not None
     assert [(one.codon_id, one.record) for one in found.done] == [("bad", f"{run}/2")]
+
+
+def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(scene: Scene) -> None:
+    run = led(scene, ("good", "completed"))
+    scene.world.create(f"{run}/2", {"codon_id": "bad"}, machine="codon", tenure=HOLDER)
+    fail(scene.world, run)
+    scene.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.party("clearance"))
+    assert "error_checkpoint" not in scene.world.record(f"{run}/2").data
+
+    found = before(scene.dispatch, scene.dispatch.views.record(run), "bad")
+
+    assert (found.sha, found.after) == (f"{1:040x}", "good")
+
+
+def test_a_codon_at_which_its_run_ended_can_be_done_anew(scene: Scene) -> None:
+    run = led(scene, ("good", "completed"))
+    scene.world.fire(run, "fail", {"reason": "it has no session", "codon": "next"})
+    record = scene.dispatch.views.record(run)
+
+    assert before(scene.dispatch, record, "next").sha == f"{1:040x}"
+    with pytest.raises(CheckpointError, match="has not executed later"):
+        before(scene.dispatch, record, "later")
+
+
+def gone_back(scene: Scene, rescued: str = "e" * 40) -> tuple[str, str]:
+    """Lead a run to its end, and another that goes back if it rescues anything; return both."""
+    first = led(scene, ("clean", "completed"))
+    fail(scene.world, first)
+    settle(scene.world, first)
+    done = Execution(codon_id="clean", iteration=None, status=Ended.COMPLETED, record=f"{first}/1")
+    what = Begin(PLAN, {"kind": "fresh"}, (done,))
+    second = begin(scene.dispatch, scene.open(), what, CAUSE).id
+    if rescued:
+        shas = {"sha": f"{1:040x}", "rescued": rescued}
+        scene.world.fire(second, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+    return first, second
+
+
+def test_what_was_rescued_is_a_checkpoint_at_which_counts_what_counted_before(
+    scene: Scene,
+) -> None:
+    first, _ = gone_back(scene)
+
+    found = named(scene.dispatch, scene.id, "eeee")
+
+    assert [one.type for one in checkpoints(scene.dispatch, scene.id)] == [
+        "initial",
+        "completed",
+        "recovery",
+        "initial",
+    ]
+    assert (found.type, found.run, found.after) == ("recovery", first, "clean")
+    assert [one.record for one in found.done] == [f"{first}/1"]
+
+
+def test_what_a_run_that_never_began_left_was_left_by_the_one_before(scene: Scene) -> None:
+    first, second = gone_back(scene, rescued="")
+    fail(scene.world, second)
+    settle(scene.world, second)
+    third = begin(scene.dispatch, scene.open(), Begin(PLAN, {"kind": "fresh"}), CAUSE).id
+    shas = {"sha": "f" * 40, "rescued": "e" * 40}
+    scene.world.fire(third, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+
+    found = named(scene.dispatch, scene.id, "eeee")
+
+    assert (found.run, [one.record for one in found.done]) == (first, [f"{first}/1"])
+
+
+def test_where_a_run_goes_on_is_read_from_no_other_run(scene: Scene) -> None:
+    first, second = gone_back(scene)
+    scene.field(first, "data", "broken")
+
+    found = going_on(scene.dispatch, scene.dispatch.views.record(second))
+
+    assert found is not None
+    assert (found.type, found.run, found.after) == ("initial", second, "clean")
 
 
 def test_to_do_a_codon_anew_begins_with_what_was_before_its_first_attempt(scene: Scene) -> None:
