@@ -29,10 +29,9 @@ from workers.card import Card, card_of, quarantine_of
 from workers.config import Settings, settings_here
 from workers.dispatch import Dispatch
 from workers.gateways.capabilities import Registry, load_registry
+from workers.pace import MOST_S, looks
 
-POLL_S_FIRST = 0.02
 ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
-POLL_S_MAX = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,17 +253,13 @@ class Client:
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or, with `for_person`, asks a person."""
-        until, pause_s = time.monotonic() + timeout_s, POLL_S_FIRST
-        while True:
+        for _ in looks(timeout_s):
             record = self.show(record_id)
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             asks = isinstance(stage, Waiting) and stage.asks(record.data)
             if isinstance(stage, Terminal) or (for_person and asks):
                 return record
-            if time.monotonic() > until:
-                raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+        raise WaitTimeoutError(f"{record_id} is still {record.state} after {timeout_s:g} s")
 
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
@@ -277,7 +272,7 @@ class Client:
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             if isinstance(stage, Terminal) and not record.entries:
                 return
-            time.sleep(POLL_S_MAX / 2)
+            time.sleep(MOST_S / 2)
 
     def _begin(self, record_id: str, begins: str) -> None:
         call = Call(Cause(self.actor), op_id=f"begin:{record_id}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +23,12 @@ from kernel.machines.job.payloads import Birth
 from kernel.record import PARTITIONS, Record, RecordId, record_id
 from kernel.store.codec import digest, encode
 from kernel.store.plan import Call, Warrant
-from workers.client import POLL_S_FIRST, POLL_S_MAX, Client, Submitted
+from workers.client import Client, Submitted
 from workers.graph_admission import PAGE, GraphAdmission, named_in, pages
 from workers.graph_verbs import VERBS, Verb, next_steps
 from workers.jobs.graph_file import GraphFile, Step
 from workers.jobs.view import restore_manifest
+from workers.pace import looks
 
 # What a graph says for jobs that say nothing else, where it says something.
 SHARED: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}
@@ -247,13 +247,11 @@ class Graphs:
 
     def wait(self, job: str, over: Callable[[Record], bool], *, timeout_s: float) -> Record:
         """Return a job as soon as it is over something, or as it is when the time is up."""
-        until, pause_s = time.monotonic() + timeout_s, POLL_S_FIRST
-        while True:
+        for _ in looks(timeout_s):
             record = self.job(job)
-            if over(record) or time.monotonic() > until:
-                return record
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            if over(record):
+                break
+        return record
 
     def _placed(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Bind a job that has commands or files to this machine; others may run on any."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,12 +11,13 @@ from typing import Any
 from kernel.errors import CallError, HeldError, IdTakenError
 from kernel.machines.loop.names import State, Trigger
 from kernel.record import PARTITIONS, Record
-from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
+from workers.client import Client
 from workers.gateways.git.errors import Refusal, RefusedError
 from workers.gateways.git.repository import Repository
 from workers.loops.mailbox import Mailbox, UnknownAgentError
 from workers.loops.place import Home, is_name, name_of
 from workers.loops.stored import PromptLostError, read_prompt
+from workers.pace import Pace, looks
 
 PAGE = 500
 LIVES_MAX = 1_000
@@ -162,16 +162,15 @@ class Loops:
     def tail(self, name: str) -> Iterator[str]:
         """Yield what an agent's sessions print from now on, until it has stopped."""
         record, file = self.logs(name)
-        printed, pause_s = Printed(file, file.stat().st_size if file.exists() else 0), POLL_S_FIRST
+        printed, pace = Printed(file, file.stat().st_size if file.exists() else 0), Pace()
         while True:
             if text := printed.read():
-                pause_s = POLL_S_FIRST
+                pace.news()
                 yield text
                 continue
             if record.state == "stopped" and not record.entries:
                 return
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            pace.rest()
             before, record = record, self.logs(name)[0]
             for following in self._printed_since(before, record):
                 # The last words of who ended meanwhile.
@@ -208,13 +207,11 @@ class Loops:
         return ""
 
     def _gone(self, of: str, wait_s: float) -> Record:
-        until, pause_s = time.monotonic() + wait_s, POLL_S_FIRST
-        while True:
+        for _ in looks(wait_s):
             record = self.client.show(of)
-            if not record.entries or time.monotonic() > until:
-                return record
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            if not record.entries:
+                break
+        return record
 
     def _row(self, record: Record) -> dict[str, Any]:
         data = record.data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,8 @@ from kernel.machines.run.table import T as OfRun
 from kernel.record import Record, RecordId, root_of
 from kernel.run_event import RunEvent, told
 from kernel.run_vocabulary import published
-from workers.client import POLL_S_FIRST, POLL_S_MAX, Client
+from workers.client import Client
+from workers.pace import Pace, looks
 from workers.runs.beginning import (
     Begin,
     RunRefusedError,
@@ -264,7 +264,7 @@ class Runs:
 
     def follow(self, workspace: Record, after: str = NOTHING_HEARD) -> Iterator[Heard]:
         """Yield the events of a workspace in their order, and then what comes, without end."""
-        pause_s = POLL_S_FIRST
+        pace = Pace()
         while True:
             page = self.heard(workspace, after)
             for one in page:
@@ -272,21 +272,17 @@ class Runs:
                 if one.event:
                     yield one
             if page:
-                pause_s = POLL_S_FIRST
+                pace.news()
                 continue
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            pace.rest()
 
     def ended(self, run: str, wait_s: float) -> Record:
         """Return a run once it and all that it left has ended, or when the time is up."""
-        until, pause_s = time.monotonic() + wait_s, POLL_S_FIRST
-        while True:
+        for _ in looks(wait_s):
             record = self.client.show(run)
-            over = record.state != "running" and not record.entries
-            if over or time.monotonic() > until:
-                return record
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
+            if record.state != "running" and not record.entries:
+                break
+        return record
 
     # --- events of others ---------------------------------------------------------------------
 
@@ -313,13 +309,10 @@ class Runs:
 
         Returns what became of it. Raises StoreDownError when the time is up: no worker reads.
         """
-        until, pause_s = time.monotonic() + wait_s, POLL_S_FIRST
-        while (found := self.answer(receipt)) is None:
-            if time.monotonic() > until:
-                raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, POLL_S_MAX)
-        return found
+        for _ in looks(wait_s):
+            if found := self.answer(receipt):
+                return found
+        raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
 
     # --- to be kept ---------------------------------------------------------------------------
 

@@ -229,14 +229,18 @@ def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table
 
 
 @pytest.mark.slow
-def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session(
+def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_and_loses_no_mail(
     new_server: NewServer, new_house: NewHouse, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
     house = new_house(store.url, INTERLOCK_LEASE_S="8").full()
     colony = Colony(house, tmp_path)
-    go = tmp_path / "go"
-    colony.start("owl", {"wait": str(go)})
+    go, call, called = (tmp_path / name for name in ("go", "call", "called"))
+    mail = {"type": "mail", "to": "bat", "text": "the barn is open"}
+    colony.start("bat")
+    colony.reaches("bat", "session_complete")
+    steps = {"wait": str(call)}, mail, {"sh": f"touch {called}"}, {"wait": str(go)}
+    colony.start("owl", *steps)
     first = colony.sees("owl")
     before = colony.reaches("owl", "running")
     log = house.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
@@ -244,6 +248,10 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session(
     store.stop()
     missed = "leases are not renewed"
     house.sees(lambda: missed in log.read_text(), what="its keeper has missed the store")
+    call.touch()
+    house.sees(called.exists, what="its mail is on its way")
+    times = log.read_text().count(missed)
+    house.sees(lambda: log.read_text().count(missed) > times, what="its keeper has it, and waits")
     store.start()
 
     # Renewed after the outage, and looked at by a sweep after the lease that it had before.
@@ -252,6 +260,8 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session(
         lambda: house.client.dispatch.views.now_ms() > held.lease_until + 1_000,
         what="its lease of before the outage is over",
     )
+    [letter] = colony.sees("bat", 2)["mail"]
+    assert [one["id"] for one in colony.loops.mailbox.listed("bat")] == [letter]
     now = colony.record("owl")
     assert (now.state, now.version) == ("running", before.version)
     assert is_alive(first["pid"])
