@@ -37,13 +37,12 @@ from workers.runs.beginning import (
 from workers.runs.checkpoints import CheckpointError, Known, before, checkpoints, going_on, named
 from workers.runs.export import Exported, validate_export, write_export
 from workers.runs.findings import Validation
-from workers.runs.history import codons_of, history, kept
+from workers.runs.history import codons_of, kept
 from workers.runs.importing import Imported, import_export
 from workers.runs.inventory import is_known
 from workers.runs.mending import mend
 from workers.runs.plan import Plan
 from workers.runs.plan_file import read_plan
-from workers.runs.sequence import Finished, next_step
 from workers.runs.validation import validate
 
 PAGE = 500
@@ -111,10 +110,9 @@ class Runs:
         to stay `as_is`, because somebody has mended it.
         """
         opened, run = self._ended(workspace)
-        past, begins = history(run, self.codons(run.id))
-        if isinstance(next_step(self.plan(run), past, begins=begins), Finished):
+        if run.state == "completed":
             raise RunRefusedError(
-                f"run {run.id} is {run.state}, and nothing of its plan is left to do; `redo` or "
+                f"run {run.id} is completed, and nothing of its plan is left to do; `redo` or "
                 "`rollback` go back, `start` begins anew"
             )
         known = going_on(self.dispatch, run)
