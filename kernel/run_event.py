@@ -68,6 +68,47 @@ def missing(to: CodonStatus, metadata: Mapping[str, Any]) -> list[str]:
     return [name for name in REQUIRED.get(to, ()) if name not in said]
 
 
+class Costs(Shape):
+    """What a codon has cost so far."""
+
+    cost: Micro
+    tokens: Tokens = Tokens()
+
+
+class CostsMore(Shape):
+    """What a codon has cost more."""
+
+    cost_delta: Micro
+    tokens_delta: Tokens = Tokens()
+
+
+class FinalCosts(Shape):
+    """What a codon has cost, as its provider says in the end."""
+
+    final_cost: Micro
+    final_tokens: Tokens = Tokens()
+
+
+class MessageCount(Shape):
+    """How many messages the agent has written."""
+
+    new_count: Count
+
+
+class Sentinels(Shape):
+    """Where every sentinel of a codon stands."""
+
+    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
+
+
+class Taken(Shape):
+    """A checkpoint of the workspace was taken."""
+
+    checkpoint_type: CheckpointType
+    sha: Sha
+    branch: Name
+
+
 class OfRun(Shape):
     """Which run it is about: the number that follows its workspace's name, or its whole id."""
 
@@ -117,45 +158,28 @@ class CodonTransitionedData(OfCodon):
     metadata: Metadata = Metadata()
 
 
-class CostsUpdatedData(OfCodon):
+class CostsUpdatedData(Costs, OfCodon):
     """What a codon has cost so far."""
 
-    cost: Micro
-    tokens: Tokens = Tokens()
 
-
-class CostsIncrementedData(OfCodon):
+class CostsIncrementedData(CostsMore, OfCodon):
     """What a codon has cost more."""
 
-    cost_delta: Micro
-    tokens_delta: Tokens = Tokens()
 
-
-class AssistantMessageCountUpdatedData(OfCodon):
+class AssistantMessageCountUpdatedData(MessageCount, OfCodon):
     """How many messages the agent has written."""
 
-    new_count: Count
 
-
-class CodonFinalCostSetData(OfCodon):
+class CodonFinalCostSetData(FinalCosts, OfCodon):
     """What a codon has cost, as its provider says in the end."""
 
-    final_cost: Micro
-    final_tokens: Tokens = Tokens()
 
-
-class SentinelStatesUpdatedData(OfCodon):
+class SentinelStatesUpdatedData(Sentinels, OfCodon):
     """Where every sentinel of a codon stands."""
 
-    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
 
-
-class CheckpointCreatedData(OfCodon):
+class CheckpointCreatedData(Taken, OfCodon):
     """A checkpoint of the workspace was taken."""
-
-    checkpoint_type: CheckpointType
-    sha: Sha
-    branch: Name
 
 
 class InitialCheckpointSetData(OfRun):

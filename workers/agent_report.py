@@ -11,8 +11,10 @@ from kernel.errors import InvalidIdError
 from kernel.reason import AbortReason, TransitionReason
 from kernel.record import record_id
 from workers.json_line import (
+    Fields,
     LineError,
     check_plain,
+    read_fields,
     read_flag,
     read_name,
     read_number,
@@ -216,18 +218,7 @@ def _report(message: dict[str, Any]) -> Report:
         raise LineError(f"{shown(name)} is no type of report; known: {', '.join(_SHAPES)}")
     make, fields = _SHAPES[name]
     said = {field: value for field, value in message.items() if field != "type"}
-    return make(**_values(said, fields, of=name))
-
-
-def _values(said: Mapping[str, Any], fields: _Fields, *, of: str) -> dict[str, Any]:
-    readers = {field.removesuffix("?"): read for field, read in fields.items()}
-    for field in said:
-        if field not in readers:
-            raise LineError(f"{of} has no field {shown(field)}")
-    for field in fields:
-        if not field.endswith("?") and field not in said:
-            raise LineError(f"{of} needs the field {field!r}")
-    return {field: readers[field](value, f"{of}: {field}") for field, value in said.items()}
+    return make(**read_fields(said, fields, of=name))
 
 
 def _percent(value: object, where: str) -> int:
@@ -272,7 +263,7 @@ def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
     for index, one in enumerate(value):
         if not isinstance(one, dict):
             raise LineError(f"{where}[{index}] must be an object, it is {shown(one)}")
-        found.append(Subtask(**_values(one, _SUBTASK, of=f"{where}[{index}]")))
+        found.append(Subtask(**read_fields(one, _SUBTASK, of=f"{where}[{index}]")))
     return tuple(found)
 
 
@@ -288,13 +279,11 @@ def _blocked(**on: str) -> Blocked:
     return Blocked(**on)
 
 
-_Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
-
-_SUBTASK: _Fields = {"title": read_name, "text?": read_remark}
+_SUBTASK: Fields = {"title": read_name, "text?": read_remark}
 
 # A field with a question mark may be left out.
 # fmt: off
-_SHAPES: Mapping[str, tuple[Callable[..., Report], _Fields]] = {
+_SHAPES: Mapping[str, tuple[Callable[..., Report], Fields]] = {
     "ready":            (Ready,           {}),
     "tool_started":     (ToolStarted,     {"tool": read_name, "id": read_name}),
     "tool_completed":   (ToolCompleted,   {"tool": read_name, "id": read_name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,7 @@ from workers.card import Card, card_of, quarantine_of
 from workers.config import Settings, settings_here
 from workers.dispatch import Dispatch
 from workers.gateways.capabilities import Registry, load_registry
-from workers.pace import MOST_S, looks
+from workers.pace import looks
 
 ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
 
@@ -263,8 +262,8 @@ class Client:
 
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
-        until, seen = time.monotonic() + timeout_s, 0
-        while time.monotonic() < until:
+        seen = 0
+        for _ in looks(timeout_s):
             record = self.show(record_id)
             lines = self.history(record_id)
             yield from lines[seen:]
@@ -272,7 +271,6 @@ class Client:
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             if isinstance(stage, Terminal) and not record.entries:
                 return
-            time.sleep(MOST_S / 2)
 
     def _begin(self, record_id: str, begins: str) -> None:
         call = Call(Cause(self.actor), op_id=f"begin:{record_id}")

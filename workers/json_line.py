@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 from workers.result import sentence
 
@@ -14,6 +14,8 @@ NAME_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 16_000
 COUNT_MAX = 2**53 - 1
 _SHOWN_LENGTH_MAX = 60
+# What an object may have, and how each of it is read.
+Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
 
 
 class LineError(Exception):
@@ -133,3 +135,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise LineError(f"the field {shown(key)} is there twice")
         found[key] = value
     return found
+
+
+def read_fields(said: Mapping[str, Any], fields: Fields, *, of: str) -> dict[str, Any]:
+    """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
+
+    Raises LineError, which names `of` and the field.
+    """
+    readers = {field.removesuffix("?"): read for field, read in fields.items()}
+    for field in said:
+        if field not in readers:
+            raise LineError(f"{of} has no field {shown(field)}")
+    for field in fields:
+        if not field.endswith("?") and field not in said:
+            raise LineError(f"{of} needs the field {field!r}")
+    return {field: readers[field](value, f"{of}: {field}") for field, value in said.items()}

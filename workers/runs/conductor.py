@@ -32,6 +32,7 @@ from workers.equipment import Equipment
 from workers.gateways.git.errors import GitError
 from workers.gateways.git.shadow import Shadow
 from workers.heartbeat import Heartbeat
+from workers.pace import looks
 from workers.remains import end_left
 from workers.runs.brief import RunBrief, read_brief
 from workers.runs.budget import Used, exceeded
@@ -150,14 +151,13 @@ class Conductor:
 
     def _cleared(self) -> str:
         """Wait until nothing of an earlier run can be at work here; say what is, after long."""
-        until = time.monotonic() + CLEAR_S_MAX
-        while left := self.work.patiently(self._left):
+        for _ in looks(CLEAR_S_MAX):
+            left = self.work.patiently(self._left)
+            if not left:
+                return ""
             if self._stops():
                 return self._asked_to_stop()
-            if time.monotonic() > until:
-                return f"{left[0].id} is still being cleared away"
-            time.sleep(LOOK_S)
-        return ""
+        return f"{left[0].id} is still being cleared away"
 
     def _left(self) -> list[Record]:
         """Return what of earlier runs has work that somebody may still do."""

@@ -7,12 +7,14 @@ ways, the result, a context that is full. Reports that make sense for tasks alon
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from workers.agent_report import LINE_BYTES_MAX, Rejected, parse_line
 from workers.json_line import (
+    Fields,
     LineError,
     check_plain,
+    read_fields,
     read_flag,
     read_name,
     read_number,
@@ -34,8 +36,6 @@ from workers.runs.reports import (
     Tokens,
     said_by_agent,
 )
-
-_Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
 
 
 class PlainSpeech:
@@ -79,7 +79,7 @@ def read_said(line: bytes) -> Said | Rejected:
             return said_by_agent(parse_line(line))
         make, fields = _SHAPES[name]
         given = {field: value for field, value in message.items() if field != "type"}
-        return make(**_values(given, fields, of=name))
+        return make(**read_fields(given, fields, of=name))
     except LineError as error:
         return Rejected(str(error))
 
@@ -95,21 +95,10 @@ def _kind(message: Mapping[str, Any]) -> str:
     return name
 
 
-def _values(given: Mapping[str, Any], fields: _Fields, *, of: str) -> dict[str, Any]:
-    readers = {field.removesuffix("?"): read for field, read in fields.items()}
-    for field in given:
-        if field not in readers:
-            raise LineError(f"{of} has no field {shown(field)}")
-    for field in fields:
-        if not field.endswith("?") and field not in given:
-            raise LineError(f"{of} needs the field {field!r}")
-    return {field: readers[field](value, f"{of}: {field}") for field, value in given.items()}
-
-
 def _tokens(value: object, where: str) -> Tokens:
     if not isinstance(value, dict):
         raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return Tokens(**_values(value, _TOKENS, of=where))
+    return Tokens(**read_fields(value, _TOKENS, of=where))
 
 
 def _size(value: object, where: str) -> int:
@@ -141,17 +130,17 @@ _OF_AGENTS = (
     "verify_requested",
     "failed",
 )
-_TOKENS: _Fields = {
+_TOKENS: Fields = {
     "input_tokens?": read_number,
     "output_tokens?": read_number,
     "cache_creation_tokens?": read_number,
     "cache_read_tokens?": read_number,
 }
-_COSTS: _Fields = {"cost_micro": read_number, "tokens?": _tokens}
+_COSTS: Fields = {"cost_micro": read_number, "tokens?": _tokens}
 
 # A field with a question mark may be left out.
 # fmt: off
-_SHAPES: Mapping[str, tuple[Callable[..., Said], _Fields]] = {
+_SHAPES: Mapping[str, tuple[Callable[..., Said], Fields]] = {
     "session":          (SessionOpened,   {"id": read_name}),
     "message":          (MessageSaid,     {"text": read_remark, "continues?": read_flag}),
     "usage":            (_added,          {"tokens_in?": read_number, "tokens_out?": read_number,

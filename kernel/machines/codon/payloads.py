@@ -8,18 +8,13 @@ from pydantic import Field
 
 from kernel.machine import validated
 from kernel.run_values import (
-    SENTINELS_MAX,
     BudgetExceeded,
-    CheckpointType,
-    Count,
     ExitCode,
     FailureReason,
     LoopContext,
-    Micro,
     Name,
     Path,
     Said,
-    SentinelState,
     Sha,
     Shape,
     Tokens,
@@ -84,47 +79,6 @@ class Skip(Shape):
     """Somebody skipped it. The checkpoint is of the workspace as it was left."""
 
     checkpoint_sha: Sha | None = None
-
-
-class CostsUpdated(Shape):
-    """What the codon has cost so far."""
-
-    cost: Micro
-    tokens: Tokens = Tokens()
-
-
-class CostsIncremented(Shape):
-    """What the codon has cost more."""
-
-    cost_delta: Micro
-    tokens_delta: Tokens = Tokens()
-
-
-class CodonFinalCostSet(Shape):
-    """What the codon has cost, as its provider says in the end."""
-
-    final_cost: Micro
-    final_tokens: Tokens = Tokens()
-
-
-class AssistantMessageCountUpdated(Shape):
-    """How many messages the agent has written."""
-
-    new_count: Count
-
-
-class SentinelStatesUpdated(Shape):
-    """Where every sentinel stands that was loaded. Their cost is not part of the codon's."""
-
-    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
-
-
-class CheckpointCreated(Shape):
-    """A checkpoint of the workspace was taken."""
-
-    checkpoint_type: CheckpointType
-    sha: Sha
-    branch: Name
 
 
 class SkipRequested(Shape):

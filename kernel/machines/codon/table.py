@@ -5,6 +5,7 @@ Its one effect is held from its birth by the run's conductor, and carried from s
 
 from __future__ import annotations
 
+from kernel import run_event as e
 from kernel.effect import CLEARANCE, STEP
 from kernel.machine import Machine
 from kernel.machines.codon import changes as c
@@ -104,12 +105,12 @@ CODON = Machine(
         T.COMPLETE: p.Complete,
         T.FAIL: p.Fail,
         T.SKIP: p.Skip,
-        T.COSTS_UPDATED: p.CostsUpdated,
-        T.COSTS_INCREMENTED: p.CostsIncremented,
-        T.CODON_FINAL_COST_SET: p.CodonFinalCostSet,
-        T.ASSISTANT_MESSAGE_COUNT_UPDATED: p.AssistantMessageCountUpdated,
-        T.SENTINEL_STATES_UPDATED: p.SentinelStatesUpdated,
-        T.CHECKPOINT_CREATED: p.CheckpointCreated,
+        T.COSTS_UPDATED: e.Costs,
+        T.COSTS_INCREMENTED: e.CostsMore,
+        T.CODON_FINAL_COST_SET: e.FinalCosts,
+        T.ASSISTANT_MESSAGE_COUNT_UPDATED: e.MessageCount,
+        T.SENTINEL_STATES_UPDATED: e.Sentinels,
+        T.CHECKPOINT_CREATED: e.Taken,
         T.SKIP_REQUESTED: p.SkipRequested,
         T.LOST: p.Lost,
         T.RUN_ENDED: p.RunEnded,
