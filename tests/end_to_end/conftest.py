@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.house import House, Preloaded
+from tests.end_to_end.yard import NewYard, Yard, street, yards
 from workers.gateways.server import EmbeddedServer
 
 NewHouse = Callable[..., House]
@@ -62,3 +63,25 @@ def new_house(
 def house(new_house: NewHouse) -> House:
     """Return a house with one worker and beat."""
     return new_house().full()
+
+
+@pytest.fixture(scope="module")
+def shared(
+    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """Return a house for runs that a module's tests share, whose workers are never killed."""
+    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
+        yield house
+
+
+@pytest.fixture
+def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
+    """Return what makes yards in that house."""
+    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
+        yield build
+
+
+@pytest.fixture
+def yard(new_yard: NewYard) -> Yard:
+    """Return one of them."""
+    return new_yard("yard")

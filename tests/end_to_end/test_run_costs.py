@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import FAILED, NewHouse
-from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import NewYard, Yard, kill, street, yards
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.yard import NewYard, Yard, kill
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.gateways.server import EmbeddedServer
 from workers.run_client import Receipt
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
@@ -22,21 +20,6 @@ pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 PRODUCERS, EACH = 4, 50
 SEED = "costs"
 KILLS = 5
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house that tests here share, whose workers are never killed."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
-
-
-@pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
 
 
 def test_costs_that_four_tell_at_once_are_each_counted_once_though_workers_are_killed(

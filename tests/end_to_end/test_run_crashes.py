@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import FAILED, NewHouse
-from tests.end_to_end.house import House, Preloaded
+from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.test_store import crash
-from tests.end_to_end.yard import CUE_OF, NewYard, Yard, each_state, kill, street, yards
+from tests.end_to_end.yard import CUE_OF, NewYard, Yard, each_state, kill
 from tests.processes import is_alive, parent_of
 from tests.waiting import until
-from workers.gateways.server import EmbeddedServer, free_port
+from workers.gateways.server import free_port
 from workers.run_client import Runs
 from workers.runs.beginning import RunRefusedError
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house that tests here share, whose workers are never killed."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
-
-
-@pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
-
-
-@pytest.fixture
-def yard(new_yard: NewYard) -> Yard:
-    return new_yard("yard")
-
 
 TWO = """
 codons:

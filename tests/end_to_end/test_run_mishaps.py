@@ -5,36 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import FAILED
-from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import NewYard, Yard, street, yards
-from workers.gateways.server import EmbeddedServer
+from tests.end_to_end.yard import NewYard, Yard
 from workers.runs.execution import REFUSED_MAX
 
 pytestmark = [pytest.mark.timeout(300)]
 
 BAD_LINES = 3 * REFUSED_MAX
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house that tests here share."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
-
-
-@pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
 
 
 def test_a_copy_of_a_workspace_begins_anew_and_is_gone_on_with(new_yard: NewYard) -> None:

@@ -5,7 +5,7 @@ What is told from outside, and what a conductor does, is met in yards that work 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -18,10 +18,8 @@ from kernel.machines.workspace.table import WORKSPACE
 from kernel.run_event import RunEvent
 from kernel.run_values import LIVE
 from kernel.table import Transition
-from tests.end_to_end.conftest import FAILED, NewHouse
-from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import CUE_OF, NewYard, Yard, each_state, holding, street, yards
-from workers.gateways.server import EmbeddedServer
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.yard import CUE_OF, NewYard, Yard, each_state, holding
 
 Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
 MACHINES = (WORKSPACE, RUN, CODON)
@@ -68,21 +66,6 @@ class Seen:
                 moved = (str(event.source), event.trigger, event.target, event.cause.actor)
                 self.rows.add((record.machine, *moved))
         self.types |= set(yard.types())
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house that tests here share."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
-
-
-@pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
 
 
 def in_each_state(

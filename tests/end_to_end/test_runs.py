@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,34 +12,10 @@ import pytest
 from kernel.errors import InvalidPayloadError
 from kernel.record import Record
 from tests.end_to_end.coding import git
-from tests.end_to_end.conftest import FAILED
-from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import NewYard, Yard, each_state, street, yards
+from tests.end_to_end.yard import NewYard, Yard, each_state
 from tests.processes import is_alive
-from workers.gateways.server import EmbeddedServer
 from workers.runs.beginning import RunRefusedError
 from workers.runs.checkpoints import CheckpointError
-
-
-@pytest.fixture(scope="module")
-def shared(
-    preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house that all tests here share."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
-
-
-@pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
-        yield build
-
-
-@pytest.fixture
-def yard(new_yard: NewYard) -> Yard:
-    return new_yard("yard")
-
 
 EVERYTHING = """
 sentinels:
