@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from workers.gateways.llm.model import Model, open_model
 from workers.gateways.llm.outcome import Answered
 from workers.gateways.llm.question import Question, Target

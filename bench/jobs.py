@@ -26,8 +26,8 @@ from bench.place import Place, environment_of
 from kernel.event import Note
 from kernel.record import partition_of
 from workers.client import Client
-from workers.graphs import Graphs
-from workers.jobs.graph_file import GraphFile, Step
+from workers.jobs.file.file import GraphFile, Step
+from workers.jobs.graphs import Graphs
 
 FEW, MANY = 1_000, 10_000
 WIDTH, NEEDS = 100, 3

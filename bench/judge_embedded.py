@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from workers.gateways.llm.embedded import EmbeddedModel
 from workers.gateways.llm.outcome import Answered
 from workers.gateways.llm.question import Choice, Question, Target

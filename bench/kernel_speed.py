@@ -14,9 +14,9 @@ from redis import Redis
 
 from bench.machine import CHAIN, STEP, Trigger
 from bench.place import CAUSE, Place, born, first_key
+from kernel.store.commands import Call
+from kernel.store.connections import Line
 from kernel.store.leases import Lease
-from kernel.store.line import Line
-from kernel.store.plan import Call
 from kernel.store.scripts import call
 from workers.client import Client
 

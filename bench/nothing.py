@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.autonomy import Level
-from workers.capability import capability
+from kernel.machines.threads.autonomy import Level
+from workers.gateways.capabilities.capability import capability
 
 
 @capability(idempotent=True, irreversibility=Level.LOW, deadline_s=60)

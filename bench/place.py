@@ -17,9 +17,9 @@ from bench.machine import CHAIN
 from kernel.event import Cause
 from kernel.record import Record
 from kernel.store.codec import nonce_of
-from kernel.store.plan import Call
+from kernel.store.commands import Call
 from workers.config import Settings
-from workers.dispatch import Dispatch
+from workers.engine.dispatch import Dispatch
 from workers.gateways.server import EmbeddedServer
 
 # A rewrite of the file in the middle of a round would hit one side and not the other.

@@ -40,7 +40,7 @@ class Effect:
         return self.name
 
 
-# A new effect needs its module in workers/effects/ as well; a worker refuses to start without it.
+# A new effect needs its handler in workers/systems.py too; without it a worker refuses to start.
 INFERENCE = Effect("inference")
 EXECUTION = Effect("execution")
 CLEANUP = Effect("cleanup", attempts_max=5)

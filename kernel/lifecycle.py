@@ -7,6 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kernel.checks import (
+    OP_ID_LENGTH_MAX,
+    countable,
+    kept,
+    nameable,
+    summed,
+    unauthorised,
+)
 from kernel.effect import Effect
 from kernel.errors import (
     ClosedParentError,
@@ -28,17 +36,8 @@ from kernel.errors import (
 from kernel.event import NO_FACTS, Cause
 from kernel.machine import Decision, Machine
 from kernel.record import Record, Version, record_id
-from kernel.scrutiny import (
-    OP_ID_LENGTH_MAX,
-    countable,
-    kept,
-    nameable,
-    summed,
-    unauthorised,
-)
 from kernel.store import codec
-from kernel.store.inboxes import Inboxes
-from kernel.store.plan import (
+from kernel.store.commands import (
     NO_WARRANT,
     Answer,
     Call,
@@ -50,6 +49,7 @@ from kernel.store.plan import (
     entitled,
     facts_read,
 )
+from kernel.store.inboxes import Inboxes
 from kernel.store.redis import Store
 from kernel.table import UNBOUND, Data
 

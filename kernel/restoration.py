@@ -22,9 +22,9 @@ from kernel.errors import (
 from kernel.event import Event, Note
 from kernel.machine import NOTHING, Machine
 from kernel.record import Record, record_id, root_of
+from kernel.store.commands import Commit
 from kernel.store.fold import fold, sums
 from kernel.store.keys import Keys
-from kernel.store.plan import Commit
 from kernel.store.repairs import Repairs
 from kernel.store.restores import POSITION, Lock, Restores
 from kernel.store.scripts import Client

@@ -22,8 +22,8 @@ from tests.fakes.proxy import FaultProxy
 from tests.processes import PROC, end_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
-from workers import dispatch
-from workers.effect import Runner
+from workers.engine import dispatch
+from workers.engine.runner import Runner
 from workers.gateways.server import EmbeddedServer
 
 MARK = "TEST_THAT_OWNS_THIS"

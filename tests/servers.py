@@ -17,7 +17,7 @@ import redis
 
 from tests.waiting import until
 from workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
-from workers.tether import end_tethered, start_tethered
+from workers.processes.bound import end_tethered, start_tethered
 
 SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

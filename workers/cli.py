@@ -15,10 +15,20 @@ from typer.exceptions import TyperException
 
 from kernel.event import Event
 from kernel.machines import MACHINES
-from workers import demo as demonstration
-from workers import screen
-from workers.agent_cli import app as agent_app
-from workers.cli_answer import (
+from workers.config import settings_here
+from workers.jobs.cli import app as job_app
+from workers.ops import demo as demonstration
+from workers.ops.event_export import Export, export_to, instant_ms
+from workers.ops.inspection import diagnose, verify_all
+from workers.ops.outline import outline
+from workers.ops.top.cli import top
+from workers.runs.cli import app as run_app
+from workers.supervision.cli import report
+from workers.tasks.agents_cli import app as agent_app
+from workers.tasks.cli import app as task_app
+from workers.tasks.plans.cli import app as plan_app
+from workers.terminal import screen
+from workers.terminal.answer import (
     Actor,
     AsJson,
     Id,
@@ -30,17 +40,7 @@ from workers.cli_answer import (
     guarded,
     looked_at,
 )
-from workers.config import settings_here
-from workers.event_export import Export, export_to, instant_ms
-from workers.inspection import diagnose, verify_all
-from workers.job_cli import app as job_app
-from workers.outline import outline
-from workers.plan_cli import app as plan_app
-from workers.report import report
-from workers.requests import read_request, request_files
-from workers.run_cli import app as run_app
-from workers.task_cli import app as task_app
-from workers.top_cli import top
+from workers.threads.requests import read_request, request_files
 
 app = typer.Typer(
     name="interlock",

@@ -20,15 +20,15 @@ from kernel.event import Cause, Event, Note
 from kernel.machine import Explanation, Machine
 from kernel.machines import MACHINES
 from kernel.record import Record, ancestors
-from kernel.store.plan import Call, Warrant
+from kernel.store.commands import Call, Warrant
 from kernel.store.views import Standing
 from kernel.table import Terminal, Waiting
-from workers.app import PRIORITY_LAST, SWEEPS, make_app
-from workers.card import Card, card_of, quarantine_of
 from workers.config import Settings, settings_here
-from workers.dispatch import Dispatch
-from workers.gateways.capabilities import Registry, load_registry
-from workers.pace import looks
+from workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
+from workers.engine.card import Card, card_of, quarantine_of
+from workers.engine.dispatch import Dispatch
+from workers.engine.polling import looks
+from workers.gateways.capabilities.registry import Registry, load_registry
 
 ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
 

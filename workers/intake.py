@@ -25,13 +25,13 @@ from tenacity import (
 )
 
 from kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
-from workers.alive import show_alive
-from workers.app import INTAKE, make_app
 from workers.client import Client, Submitted
 from workers.config import Settings, read_settings
-from workers.graph_admission import UnknownDependencyError
-from workers.graphs import Graphs
-from workers.tasks import Tasks
+from workers.engine.alive import show_alive
+from workers.engine.app import INTAKE, make_app
+from workers.jobs.admission import UnknownDependencyError
+from workers.jobs.graphs import Graphs
+from workers.tasks.client import Tasks
 
 log = logging.getLogger(__name__)
 

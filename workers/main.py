@@ -7,16 +7,16 @@ from celery.signals import worker_init, worker_shutting_down
 
 from kernel.errors import KernelError
 from kernel.machines import MACHINES
-from workers.affinity import tune_when_ready
-from workers.alive import show_alive
-from workers.app import SWEEPS, at, make_app
 from workers.config import Settings, SettingsError, read_settings
-from workers.dispatch import Dispatch
-from workers.effect import MissingHandlerError, Runner, register_effects
-from workers.effects import HANDLERS
-from workers.equipment import Equipment
-from workers.sweep import register_sweeps
-from workers.sweeps import SWEEPS as ALL_SWEEPS
+from workers.engine.affinity import tune_when_ready
+from workers.engine.alive import show_alive
+from workers.engine.app import SWEEPS, at, make_app
+from workers.engine.dispatch import Dispatch
+from workers.engine.resources import Equipment
+from workers.engine.runner import MissingHandlerError, Runner, register_effects
+from workers.engine.sweeper import register_sweeps
+from workers.systems import HANDLERS
+from workers.systems import SWEEPS as ALL_SWEEPS
 
 
 def assemble(settings: Settings) -> Celery:

@@ -21,13 +21,14 @@ from examples.clean_a_dataset.spoil import MISSING_COLUMN, MISSING_STATE, spoilt
 from examples.provider import Provider, read_script
 from kernel.event import Note
 from kernel.record import Record
-from workers import run_cli, screen
 from workers.client import Client
 from workers.config import PREFIX, Settings, read_settings
-from workers.house import House
-from workers.run_client import Heard, Runs
-from workers.run_screen import dollars
-from workers.run_view import codon_shown
+from workers.ops.deployment import House
+from workers.runs import cli as run_cli
+from workers.runs.client import Heard, Runs
+from workers.runs.run_view import codon_shown
+from workers.runs.screen import dollars
+from workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 WORKSPACE = "workspace"

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from kernel.record import Record
-from workers import screen
 from workers.client import Client
 from workers.config import read_settings
-from workers.house import House
-from workers.tasks import Tasks
+from workers.ops.deployment import House
+from workers.tasks.client import Tasks
+from workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 ENDS = ("closed", "failed", "cancelled")

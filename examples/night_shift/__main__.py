@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 from kernel.event import Event, Note
-from workers import screen
 from workers.client import Client
 from workers.config import read_settings
-from workers.house import House
-from workers.loop_client import Loops
-from workers.loop_screen import letters
+from workers.loops.client import Loops
+from workers.loops.screen import letters
+from workers.ops.deployment import House
+from workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 120.0

@@ -13,14 +13,15 @@ import time
 from pathlib import Path
 
 from kernel.record import Record
-from workers import job_screen, screen
 from workers.client import Client
 from workers.config import read_settings
-from workers.graph_view import GraphView
-from workers.graphs import Graphs
-from workers.house import House
-from workers.jobs.drawing import svg
-from workers.jobs.graph_file import read_graph
+from workers.jobs import screen as job_screen
+from workers.jobs.drawing.drawing import svg
+from workers.jobs.file.file import read_graph
+from workers.jobs.graph_view import GraphView
+from workers.jobs.graphs import Graphs
+from workers.ops.deployment import House
+from workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = "RELEASE_NOTES_REPO"

@@ -10,8 +10,8 @@ from typing import Any
 from kernel.effect import Effect, Kind
 from kernel.record import Record, partition_of
 from kernel.store import codec
+from kernel.store.commands import Answer, Doorbell, Limits, Render, owed_plan, packed, pushes
 from kernel.store.keys import Keys
-from kernel.store.plan import Answer, Doorbell, Limits, Render, owed_plan, packed, pushes
 from kernel.store.scripts import Client, call, read, read_all
 from kernel.table import Data, Owed
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from kernel.errors import StoreMisconfiguredError
 from kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
+from kernel.store.commands import Doorbell, Limits
 from kernel.store.keys import Keys
-from kernel.store.plan import Doorbell, Limits
 from kernel.store.scripts import Client, call
 
 FORMAT = 1

@@ -12,8 +12,8 @@ from kernel.effect import CASCADE, Effect, Kind
 from kernel.errors import FencedError
 from kernel.record import Record, partition_of, split_key
 from kernel.store import codec
+from kernel.store.commands import Answer, Doorbell, Limits, Render, parent_plan, word_of
 from kernel.store.keys import Keys
-from kernel.store.plan import Answer, Doorbell, Limits, Render, parent_plan, word_of
 from kernel.store.scripts import Client, call
 
 

@@ -12,8 +12,7 @@ from kernel.event import Cause, Event
 from kernel.machine import Decision, Machine
 from kernel.record import Record, RecordId, ancestors, parent_of, partition_of
 from kernel.store import codec
-from kernel.store.keys import Keys
-from kernel.store.plan import (
+from kernel.store.commands import (
     Answer,
     Doorbell,
     Jot,
@@ -36,8 +35,9 @@ from kernel.store.plan import (
     shares_plan,
     timers_plan,
 )
+from kernel.store.keys import Keys
 from kernel.store.scripts import Client, call
-from kernel.store.tells import Dependent
+from kernel.store.subscriptions import Dependent
 from kernel.table import UNBOUND, Bounds, Owed
 
 

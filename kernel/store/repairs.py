@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel.store import codec
+from kernel.store.commands import packed
 from kernel.store.keys import Keys
-from kernel.store.plan import packed
 from kernel.store.scripts import Client, call, read
 
 NOTHING_YET = "0-0"

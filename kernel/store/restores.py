@@ -11,8 +11,8 @@ from kernel.event import Event, Note
 from kernel.machine import Machine
 from kernel.record import Record, ancestors, partition_of
 from kernel.store import codec
+from kernel.store.commands import Commit, packed, timers_plan
 from kernel.store.keys import Keys
-from kernel.store.plan import Commit, packed, timers_plan
 from kernel.store.scripts import Client, call
 from kernel.table import Terminal
 

@@ -19,7 +19,7 @@ from kernel.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from kernel.store.line import Line
+from kernel.store.connections import Line
 
 Client = Redis | RedisCluster
 # A cluster's own trouble is no RedisError.

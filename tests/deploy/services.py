@@ -33,7 +33,7 @@ PASSWORDS = {f"{role.upper()}_PASSWORD": f"secret{role}" for role in ROLES}
 GIVEN = {
     **PASSWORDS,
     "FLOWER_BASIC_AUTH": "me:mine",
-    "INTERLOCK_CAPABILITIES": "tests.end_to_end.capabilities",
+    "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
     "WORKER_THREADS": "4",
     "INFERENCE_THREADS": "4",
 }

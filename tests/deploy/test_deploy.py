@@ -32,13 +32,13 @@ from tests.deploy.services import (
     filled,
     needs_cli,
 )
-from tests.end_to_end.coding import make_repository, task
-from tests.end_to_end.house import thread
+from tests.end_to_end.deployment import thread
+from tests.end_to_end.tasks.coding import make_repository, task
 from tests.waiting import until
 from workers.client import Client
 from workers.config import read_settings
 from workers.gateways.server import EmbeddedServer, find_binary, free_port
-from workers.graphs import Graphs
+from workers.jobs.graphs import Graphs
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.house import House, Preloaded
-from tests.end_to_end.yard import NewYard, Yard, street, yards
+from tests.end_to_end.deployment import House, Preloaded
+from tests.end_to_end.runs.workspaces import NewYard, Yard, street, yards
 from workers.gateways.server import EmbeddedServer
 
 NewHouse = Callable[..., House]

@@ -14,17 +14,24 @@ from typing import Any
 import pytest
 from icalendar import Calendar
 
-from kernel.autonomy import COMPOSITIONS, Level, parse
-from workers.gateways.capabilities import Failed, Registry, Result, Succeeded, load_registry, run
+from kernel.machines.threads.autonomy import COMPOSITIONS, Level, parse
+from workers.gateways.capabilities.registry import (
+    Failed,
+    Registry,
+    Result,
+    Succeeded,
+    load_registry,
+    run,
+)
 from workers.gateways.sources import CleanedUp, load_sources
-from workers.requests import read_request, request_files
+from workers.threads.requests import read_request, request_files
 
 ROOT = Path(__file__).parents[2]
 INBOX = ROOT / "examples" / "inbox"
 REQUESTS = {path.stem: read_request(path) for path in request_files(INBOX)}
 TWICE = """
 import asyncio, sys
-from workers.gateways.capabilities import load_registry, run
+from workers.gateways.capabilities.registry import load_registry, run
 registry = load_registry("examples.capabilities")
 async def main():
     for number in range(20):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernel.machines.agent.table import AGENT
-from kernel.machines.codon.table import CODON
-from kernel.machines.graph.table import GRAPH
-from kernel.machines.identity.table import IDENTITY
-from kernel.machines.job.table import JOB
-from kernel.machines.loop.table import LOOP
-from kernel.machines.run.table import RUN
-from kernel.machines.task.changes import birth as born
-from kernel.machines.thread.changes import birth
-from kernel.machines.turn.table import TURN
-from kernel.machines.workspace.table import WORKSPACE
+from kernel.machines.jobs.graph.table import GRAPH
+from kernel.machines.jobs.job.table import JOB
+from kernel.machines.loops.loop.table import LOOP
+from kernel.machines.runs.codon.table import CODON
+from kernel.machines.runs.run.table import RUN
+from kernel.machines.runs.workspace.table import WORKSPACE
+from kernel.machines.tasks.agent.table import AGENT
+from kernel.machines.tasks.identity.table import IDENTITY
+from kernel.machines.tasks.task.changes import birth as born
+from kernel.machines.tasks.turn.table import TURN
+from kernel.machines.threads.thread.changes import birth
 
 Data = Mapping[str, Any]
 

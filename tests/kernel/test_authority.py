@@ -12,11 +12,11 @@ from kernel.event import Cause
 from kernel.lifecycle import Fired, Lifecycle
 from kernel.machine import Machine
 from kernel.machines import MACHINES
-from kernel.machines.turn.table import TURN
+from kernel.machines.tasks.turn.table import TURN
 from kernel.record import Record, RecordId, Version
+from kernel.store.commands import Call, Limits, Warrant
 from kernel.store.keys import Keys
 from kernel.store.leases import Lease, Leases
-from kernel.store.plan import Call, Limits, Warrant
 from kernel.store.redis import Store
 from kernel.table import Transition
 

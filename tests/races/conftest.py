@@ -11,7 +11,7 @@ from kernel.store import scripts
 from kernel.store.connect import open_store
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
-from tests.kernel.store.world import Text, World
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from workers.gateways.server import EmbeddedServer
 
 

@@ -12,8 +12,8 @@ from threading import Barrier
 import pytest
 
 from kernel.effect import SCHEDULING
-from tests.kernel.store.world import START_US, Text
-from tests.races.hands import Calls, Hands, LostError
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
+from tests.races.in_process_worker import Calls, Hands, LostError
 from workers.gateways.server import EmbeddedServer
 
 PAIRS = 150

@@ -15,11 +15,11 @@ from kernel.errors import (
     KernelError,
     StaleDecisionError,
 )
+from kernel.store.commands import Warrant
 from kernel.store.fold import fold, sums
 from kernel.store.leases import Lease, Order, Refused
-from kernel.store.plan import Warrant
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text, World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS, LIFE
-from tests.kernel.store.world import START_US, Text, World, token
 
 RACERS = 64
 T = TypeVar("T")

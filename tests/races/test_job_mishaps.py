@@ -15,27 +15,29 @@ import pytest
 from kernel.effect import SCHEDULING
 from kernel.errors import CallError
 from kernel.machines import MACHINES
-from kernel.machines.job.changes import UNBEGUN_MAX
+from kernel.machines.jobs.job.changes import UNBEGUN_MAX
 from kernel.record import partition_of
-from tests.kernel.store.world import START_US, Text
-from tests.races.hands import Hands, done
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
+from tests.races.in_process_worker import Hands, done
 from tests.races.test_job_slots import holders, job, left_in_line, rest, states
+from workers.engine.sweeps import stalls
+from workers.engine.work import Outcome, Work
 from workers.gateways.server import EmbeddedServer
-from workers.graph_view import STARVES, GraphView
-from workers.graphs import Graphs, JobCommandError
 from workers.intake import receive
+from workers.jobs.attempt import Said, labour
 from workers.jobs.dependencies import missing
-from workers.jobs.graph_file import read_graph
-from workers.jobs.labour import Said, labour
+from workers.jobs.file.file import read_graph
+from workers.jobs.graph_view import STARVES, GraphView
+from workers.jobs.graphs import Graphs, JobCommandError
 from workers.jobs.slots import occupy
-from workers.sweeps import stalls
-from workers.work import Outcome, Work
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
 # Their package names the handlers as these modules are named.
-SCHEDULER, WORKER = (import_module(f"workers.effects.{one}") for one in ("scheduling", "worker"))
+SCHEDULER, WORKER = (
+    import_module(f"workers.jobs.effects.{one}") for one in ("scheduling", "worker")
+)
 
 
 @pytest.fixture

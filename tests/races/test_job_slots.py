@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kernel.store.scripts import read
-from tests.kernel.store.world import START_US, Text
-from tests.races.hands import Calls, Hands, LostError, done
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
+from tests.races.in_process_worker import Calls, Hands, LostError, done
 from workers.gateways.server import EmbeddedServer
 
 QUEUES = "q=1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.proxy import FaultProxy
-from tests.kernel.store.world import Text, World, token
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World, token
 
 
 def losing(proxy: FaultProxy, text: Text, script: str, times: int = 1) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.kernel.store.world import START_US, Text
-from tests.races.hands import Hands, LostError
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
+from tests.races.in_process_worker import Hands, LostError
 from tests.waiting import until
 from workers.gateways.server import EmbeddedServer
 from workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest

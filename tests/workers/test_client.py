@@ -24,13 +24,13 @@ from kernel.errors import (
 )
 from kernel.event import Cause, Event, Note
 from kernel.record import PARTITIONS
+from kernel.store.commands import Call
 from kernel.store.leases import Lease
-from kernel.store.plan import Call
-from tests.workers.routes import bring, client_of, matter
-from workers.app import queue_of
+from tests.workers.threads.threads import bring, client_of, matter
 from workers.client import Client, WaitTimeoutError
+from workers.engine.app import queue_of
+from workers.engine.sweeps import prune
 from workers.gateways.server import EmbeddedServer, free_port
-from workers.sweeps import prune
 
 
 @pytest.fixture

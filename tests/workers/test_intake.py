@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_bad_input import misshapen
+from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
-from tests.workers.routes import client_of, matter
+from tests.workers.threads.threads import client_of, matter
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
-from workers.tether import end_tethered, start_tethered
+from workers.processes.bound import end_tethered, start_tethered
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0

@@ -20,7 +20,7 @@ from typing import Self
 import redis
 
 from kernel.errors import StoreError
-from workers.tether import end_tethered, start_tethered
+from workers.processes.bound import end_tethered, start_tethered
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"

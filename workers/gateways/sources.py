@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from workers.extension import ExtensionError, read_extensions
-from workers.files import locked, replace_bytes
-from workers.result import sentence
+from workers.files.atomic import locked, replace_bytes
+from workers.gateways.capabilities.extension import ExtensionError, read_extensions
+from workers.gateways.capabilities.result import sentence
 
 DEADLINE_S = 30.0
 DONE = "done"
@@ -113,7 +113,7 @@ class Inbox:
     name: str = "inbox"
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether the event names its file, as `workers.requests` writes it down."""
+        """Tell whether the event names its file, as `workers.threads.requests` writes it down."""
         if not _texts(inciting, "request_path", "request_sha256"):
             return False
         path = Path(inciting["fields"]["request_path"])

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel.machines.job.changes import phase_of
+from kernel.machines.jobs.job.changes import phase_of
 from kernel.record import Record, root_of
 from workers.config import environment_without_settings
-from workers.dispatch import Dispatch
+from workers.engine.dispatch import Dispatch
+from workers.engine.work import Work
 from workers.jobs.evidence import kept_file
-from workers.work import Work
 
 BRIEF = "brief.json"
 REPLY = "reply.json"

@@ -8,12 +8,12 @@ from typing import Any
 from kernel.errors import CallError, UnknownRecordError
 from kernel.event import Event
 from kernel.machine import Machine
-from kernel.machines.job.names import State
+from kernel.machines.jobs.job.names import State
 from kernel.record import Record
-from kernel.store.tells import MISSING, Dependent
+from kernel.store.subscriptions import MISSING, Dependent
 from kernel.table import Terminal
-from workers.dispatch import Dispatch
-from workers.work import Outcome, Work
+from workers.engine.dispatch import Dispatch
+from workers.engine.work import Outcome, Work
 
 RING = "ring"
 SENTINEL = "*"

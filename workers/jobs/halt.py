@@ -7,9 +7,9 @@ from contextlib import suppress
 from kernel.errors import CallError, OpIdReusedError
 from kernel.event import Cause
 from kernel.record import Record
-from kernel.store.plan import Call, Jot, Warrant
+from kernel.store.commands import Call, Jot, Warrant
+from workers.engine.work import Work
 from workers.jobs.limits import Usage
-from workers.work import Work
 
 HALTED = "halted"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel.event import Event, Note
-from kernel.machines.job.changes import phase_of
-from kernel.machines.job.names import State, Trigger
+from kernel.machines.jobs.job.changes import phase_of
+from kernel.machines.jobs.job.names import State, Trigger
 from kernel.record import Record
 
 FILE = "job_manifest.json"

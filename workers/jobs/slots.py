@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from kernel.effect import SCHEDULING
 from kernel.errors import UnknownRecordError
 from kernel.record import Record, RecordId, root_of
-from workers.dispatch import Dispatch
-from workers.work import Work
+from workers.engine.dispatch import Dispatch
+from workers.engine.work import Work
 
 GRAPH, QUEUE = "graph", "queue"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel.record import Record
 from kernel.store.fold import fold
-from workers.dispatch import Dispatch
+from workers.engine.dispatch import Dispatch
 from workers.jobs.manifest import alone_at, manifest_of, read_manifest, write_manifest
 
 

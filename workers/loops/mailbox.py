@@ -8,11 +8,11 @@ from uuid import uuid4
 
 from kernel.errors import CallError
 from kernel.event import Event
-from kernel.machines.loop.names import SELF, Trigger
+from kernel.machines.loops.loop.names import SELF, Trigger
 from kernel.record import Record, RecordId
 from kernel.store.inboxes import Mail
-from workers.dispatch import Dispatch
-from workers.loops.place import is_name
+from workers.engine.dispatch import Dispatch
+from workers.loops.home import is_name
 
 OPERATOR = "operator"
 PAGE = 500

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from kernel.machines.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
+from kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
 from kernel.store.inboxes import Mail, position
 from kernel.table import Data
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernel.errors import CallError
+from kernel.machines.runs.values import CheckpointType
 from kernel.record import Record, root_of
-from kernel.run_values import CheckpointType
-from workers.dispatch import Dispatch
-from workers.runs.beginning import runs_of
-from workers.runs.ending import Ended
+from workers.engine.dispatch import Dispatch
 from workers.runs.history import codons_of, history, number_of
+from workers.runs.outcome import Ended
 from workers.runs.sequence import Execution
+from workers.runs.start import runs_of
 
 INITIAL = "initial"
 RESCUED = "recovery"

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from kernel.codon import Codon, CompletedCodon, FailedCodon, SkippedCodon, codon_of
+from kernel.machines.runs.codon_types import (
+    Codon,
+    CompletedCodon,
+    FailedCodon,
+    SkippedCodon,
+    codon_of,
+)
 from kernel.record import Record
 from kernel.store.views import Views
-from workers.runs.ending import Ended
+from workers.runs.outcome import Ended
 from workers.runs.sequence import Execution
 
 

@@ -11,14 +11,14 @@ from kernel.errors import (
     MetadataValidationError,
 )
 from kernel.event import Cause
+from kernel.machines.runs.events import CodonStarted, RunEvent, RunStarted, run_event
+from kernel.machines.runs.translation import wanted
 from kernel.record import Record
-from kernel.run_event import CodonStarted, RunEvent, RunStarted, run_event
-from kernel.run_vocabulary import wanted
+from kernel.store.commands import Call, Warrant
 from kernel.store.inboxes import Mail
-from kernel.store.plan import Call, Warrant
-from workers.dispatch import Dispatch
-from workers.runs.beginning import begin_again, run_named
+from workers.engine.dispatch import Dispatch
 from workers.runs.history import codons_of
+from workers.runs.start import begin_again, run_named
 
 PARTY = "events"
 # Correct tools never cause these.

@@ -14,9 +14,9 @@ from itertools import count
 from typing import TypeAlias, assert_never
 
 from kernel.errors import CallError
-from kernel.run_values import LoopContext
-from workers.runs.ending import Ended
-from workers.runs.plan import (
+from kernel.machines.runs.values import LoopContext
+from workers.runs.outcome import Ended
+from workers.runs.plan.model import (
     RETRY_DELAY_MS_MAX,
     Continuation,
     Plan,

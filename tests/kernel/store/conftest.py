@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from kernel.store import scripts
-from tests.kernel.store.world import Text, World
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.kernel.store.world import World
+from tests.kernel.store.kernel_at_a_fixed_time import World
 
 Scenario = Callable[[World], None]
 

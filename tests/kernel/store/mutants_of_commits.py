@@ -7,8 +7,8 @@ from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes
 from tests.kernel.store import test_pause as pause
+from tests.kernel.store import test_polls as takes
 from tests.kernel.store import test_quarantine as quarantine
-from tests.kernel.store import test_takes as takes
 from tests.kernel.store.mutant import Mutant
 
 COMMITS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.kernel.store import test_budget as budget
 from tests.kernel.store import test_claims as claims
 from tests.kernel.store import test_outcomes as outcomes
+from tests.kernel.store import test_polls as takes
 from tests.kernel.store import test_quarantine as quarantine
-from tests.kernel.store import test_takes as takes
 from tests.kernel.store.mutant import Mutant
 
 LEASES = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import FencedError
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
-from tests.kernel.store.world import World, token
 
 
 def sums(world: World, of: str = "r") -> tuple[int, int, int]:

@@ -8,10 +8,11 @@ from threading import Barrier
 import pytest
 
 from kernel.errors import CallError, ClosedParentError, FencedError, HeldError, IdTakenError
-from kernel.store import plan
-from kernel.store.plan import Warrant
+from kernel.store import commands as plan
+from kernel.store.commands import Warrant
 from tests.kernel.samples import RUN_BIRTH
-from tests.kernel.store.runs import (
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.machines_runs import (
     CODON,
     DATA,
     EVENTS,
@@ -28,7 +29,6 @@ from tests.kernel.store.runs import (
     tell,
     workspace,
 )
-from tests.kernel.store.world import World
 
 WRITERS, EACH = 6, 12
 

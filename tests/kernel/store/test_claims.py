@@ -6,8 +6,8 @@ import pytest
 
 from kernel.errors import FencedError
 from kernel.store.leases import Lease, Order, Refused
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
-from tests.kernel.store.world import World, token
 
 
 def test_an_owed_effect_is_leased_with_the_record(world: World) -> None:

@@ -13,9 +13,9 @@ from kernel.errors import (
     OpIdReusedError,
     StaleDecisionError,
 )
-from kernel.store.plan import Warrant
+from kernel.store.commands import Warrant
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS
-from tests.kernel.store.world import World, token
 
 
 def test_a_repeat_gets_the_first_outcome_and_changes_nothing(world: World) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from kernel.errors import ClosedParentError
 from kernel.store.leases import Lease
-from kernel.store.tells import Dependent
+from kernel.store.subscriptions import Dependent
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
-from tests.kernel.store.world import World, token
 
 
 def end(world: World, name: str, trigger: str = "cancel") -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from kernel.errors import StoreMisconfiguredError
 from kernel.store.indexes import Meeting
-from tests.kernel.store.world import World
+from tests.kernel.store.kernel_at_a_fixed_time import World
 
 PERIOD_MS, LEASE_MS = 1_000, 30_000
 

@@ -24,12 +24,12 @@ from hypothesis.stateful import (
 from kernel.effect import Kind
 from kernel.errors import FencedError, IllegalTransitionError, KernelError
 from kernel.record import Record
+from kernel.store.commands import Warrant
 from kernel.store.leases import Lease, Order
-from kernel.store.plan import Warrant
 from kernel.table import Active, Terminal
-from tests.kernel.store.promises import holds
+from tests.kernel.store.invariants import holds
+from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text, World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS, LIFE
-from tests.kernel.store.world import START_US, Text, World, token
 
 pick = st.integers(min_value=0, max_value=1_000)
 ENDS = {str(stage.state) for stage in LIFE.stages if isinstance(stage, Terminal)}

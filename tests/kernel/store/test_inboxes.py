@@ -15,12 +15,12 @@ from kernel.errors import (
     OpIdReusedError,
     UnknownRecordError,
 )
-from kernel.machines.loop.table import LOOP
+from kernel.machines.loops.loop.table import LOOP
 from kernel.store import inboxes
+from kernel.store.commands import Answer
 from kernel.store.inboxes import Mail, position
 from kernel.store.leases import Lease, Order
-from kernel.store.plan import Answer
-from tests.kernel.store.world import World, token
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 
 OWL = "owl/1"
 BIRTH = {"repo": "/r", "command": "work", "host": "here"}

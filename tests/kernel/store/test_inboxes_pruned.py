@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.test_inboxes import OWL, agent, inbox, post
-from tests.kernel.store.world import World
 
 NEXT = "owl/2"
 

@@ -14,6 +14,7 @@ from kernel.errors import KernelError
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.mutant import Mutant, Scenario
 from tests.kernel.store.mutants_of_commits import COMMITS
 from tests.kernel.store.mutants_of_families import FAMILIES
@@ -23,8 +24,7 @@ from tests.kernel.store.mutants_of_places import PLACES
 from tests.kernel.store.mutants_of_restores import RESTORES
 from tests.kernel.store.mutants_of_runs import RUNS
 from tests.kernel.store.mutants_of_shares import SHARES
-from tests.kernel.store.mutants_of_tells import CROSSING
-from tests.kernel.store.world import Text, World
+from tests.kernel.store.mutants_of_subscriptions import CROSSING
 
 MUTANTS: tuple[Mutant, ...] = (
     *COMMITS,

@@ -13,8 +13,8 @@ from kernel.errors import HeldError, InvalidPayloadError
 from kernel.record import Record, RecordId, Version
 from kernel.store import scripts
 from kernel.table import UNBOUND, Bounds
-from tests.kernel.store.nodes import NODE
-from tests.kernel.store.world import World
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.machines_nodes import NODE
 
 OF = "g/a"
 RACERS = 16

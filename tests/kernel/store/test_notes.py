@@ -12,11 +12,11 @@ from kernel.errors import (
     StoreError,
     UnknownRecordError,
 )
+from kernel.store.commands import Jot
 from kernel.store.fold import fold, sums
 from kernel.store.leases import Lease
-from kernel.store.plan import Jot
+from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import LIFE
-from tests.kernel.store.world import LIMITS, World, token
 
 
 def test_a_note_moves_no_version_and_makes_no_decision_stale(world: World) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import FencedError, UnknownRecordError
+from kernel.store.commands import Warrant
 from kernel.store.leases import Lease, Order
-from kernel.store.plan import Warrant
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
-from tests.kernel.store.world import World, token
 
 
 def test_an_outcome_ends_its_own_effect(world: World) -> None:

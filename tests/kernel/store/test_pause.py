@@ -6,8 +6,8 @@ import pytest
 
 from kernel.errors import OpIdReusedError
 from kernel.store.leases import Order
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, REMIND_MS
-from tests.kernel.store.world import World, token
 
 
 def test_pausing_takes_what_is_owed_off_the_index_and_resuming_brings_it_back(

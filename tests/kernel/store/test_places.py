@@ -6,9 +6,9 @@ import pytest
 
 from kernel.errors import FencedError
 from kernel.store.leases import Lease, Order, Refused
-from tests.kernel.store.promises import holds
+from tests.kernel.store.invariants import holds
+from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import BUILD, GRACE_MS, LEASE_MS, WORK
-from tests.kernel.store.world import LIMITS, World, token
 
 
 def adopted(world: World, lease: Lease, nonce: str = "k") -> Lease:

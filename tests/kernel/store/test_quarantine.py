@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import OpIdReusedError
+from kernel.store.commands import Warrant
 from kernel.store.leases import Lease, Order, Refused
-from kernel.store.plan import Warrant
+from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import LEASE_MS
-from tests.kernel.store.world import LIMITS, World, token
 
 
 def quarantined(world: World) -> Lease:

@@ -21,14 +21,14 @@ from kernel.errors import (
 )
 from kernel.record import RecordId
 from kernel.store import scripts
+from kernel.store.commands import Jot
 from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.fold import fold
 from kernel.store.leases import Lease, Order, Refused
-from kernel.store.plan import Jot
 from kernel.store.scripts import store_error
 from tests.conftest import NewProxy, NewServer
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World, token
 from tests.kernel.store.tables import LIFE
-from tests.kernel.store.world import Text, World, token
 from workers.gateways.server import EmbeddedServer
 
 

@@ -10,12 +10,22 @@ from kernel.errors import InvalidIdError, KernelError, NewerSchemaError, Unknown
 from kernel.event import Event, Note
 from kernel.record import partition_of
 from kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
-from kernel.store.plan import Commit
+from kernel.store.commands import Commit
 from kernel.store.repairs import Repairs
 from kernel.store.scripts import read
 from tests.kernel.store.contents import contents
-from tests.kernel.store.runs import CODON, DATA, EVENTS, RUN, begun, complete, move, run, tell
-from tests.kernel.store.world import World
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.machines_runs import (
+    CODON,
+    DATA,
+    EVENTS,
+    RUN,
+    begun,
+    complete,
+    move,
+    run,
+    tell,
+)
 
 IDS = (DATA, RUN, CODON)
 COST = 450

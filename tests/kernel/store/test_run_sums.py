@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from kernel.codon import codon_cost, codon_of
 from kernel.errors import InvalidPayloadError
-from kernel.machines.codon.payloads import sums as sums_of
-from kernel.machines.codon.table import CODON as MACHINE
+from kernel.machines.runs.codon.payloads import sums as sums_of
+from kernel.machines.runs.codon.table import CODON as MACHINE
+from kernel.machines.runs.codon_types import codon_cost, codon_of
 from kernel.record import Record
+from kernel.store.commands import Jot, Warrant
 from kernel.store.fold import fold, sums
-from kernel.store.plan import Jot, Warrant
-from tests.kernel.codons import CHAIN, sentinel
-from tests.kernel.store.runs import (
+from tests.kernel.runs.codons import CHAIN, sentinel
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.machines_runs import (
     CODON,
     DATA,
     EVENTS,
@@ -29,7 +30,6 @@ from tests.kernel.store.runs import (
     tell,
     workspace,
 )
-from tests.kernel.store.world import World
 
 NAMES = ("cost", "spent")
 STEPS = 150

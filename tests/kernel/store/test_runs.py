@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from kernel.errors import ClosedParentError, HeldError, InvalidIdError, MailRefusedError
-from kernel.store.plan import Warrant
+from kernel.store.commands import Warrant
 from tests.kernel.samples import RUN_BIRTH
-from tests.kernel.store.runs import (
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.machines_runs import (
     CODON,
     DATA,
     HOLDER,
@@ -30,7 +31,6 @@ from tests.kernel.store.runs import (
     tell,
     workspace,
 )
-from tests.kernel.store.world import World
 
 RACERS, ROUNDS = 5, 12
 

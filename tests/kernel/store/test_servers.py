@@ -8,12 +8,12 @@ import pytest
 import redis
 
 from kernel.errors import HeldError
+from kernel.store.commands import Tenure, Warrant
 from kernel.store.connect import open_store, refuse_unsafe
 from kernel.store.fold import fold
-from kernel.store.plan import Tenure, Warrant
-from kernel.store.tells import MISSING, Dependent
+from kernel.store.subscriptions import MISSING, Dependent
+from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
 from tests.kernel.store.tables import LEASE_MS, LIFE
-from tests.kernel.store.world import LIMITS, Text, World, token
 from workers.gateways.server import EmbeddedServer
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kernel.errors import HeldError, InvalidIdError, UnknownRecordError
+from kernel.store.commands import Tenure
 from kernel.store.leases import Lease
-from kernel.store.plan import Tenure
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
-from tests.kernel.store.world import World, token
 
 MINE = Tenure("mine", "fleet:1", LEASE_MS)
 

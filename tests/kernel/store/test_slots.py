@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel.record import Record, RecordId
 from kernel.store import scripts
-from tests.kernel.store.world import World
+from tests.kernel.store.kernel_at_a_fixed_time import World
 
 NAME = "graph"
 UNHEARD_MS = 10_000

@@ -12,8 +12,8 @@ from kernel.record import PARTITIONS, partition_of
 from kernel.store.connect import open_store
 from kernel.store.keys import Keys
 from kernel.store.views import Place, Views
-from tests.workers.claims import noted
-from tests.workers.routes import client_of, matter
+from tests.workers.tasks.claims import noted
+from tests.workers.threads.threads import client_of, matter
 from workers.client import Client
 from workers.gateways.server import EmbeddedServer
 

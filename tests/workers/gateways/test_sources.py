@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from workers.extension import ExtensionError
-from workers.files import replace_bytes
+from workers.files.atomic import replace_bytes
+from workers.gateways.capabilities.extension import ExtensionError
 from workers.gateways.sources import CleanedUp, CleanUpFailed, Outcome, Sources, load_sources
-from workers.requests import read_request
+from workers.threads.requests import read_request
 
 
 def clean_up(inciting: Mapping[str, Any], *, key: str = "k", root: Path | None = None) -> Outcome:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.jobs.graph_file import GraphFile, GraphFileError, read_graph
+from workers.jobs.file.file import GraphFile, GraphFileError, read_graph
 
 HEAD = "graph: g\nsteps:\n"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.races.hands import Hands
-from tests.workers.loops.nest import Nest
+from tests.races.in_process_worker import Hands
+from tests.workers.loops.lives import Nest
 from workers.gateways.server import EmbeddedServer
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kernel.errors import InvalidPayloadError, KernelError, MailRefusedError
-from kernel.machines.loop.payloads import MAIL_LENGTH_MAX
+from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from kernel.record import partition_of
-from tests.workers.loops.nest import Nest
-from tests.workers.test_graphs import stored
+from tests.workers.jobs.test_graphs import stored
+from tests.workers.loops.lives import Nest
+from workers.engine.work import Outcome
 from workers.loops.mailbox import UnknownAgentError
-from workers.work import Outcome
 
 
 def refused(nest: Nest, to: str, text: str = "hello", **about: Any) -> KernelError:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machines.loop.payloads import LETTERS_MAX, MAIL_LENGTH_MAX, PROMPT_LENGTH_MAX
-from kernel.machines.loop.table import LOOP
+from kernel.machines.loops.loop.payloads import LETTERS_MAX, MAIL_LENGTH_MAX, PROMPT_LENGTH_MAX
+from kernel.machines.loops.loop.table import LOOP
 from kernel.store.inboxes import Mail, position
 from workers.loops.prompt import SEEN_LENGTH_MAX, Composed, Surroundings, compose, letter
 

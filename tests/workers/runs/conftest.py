@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.workers.runs.kept import Checkpointed, Scene, make_checkpointed
+from tests.workers.runs.workspaces import Checkpointed, Scene, make_checkpointed
 from workers.gateways.server import EmbeddedServer
 
 

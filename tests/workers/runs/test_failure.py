@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.run_values import FailureReason, FailureType
+from kernel.machines.runs.values import FailureReason, FailureType
 from workers.runs.failure import (
     RETRY_AFTER_MS_MAX,
     Failure,

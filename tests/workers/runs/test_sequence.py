@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernel.run_values import LoopContext
-from workers.runs.ending import Ended
-from workers.runs.plan import Plan, PlannedCodon, PlannedLoop
+from kernel.machines.runs.values import LoopContext
+from workers.runs.outcome import Ended
+from workers.runs.plan.model import Plan, PlannedCodon, PlannedLoop
 from workers.runs.sequence import (
     Execution,
     Finished,

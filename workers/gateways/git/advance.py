@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from workers.gateways.capabilities.result import sentence
 from workers.gateways.git.branch import head, is_merged, resolve
 from workers.gateways.git.checkout import (
     Checkout,
@@ -25,7 +26,6 @@ from workers.gateways.git.checkout import (
 from workers.gateways.git.errors import GitError, LockedError, Refusal, RefusedError, TimedOutError
 from workers.gateways.git.program import Git
 from workers.gateways.git.repository import Repository
-from workers.result import sentence
 
 _NOTES = "refs/interlock/merging/"
 _CLEAR = "commit, stash or move it, then the merge can go on"

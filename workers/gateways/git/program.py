@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from workers.gateways.capabilities.result import sentence
 from workers.gateways.git.errors import (
     FailedError,
     LockedError,
@@ -28,7 +29,6 @@ from workers.gateways.git.errors import (
     RefusedError,
     TimedOutError,
 )
-from workers.result import sentence
 
 COMMAND_S = 120.0
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from workers.files import replace_bytes
+from workers.files.atomic import replace_bytes
 from workers.gateways.git.errors import GitError
 
 OWN = b".interlock"

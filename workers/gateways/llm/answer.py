@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from kernel.autonomy import ActionKind, Level
-from workers.capability import RUNTIME_PARAMETERS, problems_of
+from kernel.machines.threads.autonomy import ActionKind, Level
+from workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
+from workers.gateways.capabilities.result import InvalidResultError, fit, sentence
 from workers.gateways.llm.outcome import Proposal
 from workers.gateways.llm.question import PHASES, Question, Target
-from workers.result import InvalidResultError, fit, sentence
 
 FAULTS_TOLD_MAX = 3
 ANSWER_CHARS_MAX = 64 * 1024

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workers.gateways.capabilities.result import sentence
 from workers.gateways.llm.background import BACKGROUND
 from workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
 from workers.gateways.llm.meaning import Meanings, meanings, parts, require_packages, whole
@@ -34,7 +35,6 @@ from workers.gateways.llm.outcome import (
     Usage,
 )
 from workers.gateways.llm.question import PHASES, Choice, Question, Target
-from workers.result import sentence
 
 NAME = "embedded:wordllama"
 UNDERSTOOD = 0.8

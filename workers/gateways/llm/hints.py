@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workers.capability import problems_of
+from workers.gateways.capabilities.capability import problems_of
 from workers.gateways.llm import dates
 from workers.gateways.llm.dates import When
 from workers.gateways.llm.question import Choice, Question

@@ -13,7 +13,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from workers.gateways.llm.embedded import EmbeddedModel
 from workers.gateways.llm.exchange import Exchange, Limits
 from workers.gateways.llm.outcome import ConfigurationError, Outcome

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from workers.gateways.llm.answer import ANSWERS, Answer, fault, proposals
 from workers.gateways.llm.exchange import Exchange
 from workers.gateways.llm.ledger import Bound, Ledger

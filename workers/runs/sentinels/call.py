@@ -13,12 +13,12 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from kernel.errors import KernelError
-from workers.agent_process.output import Lines
-from workers.agent_report import Usage, parse_line
-from workers.command import CommandError, check_command
-from workers.process_group import ProcessGroup, Tail, process_group, text_of
-from workers.result import sentence
+from workers.gateways.capabilities.result import sentence
+from workers.processes.agent.output import Lines
+from workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from workers.runs.sentinels.strategy import Batch
+from workers.supervision.command import CommandError, check_command
+from workers.supervision.reports import Usage, parse_line
 
 SAID_BYTES_MAX = 4 * 1024
 MATERIAL_BYTES_MAX = 256 * 1024

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kernel.run_values import SentinelState, UnloadReason
+from kernel.machines.runs.values import SentinelState, UnloadReason
 from workers.runs.sentinels.call import (
     Asks,
     Call,

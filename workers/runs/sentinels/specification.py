@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workers.json_line import NAME_LENGTH_MAX
-from workers.runs.plan import PlannedSentinel
-from workers.runs.plan import Strategy as PlannedStrategy
+from workers.runs.plan.model import PlannedSentinel
+from workers.runs.plan.model import Strategy as PlannedStrategy
 from workers.runs.sentinels.strategy import Kind, Strategy
 from workers.runs.sentinels.trigger import Trigger
+from workers.specs.json_line import NAME_LENGTH_MAX
 
 
 @dataclass(frozen=True, slots=True)

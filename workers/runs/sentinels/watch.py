@@ -10,14 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from kernel.run_values import SentinelState, UnloadReason
-from workers.json_line import COUNT_MAX
+from kernel.machines.runs.values import SentinelState, UnloadReason
 from workers.runs.sentinels.backlog import Backlog
 from workers.runs.sentinels.call import Call, FatalSentinelError, SentinelCallError
 from workers.runs.sentinels.journal import Journal, Remark
 from workers.runs.sentinels.specification import SentinelSpecification
 from workers.runs.sentinels.strategy import Batch, Heap
 from workers.runs.sentinels.trigger import Event
+from workers.specs.json_line import COUNT_MAX
 
 FAILURES_MAX = 3
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
 from workers.gateways.llm.model import Model, open_model
 from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel.autonomy import Tier
+from kernel.machines.threads.autonomy import Tier
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,

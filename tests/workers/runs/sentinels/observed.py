@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kernel.run_values import SentinelState
+from kernel.machines.runs.values import SentinelState
 from tests.waiting import until
 from workers.config import environment_without_settings
 from workers.runs.sentinels.call import Asks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.run_values import UnloadReason
+from kernel.machines.runs.values import UnloadReason
 from tests.waiting import until
 from tests.workers.runs.sentinels.observed import (
     alive,
@@ -19,7 +19,6 @@ from tests.workers.runs.sentinels.observed import (
     tell,
     until_calls,
 )
-from workers.json_line import COUNT_MAX
 from workers.runs.sentinels.call import (
     MATERIAL_BYTES_MAX,
     SAID_BYTES_MAX,
@@ -29,6 +28,7 @@ from workers.runs.sentinels.call import (
 )
 from workers.runs.sentinels.trigger import Event
 from workers.runs.sentinels.watch import FAILURES_MAX
+from workers.specs.json_line import COUNT_MAX
 
 KEEPS = "cat >> calls"
 USAGE = """echo '{"type": "usage", "cost_micro": 70, "tokens_in": 5}'"""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernel.run_values import UnloadReason
+from kernel.machines.runs.values import UnloadReason
 from tests.workers.runs.sentinels.observed import (
     alive,
     calls_in,

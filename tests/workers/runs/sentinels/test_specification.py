@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workers.runs.plan import PlannedSentinel
+from workers.runs.plan.model import PlannedSentinel
 from workers.runs.sentinels.specification import SentinelSpecification
 from workers.runs.sentinels.strategy import Kind, Strategy
 from workers.runs.sentinels.trigger import Trigger

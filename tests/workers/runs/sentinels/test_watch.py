@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.run_values import UnloadReason
+from kernel.machines.runs.values import UnloadReason
 from tests.workers.runs.sentinels.observed import sentinel
 from workers.runs.sentinels.call import Book
 from workers.runs.sentinels.journal import REMARKS_MAX, Journal, Remark

@@ -1,0 +1,1 @@
+"""Reviewed jobs, and the graphs that they depend on each other in."""

@@ -1,0 +1,272 @@
+"""What a job is born from and what each of its triggers carries; shapes only, no decisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import copy
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+
+from kernel.machines.jobs.job.names import Going, Verdict
+
+DEPENDENCIES_MAX = 20_000
+EVIDENCE_MAX = 200
+PHASE = "default"
+Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+Text = Annotated[str, Field(max_length=64_000)]
+Said = Annotated[str, Field(max_length=8_000)]
+Summary = Annotated[str, Field(max_length=1_000)]
+JobId = Annotated[
+    str,
+    Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)+$"),
+]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+Count = Annotated[int, Field(ge=0)]
+Micro = Annotated[int, Field(ge=0, le=10**15)]
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Doer(Shape):
+    """Who works on a job or reviews it: a shell command, a capability, or a model with a prompt.
+
+    `cost_micro` is what one call may cost at most, in micro-dollars, where that is known before.
+    """
+
+    command: Annotated[str, Field(min_length=1, max_length=8_000)] | None = None
+    capability: Word | None = None
+    parameters: dict[str, Any] = {}
+    model: Annotated[str, Field(min_length=1, max_length=16_000)] | None = None
+    cost_micro: Micro = 0
+
+    @model_validator(mode="after")
+    def _one(self) -> Doer:
+        named = [one for one in (self.command, self.capability, self.model) if one is not None]
+        if len(named) != 1:
+            raise ValueError("name one of command, capability and model")
+        if self.parameters and self.capability is None:
+            raise ValueError("parameters are for a capability")
+        return self
+
+
+class Phase(Shape):
+    """One part of a job's work; its worker runs after that of the phase before."""
+
+    name: Word = PHASE
+    worker: Doer
+
+
+class Limits(Shape):
+    """What a job or graph may use: money in micro-dollars, time at work in s, runs of workers."""
+
+    cost_micro: Micro | None = None
+    time_s: Seconds | None = None
+    iterations: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+
+
+class Birth(Shape):
+    """What a producer hands in. A `hold` job stays a draft until a person activates it.
+
+    `depends_on` names jobs by their whole ids. A `manual` job does one step when it is told to.
+    `stewards` may decide; none named, everybody may. A lost dependency starves the job or cancels
+    it (`on_cancel`). `folder` is where its commands run, `dir` where it keeps what it made, both on
+    the machine `host`. Without a sign of life for `running_s` or `reviewing_s` it is taken up anew,
+    `recoveries_max` times in a row; where worker or reviewer asks for it, `retries_max` times.
+    """
+
+    description: Text = ""
+    objective: Text = ""
+    details: Text = ""
+    acceptance: Annotated[list[Line], Field(max_length=100)] = []
+    depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
+    phases: Annotated[list[Phase], Field(min_length=1, max_length=50)]
+    review: Doer | None = None
+    auto_approve: bool = False
+    manual: bool = False
+    hold: bool = False
+    queue: Word | None = None
+    stewards: Annotated[list[Word], Field(max_length=100)] = []
+    on_cancel: Literal["starve", "cancel"] = "starve"
+    limits: Limits = Limits()
+    folder: Line | None = None
+    dir: Line | None = None
+    host: Line | None = None
+    running_s: Seconds = 1_800
+    reviewing_s: Seconds = 900
+    recoveries_max: Annotated[int, Field(ge=0, le=100)] = 3
+    retries_max: Annotated[int, Field(ge=0, le=100)] = 5
+    retry_delay_s: Annotated[int, Field(ge=1, le=3_600)] = 30
+    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
+
+    @model_validator(mode="after")
+    def _differ(self) -> Birth:
+        refuse_twins(self)
+        return self
+
+
+def refuse_twins(job: Any) -> None:
+    """Refuse two phases of one name, and a dependency named twice. Raises ValueError."""
+    names = {"two phases are called": [phase.name for phase in job.phases or ()]}
+    names["it depends twice on"] = job.depends_on or []
+    for what, some in names.items():
+        twice = next((name for name, count in Counter(some).items() if count > 1), None)
+        if twice is not None:
+            raise ValueError(f"{what} {twice!r}")
+
+
+class _Changes(Shape):
+    @model_validator(mode="after")
+    def _differ(self) -> _Changes:
+        refuse_twins(self)
+        return self
+
+
+def _optional() -> dict[str, Any]:
+    """Return each field of a birth as one that may be left out."""
+    found: dict[str, Any] = {}
+    for name, field in Birth.model_fields.items():
+        # Its files stay where they are, its manifest above all.
+        if name not in ("hold", "dir", "host"):
+            left_out = copy(field)
+            left_out.default = None
+            annotation: Any = field.annotation
+            found[name] = (annotation | None, left_out)
+    return found
+
+
+# Any field of a birth, to be changed while it is a draft; `no_review` takes the reviewer away.
+Configuration: type[BaseModel] = create_model(
+    "Configuration",
+    __base__=_Changes,
+    no_review=(bool, False),
+    by=(Line, "person"),
+    **_optional(),
+)
+
+
+class Told(Shape):
+    """Why, in words, and who says so."""
+
+    reason: Said = ""
+    by: Line = "person"
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Said = ""
+
+
+class Because(Told):
+    """As told, and a reason is a must."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
+
+
+class Again(Told):
+    """Back to work: with what to mind, perhaps from an earlier phase, perhaps with more to use."""
+
+    phase: Word | None = None
+    limits: Limits | None = None
+
+
+class AgainBecause(Because):
+    """As again, and a reason is a must."""
+
+    phase: Word | None = None
+
+
+class Restep(Told):
+    """The phase to go back to."""
+
+    phase: Word
+
+
+class Run(Told):
+    """How far it is to go."""
+
+    to: Going = Going.GATE
+
+
+class Met(Shape):
+    """How many dependencies ended, by the state that they ended in."""
+
+    tally: dict[str, Count] = {}
+
+
+class Lost(Shape):
+    """A dependency that will never be a success, and how it ended."""
+
+    dependency: Line
+    state: Annotated[str, Field(max_length=100)]
+
+
+class Waived(Told):
+    """Which lost dependency is not waited for any more; without a name, all of them."""
+
+    dependency: Line | None = None
+
+
+class Awaited(Shape):
+    """The slots that are all taken."""
+
+    slots: Annotated[list[Line], Field(min_length=1, max_length=10)]
+
+
+class Scheduled(Shape):
+    """The slots that it holds, and how long it may work, in ms, where its time is limited."""
+
+    slots: Annotated[list[Line], Field(max_length=10)] = []
+    time_left_ms: Annotated[int, Field(ge=1, le=31_536_000_000)] | None = None
+
+
+class Evidence(Shape):
+    """A file that shows what was done: its path below the job's directory, its hash, its size."""
+
+    path: Line
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    bytes: Count
+
+
+class Done(Shape):
+    """What a worker says of its work, or of one phase of it."""
+
+    summary: Summary = ""
+    evidence: Annotated[list[Evidence], Field(max_length=EVIDENCE_MAX)] = []
+
+
+class Stuck(Done):
+    """Why it cannot go on without a person."""
+
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Said = ""
+
+
+class Retry(Done):
+    """That it should be tried again, after a while."""
+
+    retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
+
+
+class Pause(Told):
+    """For how long; without it, until somebody lifts it."""
+
+    for_s: Seconds | None = None
+
+
+class Reviewed(Done):
+    """What the reviewer found."""
+
+    verdict: Verdict
+    reasons: Annotated[list[Said], Field(max_length=100)] = []
+
+
+class Reached(Shape):
+    """Which limit, of a job or of its graph, and how much of it was used."""
+
+    limit: Literal["cost", "time", "iterations"]
+    of: Literal["job", "graph"] = "job"
+    used: Annotated[float, Field(ge=0)] = 0
+    allowed: Annotated[float, Field(ge=0)] = 0

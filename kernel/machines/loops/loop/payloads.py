@@ -1,0 +1,189 @@
+"""What a loop is born from and told, each as a typed model; units are in the names."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from kernel.machine import validated
+from kernel.machines.loops.loop.names import Next, ResetOn
+from kernel.table import Data
+
+NAME = r"^[a-z][a-z0-9-]{0,62}$"
+PROMPT_LENGTH_MAX = 128_000
+MAIL_LENGTH_MAX = 16_000
+
+
+def said(text: str) -> str:
+    """Return what is not blank."""
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def plain(text: str) -> str:
+    """Return what an argument of a program can be."""
+    if "\0" in text:
+        raise ValueError("must not have a NUL character")
+    return text
+
+
+def one_line(text: str) -> str:
+    """Return what has its place in a heading."""
+    if any(sign in text for sign in "\r\n\0"):
+        raise ValueError("must be one line of text")
+    return text
+
+
+Line = Annotated[str, Field(max_length=4_000), AfterValidator(said), AfterValidator(plain)]
+Word = Annotated[str, Field(max_length=200), AfterValidator(one_line)]
+Said = Annotated[str, Field(max_length=8_000)]
+Text = Annotated[str, Field(max_length=32_000)]
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
+NOTHING_READ = "0-0"
+LETTERS_MAX = 500
+
+
+class Shape(BaseModel):
+    """Strict about names: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Birth(Shape):
+    """What a long-lived agent is started with.
+
+    Its worktree is of `repo`, on the machine `host`; `command` is one session. `identity` and
+    `instructions` begin every prompt. A session may take `session_timeout_s`, and after a cancel
+    `grace_s` to end. `next` says when a session follows one that succeeded, `every_s` how much
+    later.
+
+    `reset_on`, `min_runtime_s` and `parks` (a provider's rate limit burns no error budget) are
+    ours; their defaults are the page's behaviour.
+    """
+
+    repo: Line
+    command: Line
+    host: Annotated[str, Field(max_length=255)] = ""
+    base: Annotated[str, Field(max_length=255)] = ""
+    identity: Text = ""
+    instructions: Text = ""
+    session_timeout_s: Seconds | None = None
+    grace_s: Annotated[int, Field(ge=1, le=86_400)] = 30
+    max_consecutive_errors: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    max_total_errors: Annotated[int, Field(ge=1, le=1_000_000)] = 20
+    reset_on: ResetOn = ResetOn.SESSION_STARTED
+    min_runtime_s: Seconds = 60
+    parks: bool = False
+    next: Next = Next.AT_ONCE
+    every_s: Seconds | None = None
+    initializing_s: Seconds = 600
+    building_s: Seconds = 300
+    spawning_s: Seconds = 120
+
+    @model_validator(mode="after")
+    def _later_says_when(self) -> Self:
+        if (self.next == Next.LATER) is (self.every_s is None):
+            raise ValueError("`every_s` belongs to `next: later`, and to nothing else")
+        return self
+
+
+class Ready(Shape):
+    """Where its worktree is, and what mail an earlier life of its name was given.
+
+    After a session nothing is said: all of it is as it was.
+    """
+
+    host: Annotated[str, Field(max_length=255)] = ""
+    worktree: Line | None = None
+    branch: Line | None = None
+    acknowledged: MailId | None = None
+    ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] | None = None
+
+
+class Prompt(Shape):
+    """A stored prompt, its file's name and SHA-256, and the mail in it: `letters` are its ids.
+
+    With it all mail up to `claimed` is given, and what is `ahead` of that: urgent letters are given
+    before their turn. Thousands of prompts of one agent would fill the store; its machine has room for them.
+    """
+
+    prompt: Annotated[str, Field(pattern=r"^[\w.-]{1,100}$")]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    claimed: MailId
+    ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
+    letters: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
+
+
+class Started(Shape):
+    """Which session runs, and as what."""
+
+    session_seq: Annotated[int, Field(ge=1)]
+    pid: Annotated[int, Field(ge=1)] | None = None
+    containment: Annotated[str, Field(max_length=100)] = ""
+
+
+class Exited(Shape):
+    """How a session ended: an exit code (-n: by signal n), why in a code and words, how long it ran.
+
+    `retry_after_s` is the wish of a provider that limited its rate. `unbegun`: nobody took it up.
+    """
+
+    exit_code: int | None = None
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Said = ""
+    ran_s: Annotated[float, Field(ge=0)] = 0
+    retry_after_s: Seconds | None = None
+    unbegun: bool = False
+
+
+class Fatal(Shape):
+    """What cannot be mended by trying again: in a code, and in words."""
+
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Annotated[str, Field(min_length=1, max_length=8_000)]
+
+
+class Stop(Shape):
+    """Why an operator stops it."""
+
+    reason: Said = ""
+
+
+class Overdue(Shape):
+    """A step took too long. `unbegun`: nobody took it up, so its machine may be gone."""
+
+    unbegun: bool = False
+
+
+class Mail(Shape):
+    """One message to an agent. The sender is an agent's name or `operator`."""
+
+    sender: Annotated[Word, AfterValidator(said)]
+    recipient: Annotated[str, Field(pattern=NAME)]
+    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX), AfterValidator(said)]
+    kind: Literal["message", "task", "status", "nudge"] = "message"
+    urgent: bool = False
+    thread: Word = ""
+    reply_to: Word = ""
+
+    @model_validator(mode="after")
+    def _to_another(self) -> Self:
+        if self.sender == self.recipient:
+            raise ValueError(f"{self.sender} cannot write to itself")
+        return self
+
+
+def birth(payload: Data) -> Data:
+    """Check what an agent is started with; it begins with no errors and its first session."""
+    given = validated(Birth, "the agent", payload)
+    counted: dict[str, Any] = {"session_seq": 1, "attempt": 0}
+    counted |= {"consecutive_errors": 0, "total_errors": 0, "overdue": 0, "unbegun": 0}
+    return {**given, **counted, "acknowledged": NOTHING_READ, "ahead": []}
+
+
+def mail(payload: Data) -> Data:
+    """Check one message."""
+    return validated(Mail, "the mail", payload)

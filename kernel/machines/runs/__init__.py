@@ -1,0 +1,1 @@
+"""Runs of codons in a workspace."""

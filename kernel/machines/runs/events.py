@@ -1,0 +1,329 @@
+"""The 13 published events of runs of codons, typed and versioned; it applies none.
+
+They come in through a workspace's inbox and go out to whoever follows it, in one shape:
+`{"version": 1, "type": "CostsUpdated", "data": {...}}`. Source: Hankweave's state machine page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from kernel.errors import InvalidPayloadError
+from kernel.machines.runs.values import (
+    SENTINELS_MAX,
+    BudgetExceeded,
+    CheckpointType,
+    CodonStatus,
+    Count,
+    ExitCode,
+    FailureReason,
+    Fresh,
+    LoopContext,
+    Micro,
+    Milliseconds,
+    Name,
+    Path,
+    Said,
+    SentinelState,
+    Sha,
+    Shape,
+    StartingConditions,
+    Tokens,
+)
+
+
+class Metadata(Shape):
+    """What a transition needs to say; which of it depends on where it leads."""
+
+    pid: Annotated[int, Field(ge=1)] | None = None
+    log_path: Path | None = None
+    previous_session_id: Name | None = None
+    session_id: Name | None = None
+    exit_code: ExitCode | None = None
+    failure_reason: FailureReason | None = None
+    failed_during: CodonStatus | None = None
+    ignored: bool | None = None
+    skipped_during: CodonStatus | None = None
+    result_message_received: bool | None = None
+    context_exceeded: bool | None = None
+    budget_exceeded: BudgetExceeded | None = None
+    checkpoint_sha: Annotated[str, Field(max_length=100)] | None = None
+
+
+REQUIRED: Mapping[CodonStatus, tuple[str, ...]] = {
+    CodonStatus.INITIALIZING: ("pid", "log_path"),
+    CodonStatus.RUNNING: ("session_id",),
+    CodonStatus.COMPLETED: ("checkpoint_sha",),
+    CodonStatus.FAILED: ("exit_code", "failure_reason", "failed_during"),
+    CodonStatus.SKIPPED: ("skipped_during",),
+}
+
+
+def missing(to: CodonStatus, metadata: Mapping[str, Any]) -> list[str]:
+    """Return what a transition to a state must say and does not; a blank is nothing said."""
+    said = {name for name, value in metadata.items() if value is not None and str(value).strip()}
+    return [name for name in REQUIRED.get(to, ()) if name not in said]
+
+
+class Costs(Shape):
+    """What a codon has cost so far."""
+
+    cost: Micro
+    tokens: Tokens = Tokens()
+
+
+class CostsMore(Shape):
+    """What a codon has cost more."""
+
+    cost_delta: Micro
+    tokens_delta: Tokens = Tokens()
+
+
+class FinalCosts(Shape):
+    """What a codon has cost, as its provider says in the end."""
+
+    final_cost: Micro
+    final_tokens: Tokens = Tokens()
+
+
+class MessageCount(Shape):
+    """How many messages the agent has written."""
+
+    new_count: Count
+
+
+class Sentinels(Shape):
+    """Where every sentinel of a codon stands."""
+
+    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
+
+
+class Taken(Shape):
+    """A checkpoint of the workspace was taken."""
+
+    checkpoint_type: CheckpointType
+    sha: Sha
+    branch: Name
+
+
+class OfRun(Shape):
+    """Which run it is about: the number that follows its workspace's name, or its whole id."""
+
+    run_id: Name
+
+
+class OfCodon(OfRun):
+    """Which codon it is about, by its id in the plan."""
+
+    codon_id: Name
+
+
+class RunStartedData(OfRun):
+    """A run began."""
+
+    run_folder: Path
+    branch: Name
+    starting_conditions: StartingConditions = Fresh()
+    host: Annotated[str, Field(max_length=255)] = ""
+
+
+class RunEndedData(OfRun):
+    """A run ended."""
+
+    reason: Said = ""
+
+
+class RunCrashedData(OfRun):
+    """Who conducted a run is gone."""
+
+    detected_at: Milliseconds | None = None
+    last_codon_status: CodonStatus | None = None
+    reason: Said = ""
+
+
+class CodonStartedData(OfCodon):
+    """A codon was added to its run."""
+
+    loop_context: LoopContext | None = None
+
+
+class CodonTransitionedData(OfCodon):
+    """A codon changed its state."""
+
+    from_: CodonStatus = Field(alias="from")
+    to: CodonStatus
+    metadata: Metadata = Metadata()
+
+
+class CostsUpdatedData(Costs, OfCodon):
+    """What a codon has cost so far."""
+
+
+class CostsIncrementedData(CostsMore, OfCodon):
+    """What a codon has cost more."""
+
+
+class AssistantMessageCountUpdatedData(MessageCount, OfCodon):
+    """How many messages the agent has written."""
+
+
+class CodonFinalCostSetData(FinalCosts, OfCodon):
+    """What a codon has cost, as its provider says in the end."""
+
+
+class SentinelStatesUpdatedData(Sentinels, OfCodon):
+    """Where every sentinel of a codon stands."""
+
+
+class CheckpointCreatedData(Taken, OfCodon):
+    """A checkpoint of the workspace was taken."""
+
+
+class InitialCheckpointSetData(OfRun):
+    """The workspace as a run found it."""
+
+    sha: Sha
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = 1
+
+
+class RunStarted(_Told):
+    """Creates a run."""
+
+    type: Literal["RunStarted"] = "RunStarted"
+    data: RunStartedData
+
+
+class RunCompleted(_Told):
+    """Its last codon has ended."""
+
+    type: Literal["RunCompleted"] = "RunCompleted"
+    data: RunEndedData
+
+
+class RunFailed(_Told):
+    """A codon failed, or something that cannot be mended."""
+
+    type: Literal["RunFailed"] = "RunFailed"
+    data: RunEndedData
+
+
+class RunCrashed(_Told):
+    """Its conductor is gone."""
+
+    type: Literal["RunCrashed"] = "RunCrashed"
+    data: RunCrashedData
+
+
+class CodonStarted(_Told):
+    """Adds a codon to a run."""
+
+    type: Literal["CodonStarted"] = "CodonStarted"
+    data: CodonStartedData
+
+
+class CodonTransitioned(_Told):
+    """Changes a codon's state."""
+
+    type: Literal["CodonTransitioned"] = "CodonTransitioned"
+    data: CodonTransitionedData
+
+
+class CostsUpdated(_Told):
+    """Sets what a codon has cost."""
+
+    type: Literal["CostsUpdated"] = "CostsUpdated"
+    data: CostsUpdatedData
+
+
+class CostsIncremented(_Told):
+    """Adds to what a codon has cost."""
+
+    type: Literal["CostsIncremented"] = "CostsIncremented"
+    data: CostsIncrementedData
+
+
+class AssistantMessageCountUpdated(_Told):
+    """Sets how many messages there are."""
+
+    type: Literal["AssistantMessageCountUpdated"] = "AssistantMessageCountUpdated"
+    data: AssistantMessageCountUpdatedData
+
+
+class CodonFinalCostSet(_Told):
+    """Sets the authoritative cost."""
+
+    type: Literal["CodonFinalCostSet"] = "CodonFinalCostSet"
+    data: CodonFinalCostSetData
+
+
+class SentinelStatesUpdated(_Told):
+    """Sets where the sentinels stand."""
+
+    type: Literal["SentinelStatesUpdated"] = "SentinelStatesUpdated"
+    data: SentinelStatesUpdatedData
+
+
+class CheckpointCreated(_Told):
+    """Keeps a checkpoint."""
+
+    type: Literal["CheckpointCreated"] = "CheckpointCreated"
+    data: CheckpointCreatedData
+
+
+class InitialCheckpointSet(_Told):
+    """Keeps what a run began with."""
+
+    type: Literal["InitialCheckpointSet"] = "InitialCheckpointSet"
+    data: InitialCheckpointSetData
+
+
+RunEvent = (
+    RunStarted
+    | RunCompleted
+    | RunFailed
+    | RunCrashed
+    | CodonStarted
+    | CodonTransitioned
+    | CostsUpdated
+    | CostsIncremented
+    | AssistantMessageCountUpdated
+    | CodonFinalCostSet
+    | SentinelStatesUpdated
+    | CheckpointCreated
+    | InitialCheckpointSet
+)
+TYPES = tuple(str(one.model_fields["type"].default) for one in get_args(RunEvent))
+_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
+
+
+def run_event(said: Mapping[str, Any]) -> RunEvent:
+    """Read one event. Raises InvalidPayloadError, which names every field that is wrong."""
+    if isinstance(said, Mapping) and said.get("type") not in TYPES:
+        problem = f"type: {said.get('type')!r} is none of {', '.join(TYPES)}"
+        raise InvalidPayloadError("the event", [problem])
+    try:
+        return _EVENTS.validate_python(said)
+    except ValidationError as refusal:
+        problems = []
+        for error in refusal.errors(include_url=False):
+            where = ".".join(str(part) for part in error["loc"][1:]) or "type"
+            problems.append(f"{where}: {error['msg'].removeprefix('Value error, ')}")
+        raise InvalidPayloadError("the event", problems) from None
+
+
+def told(event: RunEvent) -> dict[str, Any]:
+    """Return an event in its published shape, JSON-able, without what it does not say."""
+    return event.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def admitted(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what is posted to a workspace."""
+    return told(run_event(said))

@@ -1,0 +1,1 @@
+"""Coding tasks, with their agents, turns and identities."""

@@ -1,0 +1,183 @@
+"""What the kernel owes a task in each of its states: effects, timers, lines, cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernel.effect import (
+    AFTERMATH,
+    AGENT,
+    ASSIGNMENT,
+    CASCADE,
+    MERGE,
+    RECOVERY,
+    RESOLUTION,
+    VERIFICATION,
+)
+from kernel.machines.tasks.task import changes as do
+from kernel.machines.tasks.task.names import State, Trigger
+from kernel.table import Active, Data, Terminal, Timer, Waiting
+
+LOOK_MS = 60_000
+START_MS = 900_000
+VERIFICATION_MS = 3_600_000
+MERGE_MS = 86_400_000
+RECOVERY_MS = 900_000
+SUBTASKS_MS = 1_800_000
+DEADLINE_S = 1_800
+
+UNJUDGED = {"reason": "it was not judged and merged in time"}
+APPROVAL = (("approve", "approved"), ("reject", "rejected"))
+BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
+DEAD_LETTER = (("retry", "retried"),)
+
+
+def after(ms: int) -> Callable[[Data], int | None]:
+    """Return a delay that is the same for every task."""
+    return lambda _: ms
+
+
+def reminder(data: Data) -> int | None:
+    """Return when a person is reminded first."""
+    return int(data["remind_s"]) * 1_000
+
+
+def deadline(data: Data) -> int | None:
+    """Return how long the work may take: set by what is known of its size and of its role."""
+    claim = data.get("claim") or {}
+    return int(data.get("deadline_s") or claim.get("deadline_s") or DEADLINE_S) * 1_000
+
+
+def judging(data: Data) -> int:
+    """Return how long its judges may take; to merge may wait for a user who is at work there."""
+    return MERGE_MS if do.is_verified(data) else VERIFICATION_MS
+
+
+def line(data: Data) -> str:
+    """Return where an open task waits to be claimed."""
+    return str(data["role"])
+
+
+def owned(data: Data) -> tuple[str, ...]:
+    """Return what no other task of the backlog may work on meanwhile."""
+    return tuple(data["owned_files"])
+
+
+def only_when(asked: Callable[[Data], bool], delay: Callable[[Data], int | None]) -> Timer:
+    """Return a reminder of what only a person can settle."""
+    return Timer("reminder", lambda d: delay(d) if asked(d) else None, effect=RESOLUTION)
+
+
+REMIND = Timer("reminder", reminder, effect=RESOLUTION)
+STAGES = (
+    Waiting(
+        State.OPEN,
+        (Timer("look", after(LOOK_MS), effect=ASSIGNMENT),),
+        line=line,
+        asks=lambda _: False,
+        offers=ASSIGNMENT,
+    ),
+    Waiting(
+        State.PLANNED,
+        (REMIND,),
+        external="born there where its plan must be approved first",
+        notifies=RESOLUTION,
+        card="plan",
+        affordances=APPROVAL,
+    ),
+    Active(
+        State.CLAIMED,
+        (Timer("start", after(START_MS), Trigger.RELEASED, payload={"reason": "never started"}),),
+        holds=owned,
+        effect=AGENT,
+        outcomes=(
+            Trigger.COMPLETED,
+            Trigger.FAILED,
+            Trigger.BLOCKED,
+            Trigger.SPLIT,
+            Trigger.RELEASED,
+        ),
+        crash=Trigger.RELEASED,
+        # What a holder may have begun to set up is never set up a second time beside it.
+        once=lambda _: True,
+    ),
+    Active(
+        State.IN_PROGRESS,
+        (
+            Timer(
+                "deadline",
+                deadline,
+                Trigger.FAILED,
+                payload={"reason": "it took longer than its deadline", "abort": "timeout"},
+            ),
+        ),
+        holds=owned,
+        outcomes=(
+            Trigger.COMPLETED,
+            Trigger.FAILED,
+            Trigger.BLOCKED,
+            Trigger.SPLIT,
+            Trigger.ORPHANED,
+        ),
+        crash=Trigger.ORPHANED,
+    ),
+    Active(
+        State.DONE,
+        (Timer("stall", judging, Trigger.VERIFICATION_REJECTED, payload=UNJUDGED),),
+        effect=VERIFICATION,
+        holds=do.merge_hold,
+        later=MERGE,
+        is_later=do.is_verified,
+        outcomes=(Trigger.VERIFIED, Trigger.VERIFICATION_REJECTED, Trigger.MERGED),
+        exhausted=Trigger.VERIFICATION_REJECTED,
+    ),
+    Waiting(
+        State.FAILED,
+        (Timer("backoff", do.backoff_ms, Trigger.RETRIED), only_when(do.given_up, reminder)),
+        asks=do.given_up,
+        departs=do.given_up,
+        notifies=RESOLUTION,
+        card="dead_letter",
+        affordances=DEAD_LETTER,
+    ),
+    Waiting(
+        State.BLOCKED,
+        (
+            only_when(do.waits_for_person, reminder),
+            Timer(
+                "look",
+                lambda data: None if do.waits_for_person(data) else LOOK_MS,
+                effect=AFTERMATH,
+            ),
+        ),
+        asks=do.waits_for_person,
+        notifies=RESOLUTION,
+        card="block",
+        affordances=BLOCK,
+    ),
+    Waiting(
+        State.WAITING_FOR_SUBTASKS,
+        (
+            Timer("wait", after(SUBTASKS_MS), Trigger.TIMEOUT),
+            Timer("recheck", after(LOOK_MS), effect=CASCADE),
+        ),
+        asks=lambda _: False,
+        countdown="subtasks",
+    ),
+    Active(
+        State.ORPHANED,
+        (Timer("stall", after(RECOVERY_MS), Trigger.UNRECOVERABLE),),
+        effect=RECOVERY,
+        outcomes=(Trigger.RECOVERED, Trigger.REQUEUED, Trigger.UNRECOVERABLE),
+        exhausted=Trigger.UNRECOVERABLE,
+    ),
+    Waiting(
+        State.PENDING_APPROVAL,
+        (REMIND,),
+        notifies=RESOLUTION,
+        card="approval",
+        affordances=APPROVAL,
+    ),
+    Terminal(State.CLOSED),
+    Terminal(State.CANCELLED),
+)

@@ -1,0 +1,154 @@
+"""What the kernel owes a thread in each of its states: effects, timers, cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernel.effect import CASCADE, CLEANUP, EXECUTION, INFERENCE, RESOLUTION
+from kernel.machines.threads.thread.names import State, Trigger
+from kernel.table import Active, Data, Terminal, Timer, Waiting
+
+KICKOFF_MS = 2_000
+INFERENCE_QUEUE_MS = 6 * 3_600_000
+INFERENCE_MS = 15 * 60_000
+EXECUTION_QUEUE_MS = 6 * 3_600_000
+CLEANUP_MS = 3_600_000
+RECHECK_MS = 60_000
+REMIND_S = 86_400
+
+CONFIRMATION = (("accept", "confirmed"), ("edit", "edited"), ("redirect", "redirected"))
+CLARIFICATION = (("provide", "provided"), ("skip", "dismissed_by_user"))
+CONSENT = (("approve", "execute"), ("edit", "edited"), ("reject", "rejected"))
+REVIEW = (("done", "review_accepted"), ("redirect", "redirected"), ("drop", "dismissed_by_user"))
+REDIRECT = (("provide", "provided"), ("skip", "dismissed_by_user"))
+CLEANUP_FAILURE = (("retry", "retry_cleanup"), ("accept", "accept_cleanup_failure"))
+PROPOSAL = (("begin", "begin_inference"), ("drop", "dismissed_by_user"))
+
+
+def after(ms: int) -> Callable[[Data], int | None]:
+    """Return a delay that is the same for every thread."""
+    return lambda _: ms
+
+
+def held(data: Data) -> bool:
+    """Whether a thread stays proposed until a person begins it."""
+    return bool(data.get("hold"))
+
+
+def expiry(data: Data) -> int | None:
+    """Return when a wait of this thread gives up, where its producer asked for that."""
+    seconds = data.get("expires_s")
+    return seconds * 1_000 if seconds else None
+
+
+def reminder(data: Data) -> int | None:
+    """Return when a person is reminded first."""
+    return int(data.get("remind_s", REMIND_S)) * 1_000
+
+
+def irrevocable(data: Data) -> bool:
+    """Whether the action must not be started a second time when its worker is lost."""
+    action = data["proposals"].get("action") or {}
+    return not (action.get("declared") or {}).get("idempotent", False)
+
+
+REMIND = Timer("reminder", reminder, effect=RESOLUTION)
+EXPIRE = Timer("expiry", expiry, Trigger.TIMEOUT)
+
+
+def stall(ms: int, trigger: Trigger) -> Timer:
+    """Return the timer of an active state that has got no outcome for far too long."""
+    return Timer("stall", after(ms), trigger, payload={"code": "stalled"})
+
+
+def asks(state: State, card: str, affordances: tuple[tuple[str, str], ...]) -> Waiting:
+    """Return a state in which a person is asked, reminded, and perhaps given up on."""
+    timers = (REMIND, EXPIRE)
+    return Waiting(state, timers, notifies=RESOLUTION, card=card, affordances=affordances)
+
+
+def infers(state: State) -> Active:
+    """Return a state into which the inference that has begun is carried."""
+    return Active(
+        state,
+        (stall(INFERENCE_MS, Trigger.INFERENCE_FAILED),),
+        outcomes=(Trigger.INFERENCE_DONE, Trigger.INFERENCE_FAILED),
+        crash=Trigger.INFERENCE_FAILED,
+    )
+
+
+STAGES = (
+    Waiting(
+        State.PROPOSED,
+        (
+            Timer(
+                "kickoff", lambda data: None if held(data) else KICKOFF_MS, Trigger.BEGIN_INFERENCE
+            ),
+            Timer(
+                "reminder", lambda data: reminder(data) if held(data) else None, effect=RESOLUTION
+            ),
+            EXPIRE,
+        ),
+        asks=held,
+        notifies=RESOLUTION,
+        card="proposal",
+        affordances=PROPOSAL,
+    ),
+    Active(
+        State.AWAITING_INFERENCE,
+        (stall(INFERENCE_QUEUE_MS, Trigger.INFERENCE_FAILED),),
+        effect=INFERENCE,
+        outcomes=(Trigger.INFERENCE_FAILED, Trigger.BUDGET_EXCEEDED),
+        crash=Trigger.INFERENCE_FAILED,
+        exhausted=Trigger.INFERENCE_FAILED,
+    ),
+    infers(State.INFERRING_INTENT),
+    infers(State.INFERRING_CONTEXT),
+    infers(State.INFERRING_ACTION),
+    asks(State.AWAITING_INTENT_CONFIRMATION, "confirmation", CONFIRMATION),
+    asks(State.AWAITING_INTENT_CLARIFICATION, "clarification", CLARIFICATION),
+    asks(State.AWAITING_CONTEXT_CONFIRMATION, "confirmation", CONFIRMATION),
+    asks(State.AWAITING_CONTEXT_CLARIFICATION, "clarification", CLARIFICATION),
+    asks(State.AWAITING_ACTION_CLARIFICATION, "clarification", CLARIFICATION),
+    asks(State.AWAITING_CONFIRMATION, "consent", CONSENT),
+    Active(
+        State.EXECUTING,
+        (stall(EXECUTION_QUEUE_MS, Trigger.EXECUTION_FAILED),),
+        effect=EXECUTION,
+        outcomes=(
+            Trigger.EXECUTION_DONE,
+            Trigger.EXECUTION_FAILED,
+            Trigger.DECOMPOSED,
+            Trigger.CANCEL_CONFIRMED,
+        ),
+        crash=Trigger.EXECUTION_FAILED,
+        exhausted=Trigger.EXECUTION_FAILED,
+        once=irrevocable,
+    ),
+    asks(State.AWAITING_REVIEW, "review", REVIEW),
+    asks(State.AWAITING_REDIRECT, "redirect", REDIRECT),
+    Waiting(
+        State.MONITORING,
+        (Timer("recheck", after(RECHECK_MS), effect=CASCADE),),
+        asks=lambda _: False,
+        countdown="children",
+    ),
+    Active(
+        State.CLEANING_UP,
+        (stall(CLEANUP_MS, Trigger.CLEANUP_FAILED),),
+        effect=CLEANUP,
+        outcomes=(Trigger.CLEANUP_SUCCEEDED, Trigger.CLEANUP_FAILED),
+        exhausted=Trigger.CLEANUP_FAILED,
+    ),
+    Waiting(
+        State.DONE_CLEANUP_UNSUCCESSFUL,
+        (REMIND,),
+        notifies=RESOLUTION,
+        card="cleanup_failure",
+        affordances=CLEANUP_FAILURE,
+    ),
+    Terminal(State.DONE),
+    Terminal(State.DISMISSED),
+    Terminal(State.HANDED_OFF),
+    Terminal(State.DONE_CLEANUP_SUCCESSFUL),
+)

@@ -1,0 +1,351 @@
+"""A house for a test: real Celery workers and beat over a prefix of their own; it fakes nothing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from kernel.errors import UnknownRecordError
+from kernel.event import Event, Note
+from kernel.record import Record
+from kernel.store.fold import fold
+from kernel.table import Terminal
+from tests.processes import is_alive, processes
+from tests.waiting import until
+from workers.client import Client
+from workers.config import read_settings
+
+ROOT = Path(__file__).parents[2]
+READY_S = 60.0
+LOOK_S = 0.05
+STOP_S = 30.0
+QUICK: Mapping[str, str] = {
+    "INTERLOCK_LEASE_S": "2",
+    "INTERLOCK_LOOK_S": "1",
+    "INTERLOCK_SWEEP_PERIOD_S": "0.5",
+    "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
+    # Nobody listens there: these threads bring their proposals along.
+    "INTERLOCK_MODEL": "local",
+    "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
+}
+
+
+class Preloaded:
+    """The process that forks the workers of one test session."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.end_to_end.engine.preloaded"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer()
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+        """Fork a child that runs `celery` with these arguments; return its process id."""
+        request = {"argv": list(argv), "environment": dict(environment), "log": str(log)}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return int(self._answer())
+
+    def close(self) -> None:
+        """End it, and with it what it forked."""
+        self._process.communicate(timeout=STOP_S)
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, "the preloaded process ended"
+        return line.strip()
+
+
+@dataclass
+class Process:
+    """One worker or beat."""
+
+    name: str
+    id: int
+    log: Path
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return is_alive(self.id)
+
+    @property
+    def said(self) -> str:
+        """What it wrote so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it alone."""
+        with suppress(ProcessLookupError):
+            os.kill(self.id, number)
+
+    def kill(self) -> None:
+        """Kill it and whatever it started, as if its machine had lost power."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.id, signal.SIGKILL)
+        until(lambda: not self.alive, what=f"{self.name} is gone")
+
+    def stop(self) -> None:
+        """Ask it to end, as a deployment does, and wait until it has."""
+        self.signal(signal.SIGTERM)
+        until(lambda: not self.alive, what=f"{self.name} has ended", within_s=STOP_S)
+
+    def is_ready(self) -> bool:
+        """Whether it consumes; fails when it has ended."""
+        assert self.alive, f"{self.name} ended at its start:\n{self.said[-3000:]}"
+        return " ready." in self.said
+
+
+@dataclass
+class House:
+    """The processes over one store, and a client of theirs."""
+
+    preloaded: Preloaded
+    folder: Path
+    store_url: str
+    prefix: str
+    variables: dict[str, str] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    tended: int = 0
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process of this house is started with."""
+        kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+        own = {
+            "INTERLOCK_STORE_URL": self.store_url,
+            "INTERLOCK_PREFIX": self.prefix,
+            "INTERLOCK_NAMESPACE": self.prefix,
+            "INTERLOCK_HOME": str(self.folder / "home"),
+            "HOUSE_FOLDER": str(self.folder),
+        }
+        return {**kept, **QUICK, **own, **self.variables}
+
+    @cached_property
+    def client(self) -> Client:
+        """A client of this house."""
+        given = {k: v for k, v in self.environment.items() if k.startswith("INTERLOCK_")}
+        return Client(read_settings(given), actor="person")
+
+    @property
+    def witness(self) -> list[dict[str, Any]]:
+        """What the capabilities saw, in order."""
+        place = self.folder / "witness.jsonl"
+        lines = place.read_text().splitlines() if place.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def saw(self, record_id: str, what: str) -> list[dict[str, Any]]:
+        """Return what the capabilities saw of one record."""
+        return [
+            line for line in self.witness if (line["record"], line["what"]) == (record_id, what)
+        ]
+
+    def worker(
+        self,
+        *,
+        concurrency: int = 8,
+        ready: bool = True,
+        queues: Sequence[str] = (),
+        **variables: str,
+    ) -> Process:
+        """Start a worker, and wait until it consumes."""
+        name = f"w{uuid4().hex[:8]}"
+        chosen = ["-Q", ",".join(f"{self.prefix}.{queue}" for queue in queues)] if queues else []
+        argv = ["worker", "-P", "threads", "-c", str(concurrency), "-n", f"{name}@%h", *chosen]
+        argv += ["--without-mingle", "--without-gossip", "--without-heartbeat", "-l", "INFO"]
+        process = self._start(name, argv, variables)
+        if ready:
+            until(process.is_ready, what=f"{name} is ready", within_s=READY_S)
+        return process
+
+    def beat(self, **variables: str) -> Process:
+        """Start beat."""
+        name = f"beat{uuid4().hex[:6]}"
+        schedule = str(self.folder / f"{name}.db")
+        return self._start(name, ["beat", "-s", schedule, "--pidfile=", "-l", "INFO"], variables)
+
+    def full(self, *, workers: int = 1, concurrency: int = 8) -> House:
+        """Start workers and beat."""
+        started = [self.worker(concurrency=concurrency, ready=False) for _ in range(workers)]
+        self.beat()
+        for one in started:
+            until(one.is_ready, what=f"{one.name} is ready", within_s=READY_S)
+        return self
+
+    def tend(self, workers: int) -> House:
+        """Keep that many workers of one thread: whoever looks replaces the dead."""
+        self.tended = workers
+        self.beat()
+        return self
+
+    def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 30.0) -> Any:
+        """Wait for a condition. It polls gently: the cores are shared with what is waited for."""
+
+        def look() -> Any:
+            self._tend()
+            if not (value := condition()):
+                time.sleep(LOOK_S)
+            return value
+
+        return until(look, what=what, within_s=within_s)
+
+    def reaches(self, record_id: str, *states: str, within_s: float = 30.0) -> Record:
+        """Wait until a record stands in one of these states."""
+
+        def there() -> Record | None:
+            record = self.found(record_id)
+            return record if record and record.state in states else None
+
+        try:
+            found: Record = self.sees(there, what=" or ".join(states), within_s=within_s)
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{self.story(record_id)}") from None
+        return found
+
+    def found(self, record_id: str) -> Record | None:
+        """Return a record, if it is born."""
+        try:
+            return self.client.show(record_id)
+        except UnknownRecordError:
+            return None
+
+    def ends(self, *record_ids: str, within_s: float = 60.0) -> list[Record]:
+        """Wait until records have ended, and check each against its log."""
+        left = list(record_ids)
+
+        def over() -> bool:
+            while left:
+                record = self.found(left[-1])
+                if record is None or not self._ended(record):
+                    return False
+                left.pop()
+            return True
+
+        try:
+            self.sees(over, what="every record has ended", within_s=within_s)
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{self.story(left[-1])}") from None
+        return [self.checked(record_id) for record_id in record_ids]
+
+    def checked(self, record_id: str) -> Record:
+        """Return a record that equals the fold of its log."""
+        record = self.client.show(record_id)
+        machine = self.client.dispatch.lifecycle.machine(record.machine)
+        folded = fold(machine, self.client.history(record_id))
+        assert (folded.state, folded.version, folded.data) == (
+            record.state,
+            record.version,
+            record.data,
+        )
+        return record
+
+    def settles(self, record_id: str) -> None:
+        """Wait until a record owes nothing more."""
+        self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is settled")
+
+    def killed(self, *record_ids: str) -> bool:
+        """Whether each of these records killed a worker, as its id asks."""
+        return all(list(self.folder.glob(f"once-{record_id}-*")) for record_id in record_ids)
+
+    def events(self, record_id: str) -> list[Event]:
+        """Return what changed a record."""
+        return [line for line in self.client.history(record_id) if isinstance(line, Event)]
+
+    def notes(self, record_id: str, kind: str) -> list[Note]:
+        """Return the notes of one kind in a record's log."""
+        lines = self.client.history(record_id)
+        return [line for line in lines if isinstance(line, Note) and line.kind == kind]
+
+    def story(self, record_id: str) -> str:
+        """Tell a record's log, for a test that failed."""
+        record = self.found(record_id)
+        if record is None:
+            return f"{record_id} is not born"
+        told = [f"{record.id} is {record.state} v{record.version}, owes {record.entries}"]
+        for line in self.client.history(record_id):
+            if isinstance(line, Event):
+                told.append(f"  {line.version} {line.trigger} -> {line.target} by {line.cause}")
+            else:
+                told.append(f"  {line.position} {line.kind} {json.dumps(line.detail)[:160]}")
+        return "\n".join(told)
+
+    def close(self, *, failed: bool) -> None:
+        """End every process; after a failure tell what they said last."""
+        for process in self.processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.id, signal.SIGKILL)
+        until(lambda: not any(one.alive for one in self.processes), what="every process is gone")
+        # A session that rests between two tasks would outlive its test; its watchdog ends it.
+        for keeper in processes(lambda _, words: str(self.folder / "home").encode() in words):
+            with suppress(ProcessLookupError):
+                os.kill(keeper, signal.SIGKILL)
+        for process in self.processes:
+            if failed:
+                sys.stdout.write(f"--- {process.name}\n{process.said[-4000:]}\n")
+
+    def _tend(self) -> None:
+        alive = sum(one.alive and one.name.startswith("w") for one in self.processes)
+        for _ in range(alive, self.tended):
+            self.worker(concurrency=1, ready=False)
+
+    def _ended(self, record: Record) -> bool:
+        machine = self.client.dispatch.lifecycle.machine(record.machine)
+        return isinstance(machine.stage(record.state), Terminal)
+
+    def _start(self, name: str, argv: Sequence[str], variables: Mapping[str, str]) -> Process:
+        log = self.folder / f"{name}.log"
+        environment = {**self.environment, **variables}
+        command = ["-A", "tests.end_to_end.engine.app", *argv]
+        process = Process(name, self.preloaded.start(command, environment, log), log)
+        self.processes.append(process)
+        return process
+
+
+def thread(
+    capability: str = "jot",
+    *,
+    title: str = "a matter",
+    policy: Any = "end_to_end",
+    source: str = "test",
+    **parameters: Any,
+) -> dict[str, Any]:
+    """Return a thread that brings its proposals along, so that no model is asked."""
+    action = {
+        "kind": "standard",
+        "capability": capability,
+        "parameters": parameters,
+        "irreversibility": "low",
+        "regret_potential": "low",
+        "risk_amplifier": False,
+    }
+    return {
+        "inciting": {"source": source, "title": title},
+        "policy": policy,
+        "given": {"intent": title, "item_ids": [], "action": action},
+    }
+
+
+def overlaps(spans: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Name each two runs of one piece of work that were at work at the same time."""
+    ordered = sorted(spans, key=lambda span: span["started"])
+    for one, two in itertools.pairwise(ordered):
+        if two["started"] < one["ended"]:
+            yield one, two

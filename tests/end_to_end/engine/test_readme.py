@@ -1,0 +1,84 @@
+"""What the README shows a producer is run as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import ROOT, House
+from workers.processes.bound import end_tethered, start_tethered
+
+BLOCKS = re.findall(
+    r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+)
+TYPED, PLAIN = BLOCKS
+IMPORTS = ("from celery import Celery",)
+
+
+@pytest.fixture
+def house(new_house: NewHouse, tmp_path: Path) -> House:
+    return new_house(
+        INTERLOCK_MODEL="embedded:wordllama",
+        INTERLOCK_CAPABILITIES=str(ROOT / "examples" / "capabilities.toml"),
+        INTERLOCK_DESK=str(tmp_path / "desk"),
+    )
+
+
+def test_the_producer_of_the_readme_brings_its_request_to_an_end(
+    house: House, tmp_path: Path
+) -> None:
+    house.full()
+
+    alone([TYPED], cwd=str(ROOT), environment={**os.environ, **house.environment})
+
+    assert house.ends("mail-1042")[0].state == "done"
+    assert "dentist" in (tmp_path / "desk" / "todo.txt").read_text()
+
+
+def test_the_plain_message_of_the_readme_is_taken_in(house: House) -> None:
+    matter = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
+    queue = f"{house.prefix}.intake"
+    filled = (
+        PLAIN.replace("broker=...", f"broker={house.store_url!r}")
+        .replace("{...}", repr(matter))
+        .replace('"interlock.intake"', repr(queue))
+    )
+
+    alone([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
+
+    with intake(house):
+        house.sees(lambda: house.client.list(limit=1), what="the record exists", within_s=60)
+    assert house.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
+
+
+@contextmanager
+def intake(house: House) -> Iterator[None]:
+    """Run an intake worker for as long as the block."""
+    command = [sys.executable, "-m", "celery", "-A", "workers.intake", "worker"]
+    command += ["-n", "intake@%h", "-P", "threads", "-c", "1", "--without-mingle"]
+    with (house.folder / "intake.log").open("wb") as output:
+        keeper = start_tethered(
+            command,
+            folder=ROOT,
+            output=output,
+            grace_s=10,
+            environment={**os.environ, **house.environment},
+        )
+        try:
+            yield
+        finally:
+            end_tethered(keeper, patience_s=15)
+
+
+def alone(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:
+    """Run a program in a process of its own, and fail as it does."""
+    command = [sys.executable, "-c", "\n".join(lines)]
+    subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=90)

@@ -1,0 +1,185 @@
+"""Jobs end to end: real workers, real commands, one graph at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.errors import IdTakenError
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import House
+from tests.processes import is_alive
+from workers.jobs.file.file import read_graph
+from workers.jobs.graphs import Graphs
+from workers.jobs.view import manifest_now
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def jobs(new_house: NewHouse) -> House:
+    return new_house(INTERLOCK_LEASE_S="3").full()
+
+
+def job(folder: Path, command: str = "true", *, name: str = "a", **more: Any) -> dict[str, Any]:
+    found = {"phases": [{"worker": {"command": command}}], "folder": str(folder)}
+    return {**found, "dir": str(folder / "out" / name), "auto_approve": True, **more}
+
+
+def triggers(house: House, of: str) -> list[str]:
+    return [event.trigger for event in house.events(of)]
+
+
+def written(place: Path) -> str:
+    return place.read_text().strip() if place.exists() else ""
+
+
+def test_a_job_runs_is_reviewed_and_signed_off(jobs: House, tmp_path: Path) -> None:
+    jobs.client.submit(job(tmp_path, "echo done > made.txt"), id="g/a", machine="job")
+    jobs.reaches("g/a", "success", within_s=30)
+    assert triggers(jobs, "g/a") == [
+        "created",
+        "activate",
+        "dependencies_met",
+        "scheduled",
+        "agent_completed",
+        "step",
+        "review_completed",
+        "approve",
+    ]
+    assert (tmp_path / "made.txt").read_text() == "done\n"
+
+
+def test_a_fan_out_and_a_fan_in_run_in_order_within_their_slots(
+    jobs: House, tmp_path: Path
+) -> None:
+    graphs = Graphs(jobs.client)
+    graphs.open("g", {"slots": 2})
+    note = 'echo "$INTERLOCK_JOB_ID" >> order.txt'
+    fan = [f"g/b{n}" for n in range(6)]
+    busy = "mkdir at$$; ls -d at* | wc -l >> most.txt; sleep 0.2; rmdir at$$"
+    graphs.create("g/a", {**job(tmp_path, note, name="a")})
+    for one in fan:
+        graphs.create(one, job(tmp_path, f"{busy}; {note}", name=one[2:], depends_on=["g/a"]))
+    graphs.create("g/c", job(tmp_path, note, name="c", depends_on=fan))
+    for one in ("g/c", *fan, "g/a"):
+        graphs.command(one, "activate")
+    jobs.reaches("g/c", "success", within_s=60)
+    order = (tmp_path / "order.txt").read_text().split()
+    assert order[0] == "g/a"
+    assert order[-1] == "g/c"
+    assert sorted(order[1:-1]) == sorted(fan)
+    assert max(map(int, (tmp_path / "most.txt").read_text().split())) == 2
+    for one in ("g/a", *fan, "g/c"):
+        assert triggers(jobs, one).count("dependencies_met") == 1
+
+
+def test_a_canceled_dependency_starves_until_a_person_waives_it(
+    jobs: House, tmp_path: Path
+) -> None:
+    graphs = Graphs(jobs.client)
+    graphs.create("other/x", job(tmp_path, name="x"))
+    graphs.create("g/y", job(tmp_path, name="y", depends_on=["other/x"]))
+    graphs.create("h/z", job(tmp_path, name="z", depends_on=["other/x"], on_cancel="cancel"))
+    graphs.command("g/y", "activate")
+    graphs.command("h/z", "activate")
+    graphs.command("other/x", "cancel", {"reason": "not wanted"})
+    jobs.reaches("h/z", "canceled", within_s=30)
+    jobs.sees(lambda: bool(jobs.client.show("g/y").data["lost"]), what="it is starved")
+    assert [card.record_id for card in jobs.client.cards()] == ["g/y"]
+    graphs.command("g/y", "waive", {"reason": "goes without"})
+    jobs.reaches("g/y", "success", within_s=30)
+    assert triggers(jobs, "g/y").count("dependencies_met") == 1
+
+
+def test_a_suspended_job_stops_its_worker_and_goes_on_later(jobs: House, tmp_path: Path) -> None:
+    graphs = Graphs(jobs.client)
+    worker = "echo $$ > pid; test -e go || sleep 60; echo done > made.txt"
+    graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
+    jobs.reaches("g/a", "running", within_s=30)
+    pid = int(jobs.sees(lambda: written(tmp_path / "pid"), what="its command runs"))
+    graphs.command("g/a", "suspend", {"reason": "wait"})
+    jobs.sees(lambda: not is_alive(pid), what="its command has ended")
+    (tmp_path / "go").touch()
+    graphs.command("g/a", "resume")
+    jobs.reaches("g/a", "success", within_s=30)
+
+
+def test_a_killed_worker_is_recovered_and_its_command_dies_with_it(
+    jobs: House, tmp_path: Path
+) -> None:
+    graphs = Graphs(jobs.client)
+    worker = "echo $$ >> pids; test $INTERLOCK_JOB_RUN = 2 || sleep 60"
+    graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
+    pid = int(jobs.sees(lambda: written(tmp_path / "pids"), what="its command runs"))
+    jobs.processes[0].kill()
+    jobs.sees(lambda: not is_alive(pid), what="its command has ended")
+    jobs.worker()
+    jobs.reaches("g/a", "success", within_s=60)
+    assert triggers(jobs, "g/a").count("recovered") == 1
+
+
+def test_a_time_limit_stops_a_worker_and_asks_a_person(jobs: House, tmp_path: Path) -> None:
+    graphs = Graphs(jobs.client)
+    graphs.create("g/a", job(tmp_path, "sleep 60", name="a", limits={"time_s": 1}), held=False)
+    jobs.reaches("g/a", "intervention_required", within_s=30)
+    assert jobs.client.card("g/a") is not None
+    graphs.command("g/a", "resubmit", {"limits": {"time_s": 100}, "reason": "again"})
+    jobs.reaches("g/a", "running", within_s=30)
+    graphs.command("g/a", "force-success", {"reason": "enough"})
+    jobs.reaches("g/a", "success", within_s=30)
+
+
+def test_the_manifest_says_what_the_log_says(jobs: House, tmp_path: Path) -> None:
+    graphs = Graphs(jobs.client)
+    phases = [{"name": n, "worker": {"command": f"echo {n}"}} for n in ("plan", "build")]
+    graphs.create("g/a", job(tmp_path, name="a", phases=phases), held=False)
+    jobs.reaches("g/a", "success", within_s=30)
+    place = tmp_path / "out" / "a" / "job_manifest.json"
+    jobs.sees(
+        lambda: json.loads(place.read_text()) == manifest_now(jobs.client.dispatch, "g/a"),
+        what="the manifest says the same",
+    )
+    found = json.loads(place.read_text())
+    assert found["status"] == "SUCCESS"
+    assert [(e["phase"], e["status"]) for e in found["history"]] == [
+        ("plan", "SUCCESS"),
+        ("build", "REVIEW_REQUIRED"),
+        ("build", "APPROVAL_REQUIRED"),
+        ("build", "SUCCESS"),
+    ]
+
+
+def test_a_full_disk_suspends_a_job_before_it_begins(new_house: NewHouse, tmp_path: Path) -> None:
+    house = new_house(INTERLOCK_LEASE_S="3", INTERLOCK_DISK_FREE_MIN_MB=str(10**12)).full()
+    Graphs(house.client).create("g/a", job(tmp_path, "touch made"), held=False)
+    record = house.reaches("g/a", "suspended", within_s=30)
+    assert not (tmp_path / "made").exists()
+    event = house.events("g/a")[-1]
+    assert (event.trigger, event.cause.actor) == ("suspend", "worker")
+    assert "INTERLOCK_DISK_FREE_MIN_MB" in event.cause.reason
+    assert record.data["phase"] == 0
+
+
+def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(jobs: House, tmp_path: Path) -> None:
+    graphs = Graphs(jobs.client)
+    text = "graph: f\ndir: out\ndefaults: {auto_approve: true}\nsteps:\n"
+    steps = [
+        f"  - {{name: s{n}, worker: 'true', depends_on: [{deps}]}}\n"
+        for n, deps in [(0, ""), (1, "s0"), (2, "s0"), (3, "s1, s2")]
+    ]
+    place = tmp_path / "graph.yaml"
+    place.write_text(text + "".join(steps))
+    file = read_graph(place)
+    graphs.create("f/s3", job(tmp_path, "false", name="s3"))
+    with pytest.raises(IdTakenError, match="f/s3"):
+        graphs.submit(file)
+    assert graphs.jobs("f") == ["f/s3"]
+    place.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
+    file = read_graph(place)
+    graphs.submit(file)
+    jobs.reaches("h/s3", "success", within_s=30)
+    assert all(one.replayed for one in graphs.submit(file).jobs)

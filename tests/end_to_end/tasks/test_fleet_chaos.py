@@ -1,0 +1,370 @@
+"""A fleet of agents on one repository, while whatever runs is killed at random or deployed anew.
+
+Thirty tasks, four agents at once. Each ends merged, or with its reason; nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.record import Record
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import House, Process, overlaps
+from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
+from tests.processes import PROC, is_alive, marked, parent_of, processes
+from workers.processes.agent.containment import MARK
+
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1_500)]
+
+TASKS = 30
+SEED = "FLEET_CHAOS_SEED"
+FLEET = AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "5"}
+MACHINES = ("task", "agent", "turn", "identity")
+ENDS = {"agent": "dead", "turn": "reaped"}
+WITHIN_S = 900.0
+CHECK = 'for f in n*.txt; do test "$(cat "$f")" = "${f%.txt}" || exit 1; done\n'
+
+# What it writes first is wrong: only a judge tells what a killed one left from what is done. Each
+# stamp says that a process of this claim was at work then; a stranger ends by itself only late.
+AGENT = r"""
+name=$1 kind=$2 stamps=$3
+say() { echo "$INTERLOCK_TASK_ID $INTERLOCK_BRANCH $EPOCHREALTIME $BASHPID" >> "$stamps"; }
+stay() { for ((i = 0; i < $1; i++)); do say; sleep 0.1; done; }
+report() { echo "$1" >&"$INTERLOCK_REPORT_FD"; }
+export -f say stay
+say
+case $kind in
+stranger) stamps=$stamps setsid bash -c "trap '' TERM; stay 600; : $MARKER" & ;;
+reports)
+  report '{"type": "ready"}'
+  report '{"type": "tool_started", "tool": "bash", "id": "1"}' ;;
+esac
+echo half > "$name.txt"
+stay $((8 + RANDOM % 16))
+echo "$name" > "$name.txt"
+stay $((2 + RANDOM % 4))
+case $kind in
+reports)
+  report '{"type": "tool_completed", "tool": "bash", "id": "1", "success": true}'
+  report '{"type": "usage", "input_tokens": 7, "output_tokens": 3, "cost_micro": 11}' ;;
+commits)
+  git add "$name.txt" && git -c user.name=agent -c user.email=a@x commit -qm "by itself" ;;
+esac
+say
+echo "wrote $name.txt"
+"""
+KINDS = ("plain", "stranger", "commits", "reports")
+
+
+@dataclass
+class Fleet:
+    """A house, the repository that all its tasks are about, and what its agents wrote down."""
+
+    house: House
+    repo: Path
+    stamps: Path
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def mine(self) -> tuple[str, str]:
+        """What every program carries in its environment that this house started."""
+        return "HOUSE_FOLDER", str(self.house.folder)
+
+    @property
+    def shown(self) -> bytes:
+        """What every process of an agent has in its command line."""
+        return str(self.stamps).encode()
+
+    def hand_in(self) -> None:
+        """Submit every task, each about a file of its own."""
+        program = self.stamps.with_name("agent.sh")
+        program.write_text(AGENT)
+        for n in range(TASKS):
+            name, kind = f"n{n}", KINDS[n % len(KINDS)]
+            command = f"MARKER={self.stamps} exec bash {program} {name} {kind} {self.stamps}"
+            signals = [
+                {"type": "file_contains", "value": f"{name}.txt :: {name}"},
+                {"type": "test_passes", "value": "sh check.sh"},
+            ]
+            submit(self.house, name, task(self.repo, command, signals=signals, retry_delay_s=1))
+            self.names.append(name)
+
+    def left(self) -> list[str]:
+        """Return the tasks that are not where only a person leads them on, if anyone."""
+        return [name for name in self.names if not is_over(self.house.client.show(f"b/{name}"))]
+
+    def records(self) -> dict[str, list[Record]]:
+        """Return every record of this house, by machine."""
+        client = self.house.client
+        return {
+            machine: [client.show(row.id) for row in client.list(machine=machine, limit=5_000)]
+            for machine in MACHINES
+        }
+
+    def settles(self) -> None:
+        """Wait until every task is over and whatever was done for them as well."""
+        self.house.sees(lambda: not self.left(), what="all tasks are over", within_s=WITHIN_S)
+        try:
+            self.house.sees(lambda: not self.open(), what="nothing is open", within_s=WITHIN_S)
+        except AssertionError as late:
+            told = [self.house.story(of) for of in self.open()]
+            raise AssertionError("\n".join([str(late), *told])) from None
+        self.house.sees(
+            lambda: not self.running(), what=f"nothing runs: {self.running()}", within_s=60
+        )
+
+    def running(self) -> dict[int, str]:
+        """Return what workers started and is there still, but for what they fork keepers from."""
+        found = marked(*self.mine)
+        return {
+            pid: words for pid, words in found.items() if "workers.supervision.forker" not in words
+        }
+
+    def open(self) -> list[str]:
+        """Return the records that still owe something, or that something is still to become of."""
+        return [
+            record.id
+            for machine, records in self.records().items()
+            for record in records
+            if record.entries or record.state != ENDS.get(machine, record.state)
+        ]
+
+
+def is_over(record: Record) -> bool:
+    """Whether a task is closed, or says why not and waits for a person."""
+    failed = record.state == "failed" and bool(record.data.get("given_up"))
+    return failed or record.state in {"closed", "blocked", "cancelled"}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = make_repository(tmp_path / "repo")
+    (folder / "check.sh").write_text(CHECK)
+    (folder / "n.txt").write_text("n\n")
+    git(folder, "add", "--all")
+    git(folder, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "add its test")
+    return folder
+
+
+@pytest.fixture
+def fleet(new_house: NewHouse, repo: Path, tmp_path: Path) -> Iterator[Fleet]:
+    stamps = tmp_path / "stamps"
+    stamps.touch()
+    made = Fleet(new_house(**FLEET), repo, stamps)
+    yield made
+    for pid in marked(*made.mine):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+# --- who is killed -------------------------------------------------------------------------------
+
+
+class Killer:
+    """Ends, without a warning, one process after the other of those that a fleet is made of."""
+
+    def __init__(self, fleet: Fleet, seed: str, wanted: Mapping[str, int]) -> None:
+        self.fleet, self.random = fleet, random.Random(seed)
+        self.wanted, self.done = Counter(wanted), Counter[str]()
+        self.log: list[str] = []
+
+    def rage(self) -> None:
+        """Kill until there were as many of each kind as are wanted, or no task is left."""
+        while self.fleet.left() and (kinds := sorted((self.wanted - self.done).elements())):
+            # These pauses are the workload; nothing is waited for.
+            time.sleep(self.random.uniform(0.5, 3.0))
+            kind = self.random.choice(kinds)
+            if killed := self._kill(kind):
+                self.done[kind] += 1
+                self.log.append(f"{time.time():.3f} {kind} {killed}")
+                sys.stdout.write(f"killed {self.log[-1]}\n")
+
+    def _kill(self, kind: str) -> str:
+        house = self.fleet.house
+        if kind == "worker":
+            workers = [one for one in house.processes if one.name.startswith("w") and one.alive]
+            one = self.random.choice(workers)
+            one.kill()
+            house.worker(concurrency=4, ready=False)
+            return one.name
+        found = self._found(kind)
+        if not found:
+            return ""
+        victims = self.random.choice(found)
+        # Stopped first: of two, none sees the other's end.
+        for number, pid in itertools.product((signal.SIGSTOP, signal.SIGKILL), victims):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return f"{victims}"
+
+    def _found(self, kind: str) -> list[tuple[int, ...]]:
+        mine = marked(*self.fleet.mine)
+        agents = set(processes(lambda pid, _: carries_mark(pid))) & set(mine)
+        keepers = {pid for pid, words in mine.items() if "workers.tasks.supervisor" in words}
+        dogs = {pid for pid, words in mine.items() if "agent_process.watchdog" in words}
+        match kind:
+            case "keeper":
+                return [(pid,) for pid in sorted(keepers)]
+            case "watchdog":
+                return [(pid,) for pid in sorted(dogs)]
+            case "both":
+                pairs = [(parent_of(dog), dog) for dog in sorted(dogs)]
+                return [pair for pair in pairs if pair[0] in keepers]
+            case _:
+                return [(pid,) for pid in sorted(agents)]
+
+
+def carries_mark(pid: int) -> bool:
+    with suppress(OSError):
+        return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
+    return False
+
+
+# --- what is true at the end ---------------------------------------------------------------------
+
+
+def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
+    """See that every task is merged or explained, and that the machine is as it was before."""
+    records = fleet.records()
+    for record in itertools.chain(*records.values()):
+        fleet.house.checked(record.id)
+    assert {record.id for record in records["task"]} == {f"b/{name}" for name in fleet.names}
+    faults = [
+        *wrong_merges(fleet.repo, records["task"]),
+        *wrong_in_the_repository(fleet.repo, records["task"]),
+        *wrong_ends(records),
+        *(f"it runs still: {pid} {words}" for pid, words in fleet.running().items()),
+        *(f"it runs still: {pid}" for pid in processes(lambda _, words: fleet.shown in words)),
+        *(f"two at work at once: {one} {other}" for one, other in at_once(fleet.stamps)),
+    ]
+    assert faults == []
+    for record in records["task"]:
+        if record.state != "closed":
+            sys.stdout.write(f"{fleet.house.story(record.id)}\n{record.data}\n")
+    return Counter(record.state for record in records["task"])
+
+
+def wrong_merges(repo: Path, tasks: list[Record]) -> Iterator[str]:
+    """Name each task that is not on main exactly as its record says."""
+    told = git(repo, "log", "--first-parent", "--merges", "--format=%(trailers:key=Task,valueonly)")
+    merges = Counter(told.split())
+    for record in tasks:
+        name = record.id.partition("/")[2]
+        file = repo / f"{name}.txt"
+        closed = record.state == "closed"
+        if merges[record.id] != closed:
+            yield f"{record.id} is {record.state} and was merged {merges[record.id]} times"
+        if (file.read_text() if file.exists() else None) != (f"{name}\n" if closed else None):
+            yield f"{record.id} is {record.state} and {file.name} does not show it"
+        why = record.data.get("failure") or record.data.get("blocked_on") or {}
+        if not closed and not (why.get("reason") or why.get("on")):
+            yield f"{record.id} is {record.state} and does not say why"
+
+
+def wrong_in_the_repository(repo: Path, tasks: list[Record]) -> Iterator[str]:
+    """Name what is left in a repository besides the work that was merged."""
+    if subprocess.run(["/bin/sh", "check.sh"], cwd=repo, check=False).returncode:
+        yield "main does not pass its test"
+    if changed := git(repo, "status", "--porcelain"):
+        yield f"main is not clean: {changed}"
+    if broken := git(repo, "fsck", "--no-dangling", "--connectivity-only"):
+        yield f"the repository is broken: {broken}"
+    if trees(repo) != 1:
+        yield f"worktrees are left: {git(repo, 'worktree', 'list')}"
+    failed = {record.id for record in tasks if record.state != "closed"}
+    for branch in git(repo, "branch", "--list", "interlock/*", "--format=%(refname:short)").split():
+        if branch.partition("/")[2].partition("@")[0] not in failed:
+            yield f"{branch} is left"
+    yield from (f"{lock} is left" for lock in (repo / ".git").glob("**/*.lock"))
+
+
+def wrong_ends(records: Mapping[str, list[Record]]) -> Iterator[str]:
+    """Name each agent and turn that has not come to its end."""
+    for machine, end in ENDS.items():
+        for record in records[machine]:
+            if record.state != end:
+                yield f"{record.id} is {record.state}"
+
+
+def at_once(stamps: Path) -> Iterator[tuple[Any, Any]]:
+    """Name each two claims of one task whose agents were at work at the same time."""
+    seen: dict[str, dict[str, list[float]]] = {}
+    for line in stamps.read_text().splitlines():
+        of, branch, at, _ = line.split()
+        seen.setdefault(of, {}).setdefault(branch, []).append(float(at))
+    for branches in seen.values():
+        spans = [
+            {"branch": branch, "started": min(at), "ended": max(at)}
+            for branch, at in branches.items()
+        ]
+        yield from overlaps(spans)
+
+
+def test_a_fleet_whose_parts_are_killed_at_random_merges_or_explains_every_task(
+    fleet: Fleet,
+) -> None:
+    seed = os.environ.get(SEED) or secrets.token_hex(4)
+    sys.stdout.write(f"{SEED}={seed}\n")
+    wanted = {"worker": 3, "keeper": 5, "watchdog": 3, "agent": 5, "both": 2}
+    killer = Killer(fleet, seed, wanted)
+    fleet.house.full(workers=2, concurrency=4)
+    fleet.hand_in()
+
+    killer.rage()
+    assert killer.done == wanted, "the tasks were over before the killer was"
+    fleet.settles()
+
+    found = nothing_is_lost_and_nothing_left(fleet)
+    sys.stdout.write(f"{dict(found)}\n")
+    assert found["closed"] > TASKS // 2
+
+
+def over(fleet: Fleet, number: int) -> bool:
+    return len(fleet.left()) <= TASKS - number
+
+
+def ended(workers: list[Process]) -> bool:
+    return not any(is_alive(one.id) for one in workers)
+
+
+def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fleet) -> None:
+    house = fleet.house.full(workers=2, concurrency=4)
+    fleet.hand_in()
+
+    for part in (1, 2):
+        house.sees(
+            partial(over, fleet, 8 * part),
+            what="some tasks are over",
+            within_s=WITHIN_S,
+        )
+        before = [one for one in house.processes if one.name.startswith("w") and one.alive]
+        for one in before:
+            one.signal(signal.SIGTERM)
+            house.worker(concurrency=4, ready=False)
+        house.sees(
+            partial(ended, before),
+            what="the old workers have ended",
+            within_s=120,
+        )
+    fleet.settles()
+
+    assert nothing_is_lost_and_nothing_left(fleet) == {"closed": TASKS}
+    for name in fleet.names:
+        data = house.client.show(f"b/{name}").data
+        assert (name, data["claimed"], data["crashes"], data["retries"]) == (name, 1, 0, 0)

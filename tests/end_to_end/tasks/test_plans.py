@@ -1,0 +1,139 @@
+"""Plans on real workers, with real agents' processes and real git."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kernel.record import Record
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import House
+from workers.tasks.plans.client import Plans
+from workers.tasks.plans.file import PlanFile, read_plan
+
+AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
+QUIET_SWEEPS = 4
+PLAN = """
+plan: {plan}
+backlog: b
+defaults: {{repo: repo, verify: ["true"], retry_delay_s: 1}}
+tasks:
+  - name: {plan}-last
+    title: The last
+    after: [{plan}-middle, {plan}-first]
+    agent: test -e {plan}-middle.txt && echo last > {plan}-last.txt
+  - name: {plan}-first
+    title: The first
+    agent: echo first > {plan}-first.txt
+    owns: [{plan}-first.txt]
+  - name: {plan}-middle
+    title: The middle
+    after: [{plan}-first]
+    agent: test -e {plan}-first.txt && echo middle > {plan}-middle.txt
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["/usr/bin/env", "git", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    author = ("-c", "user.name=u", "-c", "user.email=u@x")
+    git(folder, *author, "commit", "-q", "--allow-empty", "-m", "begin")
+    return folder
+
+
+def plan(folder: Path, name: str) -> PlanFile:
+    place = folder / f"{name}.yaml"
+    place.write_text(PLAN.format(plan=name))
+    return read_plan(place)
+
+
+def closed(house: House, of: str) -> Record:
+    return house.reaches(of, "closed", within_s=90)
+
+
+def passes(house: House) -> None:
+    """Wait until sweeps have gone over all there is a few times."""
+    began = house.client.dispatch.views.now_ms()
+    period_ms = 500
+
+    def over() -> bool:
+        return house.client.dispatch.views.now_ms() - began > QUIET_SWEEPS * period_ms
+
+    house.sees(over, what="a few sweeps have passed")
+
+
+def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    house = new_house(**AGENTS).full()
+    plans = Plans(house.client)
+    begun = git(repo, "rev-parse", "main")
+    for name in ("good", "bad", "part"):
+        plans.submit(plan(tmp_path, name))
+
+    passes(house)
+    for name in ("good", "bad", "part"):
+        assert {task.state for task in plans.show("b", name).tasks} == {"planned"}
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert git(repo, "rev-parse", "main") == begun
+
+    bad = plans.reject("b", "bad", seen=plans.show("b", "bad").proposals, reason="too dear")
+    part = plans.approve("b", "part", ["part-first"], seen=plans.show("b", "part").proposals)
+    good = plans.approve("b", "good", seen=plans.show("b", "good").proposals)
+
+    assert [one.answer for one in bad.tasks] == ["rejected"] * 3
+    assert [one.answer for one in good.tasks] == ["approved"] * 3
+    assert [one.id for one in part.tasks] == ["b/part-first"]
+    merged = [
+        closed(house, f"b/good-{word}").data["merged"] for word in ("first", "middle", "last")
+    ]
+    closed(house, "b/part-first")
+    for earlier, later in pairwise(merged):
+        git(repo, "merge-base", "--is-ancestor", earlier, later)
+    for word in ("first", "middle", "last"):
+        house.checked(f"b/good-{word}")
+    files = git(repo, "ls-tree", "--name-only", "main").split()
+    assert sorted(files) == [
+        "good-first.txt",
+        "good-last.txt",
+        "good-middle.txt",
+        "part-first.txt",
+    ]
+    left = {task.name: task.state for task in plans.show("b", "part").tasks}
+    assert left == {"part-first": "closed", "part-middle": "planned", "part-last": "planned"}
+    assert {task.state for task in plans.show("b", "bad").tasks} == {"cancelled"}
+    everything = Plans(house.client).submit(plan(tmp_path, "good"))
+    assert all(one.replayed for one in everything.tasks)
+
+
+def test_a_planned_task_is_a_card_until_somebody_decides_it(
+    new_house: NewHouse, repo: Path, tmp_path: Path
+) -> None:
+    del repo
+    house = new_house(**AGENTS | {"INTERLOCK_CARDS": str(tmp_path / "cards")}).full()
+    Plans(house.client).submit(plan(tmp_path, "good"))
+
+    cards = tmp_path / "cards"
+    house.sees(
+        lambda: any("good-first" in path.name for path in cards.glob("*")), what="there is a card"
+    )
+    assert len(house.client.cards()) == len(plan(tmp_path, "good").tasks)
+    house.client.decide("b/good-first", "approve", proposal="b/good-first:1")
+
+    closed(house, "b/good-first")
+    house.sees(
+        lambda: not any("good-first" in path.name for path in cards.glob("*")),
+        what="the card is gone",
+    )
+    assert house.client.show("b/good-middle").state == "planned"

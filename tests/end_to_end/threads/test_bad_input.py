@@ -1,0 +1,199 @@
+"""Whatever arrives in a queue: it is counted, set aside and not repeated, and no worker dies."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import redis
+
+from kernel.machines import MACHINES
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import ROOT, House, thread
+from workers.engine.resources import Equipment
+from workers.engine.runner import MissingHandlerError, Runner, register_effects
+from workers.systems import HANDLERS
+
+
+def envelope(body: Any, **headers: Any) -> bytes:
+    """Return a message that the transport accepts, with a body and headers of our choosing."""
+    encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
+    properties = {
+        "correlation_id": "x",
+        "delivery_mode": 2,
+        "delivery_info": {"exchange": "", "routing_key": "x"},
+        "priority": 0,
+        "body_encoding": "base64",
+        "delivery_tag": "x",
+    }
+    message = {
+        "body": base64.b64encode(encoded).decode(),
+        "content-encoding": "utf-8",
+        "content-type": "application/json",
+        "headers": headers,
+        "properties": properties,
+    }
+    return json.dumps(message).encode()
+
+
+def task(*args: Any, name: str = "thread.execution", **kwargs: Any) -> bytes:
+    """Return a task message."""
+    body = [list(args), kwargs, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}]
+    return envelope(body, lang="py", task=name, id="x", root_id="x", parent_id=None, retries=0)
+
+
+def misshapen(queue: str, **over: Any) -> bytes:
+    """Return an effect's message as that queue delivers it, with some parts of another shape."""
+    message = json.loads(task("x:1.0:y"))
+    message["properties"]["delivery_info"] = {"exchange": queue, "routing_key": queue}
+    message["headers"] |= over.pop("headers", {})
+    message["properties"] |= over.pop("properties", {})
+    return json.dumps(message | over).encode()
+
+
+MISSHAPEN: dict[str, dict[str, Any]] = {
+    "a list for a task": {"headers": {"task": ["a"]}},
+    "a mapping for an id": {"headers": {"id": {"a": 1}}},
+    "numbers for stamps": {"headers": {"stamps": 7, "stamped_headers": 9}},
+    "a list for a content type": {"content-type": ["a"]},
+    "a number for an encoding": {"content-encoding": 7},
+    "an unknown body encoding": {"properties": {"body_encoding": "rot13"}},
+    "a list for a body encoding": {"properties": {"body_encoding": [1]}},
+    "a body that is not base64": {"body": "###é"},
+}
+GARBAGE = {
+    "JSON without end": b"[" * 100_000,
+    "no JSON": b"\xff\xfe{not json",
+    "a number": b"42",
+    "an empty object": b"{}",
+    "a list": b"[]",
+    "a body that is no JSON": envelope(b"{{{", lang="py", task="thread.execution", id="x"),
+    "no task": envelope({"hello": 1}),
+    "pickle": envelope(b"cos\nsystem\n(S'true'\ntR.", task="thread.execution", id="x").replace(
+        b"application/json", b"application/x-python-serialize"
+    ),
+    "an unknown task": task("x:1.0:y", name="thread.launder"),
+    "no arguments": task(),
+    "two arguments": task("x:1.0:y", "z"),
+    "a keyword": task(key="x:1.0:y"),
+    "a number for an effect": task(7),
+    "an id that is none": task("no effect at all"),
+    "an id with a newline": task("x\n:1.0:y"),
+    "an unknown record": task("nobody:1.0:abc"),
+    "a huge argument": task("x" * 300_000),
+}
+SET_ASIDE = len(GARBAGE) - 1  # an unknown record may be one that was pruned
+
+
+def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
+    house: House, client: redis.Redis
+) -> None:
+    for queue in ("execution", "inference", "sweeps"):
+        client.lpush(f"{house.prefix}.{queue}", *GARBAGE.values())
+
+    house.client.submit(thread("jot"), id="one")
+    assert house.ends("one")[0].state == "done"
+    aside = house.client.dispatch.aside
+    house.sees(
+        lambda: sum(aside.counts().values()) >= 3 * SET_ASIDE,
+        what=f"all is set aside, of {3 * SET_ASIDE} there are {aside.counts()}",
+    )
+
+    assert all(process.alive for process in house.processes)
+    assert sum(aside.counts().values()) == 3 * SET_ASIDE, "nothing is set aside twice"
+    assert all(client.llen(f"{house.prefix}.{name}") == 0 for name in ("execution", "inference"))
+    assert all(one.reason for one in aside.newest(100))
+
+
+@pytest.mark.parametrize("what", MISSHAPEN)
+def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
+    house: House, client: redis.Redis, what: str
+) -> None:
+    queue = f"{house.prefix}.execution"
+    client.lpush(queue, misshapen(queue, **copy.deepcopy(MISSHAPEN[what])))
+
+    house.client.submit(thread("jot"), id="one")
+    assert house.ends("one")[0].state == "done"
+    assert all(process.alive for process in house.processes)
+    aside = house.client.dispatch.aside
+    house.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
+    assert client.llen(queue) == 0
+    assert client.hlen("unacked") == 0
+
+
+def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse) -> None:
+    house = new_house()
+    house.client.submit(thread("jot_once", policy="plan_then_review"), id="one")
+    worker = house.worker(queues=("inference",))
+    asked = house.reaches("one", "awaiting_confirmation")
+    house.client.decide("one", "approve", proposal=asked.proposal)
+    entry = next(e for e in house.client.show("one").entries if e.name == "execution")
+
+    house.client.dispatch.app.send_task(
+        "thread.inference", args=[entry.key("one")], queue=f"{house.prefix}.inference"
+    )
+    house.sees(house.client.dispatch.aside.counts, what="it is set aside")
+
+    left = next(e for e in house.client.show("one").entries if e.name == "execution")
+    assert (left.state, left.attempts, left.carried) == ("owed", 0, False)
+    worker.stop()
+    house.full()
+    assert house.ends("one")[0].state == "done"
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"INTERLOCK_LEASE_S": "-1"}, "INTERLOCK_LEASE_S"),
+        ({"INTERLOCK_LAESE_S": "5"}, "INTERLOCK_LAESE_S"),
+        ({"INTERLOCK_CAPABILITIES": "nowhere.at.all"}, "nowhere"),
+        ({"INTERLOCK_MODEL": "nobody:knows", "INTERLOCK_MODEL_BASE_URL": ""}, "INTERLOCK_MODEL"),
+        ({"INTERLOCK_STORE_URL": "redis://127.0.0.1:9/0"}, "the store does not answer"),
+        ({"INTERLOCK_STORE_URL": "http://127.0.0.1:9"}, "INTERLOCK_STORE_URL"),
+        ({"INTERLOCK_ENQUEUE": "fused", "INTERLOCK_BROKER_URL": "amqp://x"}, "INTERLOCK_ENQUEUE"),
+    ],
+)
+def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
+    new_house: NewHouse, variables: dict[str, str], sentence: str
+) -> None:
+    house = new_house(**variables)
+    process = house.worker(ready=False)
+    house.sees(lambda: not process.alive, what="it ended", within_s=60)
+
+    told = [line for line in process.said.splitlines() if "interlock: " in line]
+    assert len(told) == 1
+    assert sentence in told[0]
+    assert "Traceback" not in process.said
+
+
+def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
+    environment = {**new_house().environment, "INTERLOCK_LEASE_S": "soon"}
+    command = [sys.executable, "-m", "celery", "-A", "workers.main", "worker"]
+
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode != 0
+    assert "INTERLOCK_LEASE_S='soon'" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("effect", sorted(HANDLERS))
+def test_boot_refuses_a_stage_without_its_handler(new_house: NewHouse, effect: str) -> None:
+    dispatch = new_house().client.dispatch
+    runner = Runner(dispatch, Equipment(dispatch.settings))
+    rest = {name: run for name, run in HANDLERS.items() if name != effect}
+
+    with pytest.raises(MissingHandlerError, match=effect):
+        register_effects(dispatch.app, runner, MACHINES, rest)

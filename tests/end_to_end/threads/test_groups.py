@@ -1,0 +1,82 @@
+"""Worker groups on machines of their own share one store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import ROOT, House, thread
+
+UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"]
+
+
+def can_unshare() -> bool:
+    """Whether this machine lets us make namespaces."""
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+
+
+def says_ready(log: Path) -> bool:
+    """Whether a worker consumes."""
+    return b" ready." in log.read_bytes()
+
+
+@contextmanager
+def machine(house: House, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run a worker as on a machine of its own: its host name and its processes are its alone."""
+    log = house.folder / f"{name}.log"
+    celery = f"{sys.executable} -m celery -A tests.end_to_end.engine.app worker -P threads -c 4"
+    quiet = "-n w@%h --without-mingle --without-gossip -l INFO"
+    shell = ["sh", "-c", f"hostname {name} && exec {celery} {quiet}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*UNSHARE, *shell],
+            cwd=ROOT,
+            env={**os.environ, **house.environment},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield process, log
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not can_unshare(), reason="namespaces need a privilege that we do not have")
+def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
+    new_house: NewHouse,
+) -> None:
+    house = new_house()
+    house.beat()
+    with machine(house, "alder") as (alder, alder_log), machine(house, "birch") as (_, birch_log):
+        for log in (alder_log, birch_log):
+            house.sees(partial(says_ready, log), what="ready", within_s=60)
+        ids = [house.client.submit(thread("slow", seconds=2)).id for _ in range(16)]
+        # An inference that was begun and lost would ask a person; an execution starts again.
+        house.sees(
+            lambda: all(house.client.show(one).state in ("executing", "done") for one in ids),
+            what="every inference is over",
+        )
+        house.sees(lambda: len(house.witness) >= 4, what="both are at work")
+        alder.kill()
+
+        ended = house.ends(*ids)
+
+    assert {record.state for record in ended} == {"done"}
+    claims = [note.detail for one in ids for note in house.notes(one, "claim")]
+    hosts = {claim["holder"].partition(":")[0] for claim in claims}
+    assert hosts == {"alder", "birch"}
+    for one in ids:
+        assert len({line["key"] for line in house.saw(one, "start")}) == 1

@@ -1,0 +1,300 @@
+"""Every row of the thread's table is fired in the running system, by one that the table names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from kernel.event import Event
+from kernel.machines.threads.thread.table import THREAD, WAITS
+from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.engine.test_stranding import due
+from tests.fakes.openai_server import Asked, OpenAIServer, Reply, hangs, refuses, thinks
+
+PHASES = ("intent", "context", "action")
+INTENT_ONLY = {"composition": "end_to_end", "auto_advance_states": ["awaiting_intent_confirmation"]}
+POOR = {"composition": "end_to_end", "budget_micro": 1}
+HANDED = {"to": "the help desk", "kind": "system", "reference": "ticket 7"}
+Row = tuple[str, str, str]
+
+
+@pytest.fixture
+def provider() -> Iterator[OpenAIServer]:
+    """A model that hangs or refuses where the title of a matter says so."""
+
+    def behave(asked: Asked) -> Reply:
+        title = str((asked.data("inciting event") or {}).get("title"))
+        if title == "hangs":
+            return hangs()
+        return refuses(400) if title == "refused" else thinks(asked)
+
+    with OpenAIServer(otherwise=behave) as server:
+        yield server
+
+
+def known(phases: int, title: str, **more: Any) -> dict[str, Any]:
+    """Return a matter that brings its first phases along, and asks the model for the next."""
+    matter = thread("jot", title=title, **more)
+    names = ("intent", "item_ids", "action")[:phases]
+    given = {name: matter["given"][name] for name in names}
+    return (
+        {**matter, "given": given} if given else {k: v for k, v in matter.items() if k != "given"}
+    )
+
+
+def recipes() -> dict[str, dict[str, Any]]:
+    """Return, for each state in which a thread can be held, a matter that comes to stand there."""
+    made: dict[str, dict[str, Any]] = {
+        "awaiting_intent_confirmation": thread("jot", policy="hands_off"),
+        "awaiting_context_confirmation": thread("jot", policy=INTENT_ONLY),
+        "awaiting_confirmation": thread("jot", policy="plan_then_review"),
+        "awaiting_review": thread("jot_reviewed"),
+        "awaiting_redirect": thread("broken"),
+        "executing": thread("slow", seconds=50),
+    }
+    for number, phase in enumerate(PHASES):
+        made[f"awaiting_{phase}_clarification"] = known(number, "refused")
+        made[f"inferring_{phase}"] = known(number, "hangs")
+    return made
+
+
+class Stage:
+    """A house in which a thread is brought to any state."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.client = house, house.client
+        self.recipes, self.count = recipes(), 0
+
+    def submit(self, matter: dict[str, Any], **more: Any) -> str:
+        """Submit a matter under a new id."""
+        self.count += 1
+        return self.client.submit({**matter, **more}, id=f"r{self.count}").id
+
+    def at(self, state: str, **more: Any) -> str:
+        """Return a thread that stands in a state."""
+        if state == "proposed":
+            return self.submit(thread("jot"), hold=True, **more)
+        if state in ("cleaning_up", "done_cleanup_unsuccessful"):
+            return self.cleaned(state)
+        if state == "monitoring":
+            return self.parent([self.recipes["awaiting_review"]])[0]
+        record_id = self.submit(self.recipes[state], **more)
+        self.house.reaches(record_id, state)
+        return record_id
+
+    def queued(self, phase: str) -> str:
+        """Return a thread that waits for the inference of a phase, which nobody starts."""
+        record_id = self.at(f"awaiting_{phase}_clarification")
+        self.queue(record_id)
+        return record_id
+
+    def queue(self, record_id: str) -> None:
+        """Send a thread that needs clarification back to the model's queue, paused."""
+        self.client.pause(record_id)
+        self.provide(record_id)
+
+    def provide(self, record_id: str) -> None:
+        """Answer a card that asks for words."""
+        proposal = self.client.show(record_id).proposal
+        self.client.decide(record_id, "provide", {"text": "as before"}, proposal=proposal)
+
+    def cleaned(self, state: str) -> str:
+        """Return a thread in a state of its clean-up."""
+        fields = {"seconds": 50} if state == "cleaning_up" else {"fails": True}
+        matter = thread("jot", policy="plan_then_review", source="witnessed")
+        matter["inciting"]["fields"] = fields
+        record_id = self.submit(matter)
+        self.house.reaches(record_id, "awaiting_confirmation")
+        self.client.fire(record_id, "cleanup_requested")
+        self.house.reaches(record_id, state)
+        return record_id
+
+    def parent(
+        self, matters: list[dict[str, Any]], relationship: str = "decompose", record_id: str = ""
+    ) -> tuple[str, list[str]]:
+        """Return a thread that a person split into others, and the ids of those."""
+        if not record_id:
+            record_id = self.submit(self.suggestion())
+        asked = self.house.reaches(record_id, "awaiting_confirmation")
+        parts = [
+            {
+                "title": matter["inciting"]["title"],
+                "policy": matter["policy"],
+                "fields": matter["inciting"].get("fields", {}),
+                **({"given": matter["given"]} if "given" in matter else {}),
+            }
+            for matter in matters
+        ]
+        parent = self.client.decompose(
+            record_id, parts, proposal=asked.proposal, relationship=relationship
+        )
+        return record_id, [f"{record_id}/{parent.version}.{n}" for n in range(1, len(parts) + 1)]
+
+    def suggestion(self) -> dict[str, Any]:
+        """Return a matter that waits for consent under any policy."""
+        matter = thread("jot", source="witnessed")
+        matter["given"]["action"]["kind"] = "suggestion"
+        return matter
+
+    def answer(self, state: str, choice: str, answer: dict[str, Any] | None = None) -> str:
+        """Answer the card of a thread in a state."""
+        record_id = self.at(state)
+        proposal = self.client.show(record_id).proposal
+        self.client.decide(record_id, choice, answer, proposal=proposal)
+        return record_id
+
+
+def answer_every_card(stage: Stage) -> None:
+    """Choose each affordance of each card once, and what every wait takes besides."""
+    action = {"capability": "jot", "parameters": {"text": "x"}}
+    edits: dict[str, dict[str, Any]] = {"intent": {"intent": "y"}, "context": {"item_ids": []}}
+    for wait in map(str, WAITS):
+        stage.answer(wait, "redirect", {"feedback": "not so"})
+        for trigger, payload in (("dismissed_by_user", {}), ("handed_off", HANDED)):
+            stage.client.fire(stage.at(wait), trigger, payload)
+        stage.client.fire(stage.at(wait), "cleanup_requested")
+        stage.at(wait, expires_s=1)
+    for phase in ("intent", "context"):
+        stage.answer(f"awaiting_{phase}_confirmation", "accept")
+        stage.answer(f"awaiting_{phase}_confirmation", "edit", edits[phase])
+    for phase in PHASES:
+        stage.answer(f"awaiting_{phase}_clarification", "provide", {"text": "y"})
+    stage.answer("awaiting_action_clarification", "provide", action)
+    stage.answer("awaiting_confirmation", "edit", action)
+    stage.answer("awaiting_confirmation", "approve")
+    stage.answer("awaiting_confirmation", "reject")
+    stage.answer("awaiting_review", "done")
+    stage.answer("awaiting_redirect", "provide", {"text": "y"})
+    stage.answer("done_cleanup_unsuccessful", "retry")
+    stage.answer("done_cleanup_unsuccessful", "accept")
+
+
+def end_by_hand(stage: Stage) -> None:
+    """Dismiss and hand off in every state that is nobody's turn but a worker's."""
+    inferring = [f"inferring_{phase}" for phase in PHASES]
+    for state in ("proposed", "monitoring", "done_cleanup_unsuccessful", *inferring):
+        stage.client.fire(stage.at(state), "dismissed_by_user")
+        stage.client.fire(stage.at(state), "handed_off", HANDED)
+    stage.client.fire(stage.queued("intent"), "dismissed_by_user")
+    stage.client.fire(stage.queued("intent"), "handed_off", HANDED)
+    stage.client.fire(stage.at("cleaning_up"), "dismissed_by_user")
+    stage.client.cancel(stage.at("executing"))
+    stage.at("proposed", expires_s=1)
+
+
+def fail_and_split(stage: Stage) -> None:
+    """Go over budget in each phase, be unclear, and split at an execution."""
+    for number in range(3):
+        stage.submit(known(number, "dear", policy=POOR))
+    unclear = thread("jot")
+    unclear["given"]["action"] = {"kind": "clarification", "blocked_on": "which one"}
+    stage.submit(unclear)
+    parts = [{"title": "refused", "text": ""}]
+    split = stage.submit(thread("decompose", children=parts, relationship="decompose"))
+    stage.house.reaches(split, "monitoring")
+    parent, [child] = stage.parent([stage.recipes["awaiting_review"]], "singular")
+    stage.house.reaches(child, "awaiting_review")
+    stage.client.fire(child, "dismissed_by_user")
+    stage.house.reaches(parent, "dismissed")
+    parent, [child] = stage.parent([thread("jot")])
+    stage.house.reaches(parent, "done")
+
+
+def close_families(stage: Stage) -> None:
+    """Close a parent over children in every state."""
+    states = list(stage.recipes)
+    cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
+    for matter, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
+        matter["inciting"]["fields"] = fields
+    parent, children = stage.parent([*stage.recipes.values(), *cleaning, stage.suggestion()])
+    *held, cleaned, unclean, middle = children
+    queued = held[states.index("awaiting_intent_clarification")]
+    for state, child in zip(states, held, strict=True):
+        stage.house.reaches(child, state)
+    for child, state in ((cleaned, "cleaning_up"), (unclean, "done_cleanup_unsuccessful")):
+        stage.house.reaches(child, "awaiting_confirmation")
+        stage.client.fire(child, "cleanup_requested")
+        stage.house.reaches(child, state)
+    stage.parent([stage.recipes["awaiting_review"]], record_id=middle)
+    stage.client.cancel(parent)
+    stage.house.ends(parent, *children)
+    parent, [queued] = stage.parent([stage.recipes["awaiting_intent_clarification"]])
+    stage.house.reaches(queued, "awaiting_intent_clarification")
+    stage.queue(queued)
+    stage.client.cancel(parent)
+    parent, [clarified] = stage.parent([stage.recipes["awaiting_intent_clarification"]])
+    stage.house.reaches(clarified, "awaiting_intent_clarification")
+    stage.client.cancel(parent)
+
+
+def close_a_newborn(stage: Stage) -> None:
+    """Close a parent whose spawning died between the birth of a child and its beginning."""
+    stage.client.submit(stage.suggestion(), id="kill-between_children-spawn")
+    parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
+    stage.house.sees(lambda: stage.house.found(child), what="the first is born")
+    stage.client.cancel(parent)
+    stage.house.ends(parent, child)
+
+
+def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
+    """Leave threads in the model's queue, with nobody to serve it, until they give up."""
+    house, waiting = stage.house, [stage.at(f"awaiting_{phase}_clarification") for phase in PHASES]
+    house.tended = 0
+    for one in house.processes:
+        one.kill()
+    for record_id in waiting:
+        stage.provide(record_id)
+        due(house.client.dispatch, client, record_id, "stall")
+    house.beat()
+    house.worker(queues=("sweeps",))
+    for record_id, phase in zip(waiting, PHASES, strict=True):
+        house.reaches(record_id, f"awaiting_{phase}_clarification")
+
+
+def fired_rows(house: House) -> dict[Row, set[str]]:
+    """Return every row that was fired, with everybody who fired it."""
+    fired: dict[Row, set[str]] = {}
+    for standing in house.client.list(limit=10_000):
+        for line in house.client.history(standing.id):
+            if isinstance(line, Event) and line.trigger != "created":
+                row = (line.source, line.trigger, line.target)
+                fired.setdefault(row, set()).add(line.cause.actor)
+    return fired
+
+
+@pytest.mark.slow
+def test_every_row_is_fired_by_its_natural_producer(
+    new_house: NewHouse, provider: OpenAIServer, client: redis.Redis
+) -> None:
+    house = new_house(
+        INTERLOCK_MODEL="openai:gpt-4o-mini",
+        INTERLOCK_MODEL_BASE_URL=provider.url,
+        INTERLOCK_MODEL_API_KEY="none",
+    )
+    house.full(workers=2, concurrency=60)
+    house.tended = 2
+    stage = Stage(house)
+    scenes: tuple[Callable[[Stage], None], ...] = (
+        answer_every_card,
+        end_by_hand,
+        fail_and_split,
+        close_families,
+        close_a_newborn,
+    )
+    for scene in scenes:
+        scene(stage)
+    starve_the_queue(stage, client)
+    house.full(concurrency=20)
+    table = {(str(r.source), str(r.trigger), str(r.target)): r.by for r in THREAD.transitions}
+
+    def missing() -> set[Row]:
+        return set(table) - set(fired_rows(house))
+
+    house.sees(lambda: not missing(), what=f"every row is fired; of {len(table)} not {missing()}")
+    strangers = {row: by - set(table[row]) for row, by in fired_rows(house).items()}
+    assert not {row: by for row, by in strangers.items() if by}, "fired by nobody the table names"
+    assert set(fired_rows(house)) == set(table)

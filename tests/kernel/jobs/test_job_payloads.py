@@ -1,0 +1,196 @@
+"""What a job or a graph is handed: nonsense is refused as such, and nothing else comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from kernel.errors import CallError, InvalidPayloadError
+from kernel.machine import Machine
+from kernel.machines.jobs.graph.table import GRAPH
+from kernel.machines.jobs.graph.table import Birth as GraphBirth
+from kernel.machines.jobs.job.payloads import Birth
+from kernel.machines.jobs.job.table import JOB
+from kernel.record import Record, RecordId, Version
+from kernel.store import codec
+from tests.kernel.samples import PHASES, SAMPLES, job
+
+Data = Mapping[str, Any]
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+DOERS = st.sampled_from(
+    [{"command": "true"}, {"capability": "x", "parameters": {"a": None}}, {"model": "say"}, {}]
+)
+WORDS = st.sampled_from(["", "a", "g/a", "person", "build", "next", "gate", "cost", "*", "\ud800"])
+PLAUSIBLE: Mapping[str, st.SearchStrategy[Any]] = {
+    "phases": st.lists(st.fixed_dictionaries({"worker": DOERS}, optional={"name": WORDS})),
+    "review": DOERS,
+    "limits": st.dictionaries(
+        st.sampled_from(["cost_micro", "time_s", "iterations"]), st.integers(-1, 10**16)
+    ),
+    "depends_on": st.lists(WORDS),
+    "tally": st.dictionaries(WORDS, st.integers(-1, 9)),
+    "verdict": st.sampled_from(["approval_required", "intervention_required", "done"]),
+    "evidence": st.lists(
+        st.fixed_dictionaries({"path": WORDS, "sha256": st.just("0" * 64), "bytes": st.just(1)})
+    ),
+}
+
+
+def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
+    """Return what could be handed in for this model: anything, and what nearly fits."""
+    if model is None:
+        return st.dictionaries(st.text(), json_values, max_size=3)
+    fields = model.model_fields
+    fit = {name: PLAUSIBLE.get(name, WORDS | json_values) for name in fields}
+    near = st.fixed_dictionaries({}, optional={name: fit[name] | json_values for name in fit})
+    return json_values | near | st.dictionaries(st.text(), json_values, max_size=3)
+
+
+def born(machine: Machine, payload: Any) -> None:
+    try:
+        data = machine.birth(payload)
+    except InvalidPayloadError:
+        return
+    record = Record(RecordId("g/j"), machine.name, str(machine.initial.state), Version(1), data)
+    decision = machine.born(record)
+    assert codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
+
+
+@given(payload=payloads(Birth))
+def test_any_json_is_a_job_or_is_refused_as_one(payload: Any) -> None:
+    born(JOB, payload)
+
+
+@given(payload=payloads(GraphBirth))
+def test_any_json_is_a_graph_or_is_refused_as_one(payload: Any) -> None:
+    born(GRAPH, payload)
+
+
+REPLIES = [(one, trigger) for one in (JOB, GRAPH) for trigger in one.triggers]
+
+
+@pytest.mark.parametrize(
+    ("machine", "trigger"), REPLIES, ids=[f"{one.name}-{trigger}" for one, trigger in REPLIES]
+)
+def test_any_json_is_a_reply_or_is_refused_as_one(machine: Machine, trigger: str) -> None:
+    """What is admitted can be decided wherever it is legal, and what is decided can be written."""
+    states = [str(one.state) for one in machine.stages if machine.rows(str(one.state), trigger)]
+
+    @settings(max_examples=40)
+    @given(payload=payloads(machine.payloads.get(trigger)))
+    def told(payload: Any) -> None:
+        try:
+            admitted = machine.admit(trigger, payload)
+        except InvalidPayloadError:
+            return
+        for state, data in product(states, SAMPLES[machine.name][0]):
+            record = Record(RecordId("g/j"), machine.name, state, Version(5), data)
+            try:
+                decision = machine.decide(record, trigger, admitted)
+            except CallError:
+                continue
+            codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
+            due = {timer.name: timer.delay_ms for timer in decision.timers}
+            assert all(type(ms) is int and 0 <= ms < 2**53 for ms in due.values()), due
+            bounds = (decision.bounds.cap, decision.bounds.runs)
+            assert all(bound is None or 0 <= bound < 2**53 for bound in bounds), bounds
+
+    told()
+
+
+# --- shapes ----------------------------------------------------------------------------------
+
+
+NO_JOBS = ("", "a", "g/", "/a", "g//a", "g/a/", "g/.a", "../g/a", "g/a b", "g/a:1", "g/a\n", "g/*")
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"phases": []}, "at least 1 item"),
+        ({"phases": [PHASES[0], PHASES[0]]}, "two phases are called 'build'"),
+        ({"depends_on": ["g/a", "g/a"]}, "depends twice on 'g/a'"),
+        *(({"depends_on": ["g/b", name]}, "depends_on.1: .*match pattern") for name in NO_JOBS),
+        ({"depends_on": ["g/" + "a" * 199]}, "at most 200"),
+        ({"phases": [{"worker": {}}]}, "name one of command, capability and model"),
+        ({"review": {"command": "a", "model": "b"}}, "name one of command"),
+        ({"review": {"command": "a", "parameters": {"x": 1}}}, "parameters are for a capability"),
+        ({"limits": {"cost": 1}}, "Extra inputs"),
+        ({"limits": {"cost_micro": -1}}, "greater than or equal to 0"),
+        ({"on_cancel": "shrug"}, "'starve' or 'cancel'"),
+        ({"stewards": ["two words"]}, "match pattern"),
+        ({"retry_delay_s": 3_601}, "less than or equal to 3600"),
+        ({"remind_s": 59}, "greater than or equal to 60"),
+        ({"surprise": 1}, "Extra inputs"),
+    ],
+)
+def test_a_job_is_not_born_of_nonsense(bad: Data, why: str) -> None:
+    with pytest.raises(InvalidPayloadError, match=why):
+        job(**bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"hold": True}, "Extra inputs"),
+        ({"dir": "/elsewhere"}, "Extra inputs"),
+        ({"host": "elsewhere"}, "Extra inputs"),
+        ({"depends_on": ["a"]}, "match pattern"),
+        ({"phases": []}, "at least 1 item"),
+        ({"phases": [PHASES[0], PHASES[0]]}, "two phases are called"),
+        ({"depends_on": ["g/a", "g/a"]}, "depends twice"),
+        ({"retries_max": 101}, "less than or equal to 100"),
+    ],
+)
+def test_a_change_of_a_draft_is_as_strict_as_its_birth(bad: Data, why: str) -> None:
+    with pytest.raises(InvalidPayloadError, match=why):
+        JOB.admit("configure", bad)
+
+
+def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_configured() -> None:
+    model = JOB.payloads["configure"]
+
+    stays = {"hold", "dir", "host"}
+    assert set(model.model_fields) == {*Birth.model_fields, "no_review", "by"} - stays
+    whole = {
+        name: value
+        for name, value in job(queue="slow", folder="/f").items()
+        if name in model.model_fields
+    }
+    assert {**JOB.admit("configure", whole), "by": 0} == {**whole, "no_review": False, "by": 0}
+
+
+def test_what_a_capability_is_given_is_kept_to_the_letter() -> None:
+    parameters = {"a": None, "b": [None, {"c": None}], "": 1.5}
+    data = job(review={"capability": "x", "parameters": parameters})
+
+    assert data["review"]["parameters"] == parameters
+
+
+def test_a_time_that_no_clock_counts_is_refused() -> None:
+    for bad in (0, 2**53, 10**400):
+        with pytest.raises(InvalidPayloadError):
+            JOB.admit("step", {"time_left_ms": bad})
+
+
+def test_a_birth_is_json_and_so_is_what_is_kept_of_it() -> None:
+    data = job(review={"model": "say"}, limits={"iterations": 3})
+
+    assert json.loads(json.dumps(data)) == data

@@ -1,0 +1,110 @@
+"""What must hold of every record after every step, whatever happened before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.effect import Kind
+from kernel.record import Entry, Record, partition_of
+from kernel.store import scripts
+from kernel.store.fold import fold, sums
+from kernel.table import Active, Terminal
+from tests.kernel.store.kernel_at_a_fixed_time import World
+from tests.kernel.store.tables import LIFE
+
+
+def holds(world: World, of: str) -> Record:
+    """Assert every promise about one record, and return it."""
+    record = world.record(of)
+    folds(world, record)
+    stands_once(world, record)
+    aside = any(entry.state == "quarantined" for entry in record.entries)
+    assert aside == any(timer.name == "quarantine" for timer in record.timers)
+    person = LIFE.stage(record.state).waits_for_person(record.data)
+    assert world.waits(of) == (aside or person), "people are asked where they are needed"
+    for entry in record.entries:
+        indexed(world, record, entry)
+    stage = LIFE.stage(record.state)
+    if isinstance(stage, Terminal):
+        ended(record)
+    elif isinstance(stage, Active):
+        at_work(world, record)
+    elif stage.waits_for_person(record.data):
+        assert world.waits(of), f"{of} waits for a person whom nobody asks"
+        assert ticks(world, record, "reminder")
+    elif record.state == "grouping":
+        counts_down(world, record)
+    else:
+        assert ticks(world, record, "kickoff")
+    return record
+
+
+def folds(world: World, record: Record) -> None:
+    lines = world.views.history(record.id)
+    folded = fold(LIFE, lines)
+    assert [event.version for event in world.events(record.id)] == [
+        *range(1, record.version + 1)
+    ], "versions are contiguous"
+    assert (folded.state, folded.version, folded.entered, folded.data) == (
+        record.state,
+        record.version,
+        record.entered,
+        record.data,
+    )
+    totals = sums(lines)
+    assert {name: record.counters.get(name, 0) for name in totals} == totals
+
+
+def stands_once(world: World, record: Record) -> None:
+    for stage in LIFE.stages:
+        key = world.keys.standing(record.id, "life", str(stage.state))
+        here = scripts.read(world.client, "ZSCORE", key, record.id) is not None
+        assert here == (str(stage.state) == record.state)
+
+
+def indexed(world: World, record: Record, entry: Entry) -> None:
+    score = world.score(entry.key(record.id))
+    if entry.state == "quarantined":
+        assert score is None
+        assert world.waits(record.id)
+        assert ticks(world, record, "quarantine")
+    elif entry.state == "owed" and record.paused:
+        assert score is None
+    else:
+        assert score is not None, f"nobody will ever look at {entry}"
+
+
+def ended(record: Record) -> None:
+    assert not record.paused
+    assert {timer.name for timer in record.timers} <= {"quarantine"}
+    left = [entry for entry in record.entries if entry.kind is Kind.STATE]
+    assert [entry for entry in left if entry.state != "draining"] == []
+
+
+def at_work(world: World, record: Record) -> None:
+    live = [
+        entry for entry in record.entries if entry.kind is Kind.STATE and entry.state != "draining"
+    ]
+    assert len(live) == 1, f"{record.id} is at work on {live}"
+    assert ticks(world, record, "stall")
+
+
+def counts_down(world: World, record: Record) -> None:
+    counted = world.counted(record.id, record.entered)
+    advances = [entry for entry in record.entries if entry.kind is Kind.ADVANCE]
+    assert counted or advances, f"{record.id} waits for nobody"
+    assert not (counted and advances), "an advance is owed although somebody is counted"
+    assert len(advances) < 2
+    spawning = any(entry.kind is Kind.SPAWN for entry in record.entries)
+    assert ("*" in counted) == spawning, "the sentinel is the spawning's"
+    assert ticks(world, record, "recheck")
+
+
+def ticks(world: World, record: Record, name: str) -> bool:
+    """Tell whether a timer is there, and in the index unless its record is paused."""
+    timer = next((timer for timer in record.timers if timer.name == name), None)
+    if timer is None:
+        return False
+    key = world.keys.timers(partition_of(record.id))
+    score: Any = scripts.read(world.client, "ZSCORE", key, f"{record.id}:{name}")
+    return (score is None) == record.paused == (timer.left_ms is not None)

@@ -1,0 +1,340 @@
+"""The kernel on a real server, under a clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import redis
+
+from kernel.effect import Effect
+from kernel.errors import KernelError
+from kernel.event import Cause, Event, Note
+from kernel.lifecycle import Fired, Lifecycle
+from kernel.machine import Decision
+from kernel.machines.loops.loop.table import LOOP
+from kernel.machines.runs.codon.table import CODON
+from kernel.machines.runs.run.table import RUN
+from kernel.machines.runs.workspace.table import WORKSPACE
+from kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
+from kernel.store import scripts
+from kernel.store.commands import NO_WARRANT, Answer, Call, Jot, Limits, Render, Tenure, Warrant
+from kernel.store.indexes import Indexes, Look, TimerLook
+from kernel.store.keys import Keys
+from kernel.store.leases import Lease, Leases, Order, Refused
+from kernel.store.redis import Store
+from kernel.store.scripts import Client
+from kernel.store.slots import Slots
+from kernel.store.subscriptions import Tells
+from kernel.store.views import Views
+from tests.kernel.store.machines_nodes import NODE, ROOT
+from tests.kernel.store.machines_tickets import SESSION, TICKET
+from tests.kernel.store.tables import LIFE
+
+MACHINES = (LIFE, TICKET, SESSION, NODE, ROOT, LOOP, WORKSPACE, RUN, CODON)
+EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
+START_US = 1_800_000_000_000_000
+CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
+LIMITS = Limits(op_window_ms=100_000, look_ms=1_000, remind_ms=50_000, tombstone_ms=60_000)
+ACTOR = Cause("test")
+
+ORIGINAL = scripts.source_of
+
+
+@lru_cache(maxsize=4_096)
+def _sha(text: str) -> str:
+    return hashlib.sha1(text.encode()).hexdigest()  # noqa: S324 - the server's own name for it
+
+
+@dataclass
+class Text:
+    """The scripts' text as this test has it: with a fixed time, and perhaps a guard less."""
+
+    now_us: int | None = START_US
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def source_of(self, name: str) -> str:
+        text = ORIGINAL(name)
+        for script, old, new in self.changes:
+            if script in (name, "*"):
+                text = text.replace(old, new)
+        if self.now_us is not None:
+            text = text.replace(CLOCK, f"local now_us = {self.now_us}")
+        return text
+
+    def sha_of(self, name: str) -> str:
+        return _sha(self.source_of(name))
+
+    def change(self, script: str, old: str, new: str) -> None:
+        names = ("commit", "claim", "note") if script == "*" else (script,)
+        assert any(old in ORIGINAL(name) for name in names), f"{script} has no {old!r}"
+        self.changes.append((script, old, new))
+
+
+class World:
+    """What a test does to records, and what it sees of them."""
+
+    def __init__(
+        self, client: Client, prefix: str, text: Text, *, render: Render | None = None
+    ) -> None:
+        self.client, self.text, self.keys = client, text, Keys(prefix)
+        self.lifecycle = Lifecycle(
+            Store(client, self.keys, LIMITS),
+            {machine.name: machine for machine in MACHINES},
+            render or (lambda _: None),
+        )
+        self.leases = Leases(client, self.keys, LIMITS)
+        self.indexes = Indexes(client, self.keys, LIMITS)
+        self.views = Views(client, self.keys)
+        self.tells, self.slots = Tells(client, self.keys), Slots(client, self.keys)
+        self._ops = 0
+
+    @property
+    def now(self) -> int:
+        assert self.text.now_us is not None, "this world's clock runs by itself"
+        return self.text.now_us // 1_000
+
+    def later(self, ms: int) -> None:
+        assert self.text.now_us is not None, "this world's clock runs by itself"
+        self.text.now_us += ms * 1_000
+
+    def op(self) -> str:
+        self._ops += 1
+        return f"op-{self._ops}"
+
+    def create(
+        self,
+        new_id: str = "r",
+        payload: Mapping[str, Any] | None = None,
+        *,
+        countdown: str = "",
+        cap: int | None = None,
+        machine: str = "life",
+        priority: int = 5,
+        tenure: Tenure | None = None,
+    ) -> Fired:
+        return self.lifecycle.create(
+            machine,
+            new_id,
+            payload or {},
+            ACTOR,
+            priority=priority,
+            countdown=countdown,
+            cap=cap,
+            tenure=tenure,
+        )
+
+    def fire(
+        self,
+        of: Record | str,
+        trigger: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        warrant: Warrant = NO_WARRANT,
+        op: str = "",
+        deltas: Mapping[str, int] | None = None,
+        tenure: Tenure | None = None,
+    ) -> Fired:
+        call = Call(ACTOR, op or self.op(), warrant, deltas or {})
+        return self.lifecycle.fire(of, trigger, payload or {}, call, tenure=tenure)
+
+    def at(self, state: str, of: str = "r", payload: Mapping[str, Any] | None = None) -> Record:
+        """Bear a record and lead it to a state by the shortest way."""
+        self.create(of, payload)
+        ways = {
+            "idle": (),
+            "working": ("begin",),
+            "asking": ("begin", "done"),
+            "polishing": ("begin", "done", "polish"),
+            "grouping": ("split",),
+            "building": ("build",),
+            "failed": ("begin", "fail"),
+        }
+        for trigger in ways[state]:
+            self.fire(of, trigger)
+        return self.record(of)
+
+    def record(self, of: str = "r") -> Record:
+        return self.views.record(of)
+
+    def entry(self, name: str = "work", of: str = "r") -> Entry:
+        found = [entry for entry in self.record(of).entries if entry.name == name]
+        assert len(found) == 1, f"{of} has {len(found)} entries of {name}"
+        return found[0]
+
+    def state_of(self, name: str = "work", of: str = "r") -> str:
+        states = [entry.state for entry in self.record(of).entries if entry.name == name]
+        return ",".join(states) or "gone"
+
+    def timer(self, name: str, of: str = "r") -> TimerEntry | None:
+        return next((timer for timer in self.record(of).timers if timer.name == name), None)
+
+    def key(self, name: str = "work", of: str = "r") -> str:
+        return self.entry(name, of).key(of)
+
+    def ask(
+        self, key: str, nonce: str = "a", *, schema: int = 1, lease_ms: int | None = None
+    ) -> Lease | Refused:
+        """Claim by key; the effect's name is looked up, as a message would carry it."""
+        of, _, suffix = key.partition(":")
+        named = {entry.suffix: entry.name for entry in self.record(of).entries}
+        effect = EFFECTS[named.get(suffix, "work")]
+        if lease_ms is not None:
+            effect = Effect(effect.name, lease_ms=lease_ms)
+        return self.leases.claim(key, effect, nonce=nonce, holder="here", schema=schema)
+
+    def claim(self, name: str = "work", nonce: str = "a", of: str = "r") -> Lease:
+        lease = self.ask(self.key(name, of), nonce)
+        assert isinstance(lease, Lease), lease
+        return lease
+
+    def claim_key(self, key: str) -> Lease:
+        """Claim by key, for sure."""
+        lease = self.ask(key)
+        assert isinstance(lease, Lease), lease
+        return lease
+
+    def refused(self, key: str, nonce: str = "z") -> str:
+        answer = self.ask(key, nonce)
+        assert isinstance(answer, Refused), answer
+        return answer.word
+
+    def renew(self, lease: Lease, acknowledged: int = 0) -> Order:
+        return self.leases.renew({lease.key: (lease.token, 10_000, acknowledged)})[lease.key][0]
+
+    def settle(self, lease: Lease) -> Answer:
+        return self.leases.settle(lease, self.lifecycle.render)
+
+    def take(self, of: str = "r", *, gate_open: bool = True) -> dict[str, Look]:
+        """Look at everything that is due in the record's partition."""
+        partition = partition_of(of)
+        due = self.indexes.due_effects(partition, 100)
+        if not due:
+            return {}
+        looks = self.indexes.take(partition, due, gate_open=gate_open)
+        return {look.key: look for look in looks}
+
+    def word(self, key: str, *, gate_open: bool = True) -> str:
+        looks = self.take(key.partition(":")[0], gate_open=gate_open)
+        return looks[key].word if key in looks else "not due"
+
+    def take_timers(self, of: str = "r") -> dict[str, TimerLook]:
+        partition = partition_of(of)
+        due = self.indexes.due_timers(partition, 100)
+        if not due:
+            return {}
+        return {look.name: look for look in self.indexes.take_timers(partition, due)}
+
+    def score(self, key: str) -> int | None:
+        """Say when the index looks at an effect again; None where it is not in there."""
+        index = self.keys.effects(partition_of(key.partition(":")[0]))
+        found: Any = scripts.read(self.client, "ZSCORE", index, key)
+        return None if found is None else int(float(found))
+
+    def waits(self, of: str = "r") -> bool:
+        return of in {str(found) for found, _ in self.views.waiting(1_000)}
+
+    def flag(self, name: str, of: str = "r", op: str = "") -> Answer:
+        return self.lifecycle.flag(name, of, op_id=op or self.op(), cause=ACTOR)
+
+    def note(
+        self,
+        of: str = "r",
+        kind: str = "cost",
+        *,
+        deltas: Mapping[str, int] | None = None,
+        op: str = "",
+        warrant: Warrant = NO_WARRANT,
+        timers: tuple[tuple[str, int, int], ...] = (),
+    ) -> Answer:
+        jot = Jot(kind, {}, deltas or {}, timers)
+        return self.lifecycle.note(self.record(of), jot, op_id=op, warrant=warrant)
+
+    def counter(self, name: str, of: str = "r") -> int:
+        return int(self.record(of).counters.get(name, 0))
+
+    def events(self, of: str = "r") -> list[Event]:
+        return [line for line in self.views.history(of) if isinstance(line, Event)]
+
+    def notes(self, of: str = "r") -> list[Note]:
+        return [line for line in self.views.history(of) if isinstance(line, Note)]
+
+    def dump(self) -> dict[bytes, bytes]:
+        """Return every key of this test, as the server would save it."""
+        client = self.client
+        assert isinstance(client, redis.Redis)
+        found: list[bytes] = sorted(client.scan_iter(f"{self.keys.prefix}:*", count=1_000))
+        return {key: client.dump(key) or b"" for key in found}
+
+    def hurry(self, key: str) -> None:
+        """Make the index look at an effect now."""
+        index = self.keys.effects(partition_of(key.partition(":")[0]))
+        scripts.read(self.client, "ZADD", index, self.now, key)
+
+    def fails(self, trigger: str, warrant: Warrant = NO_WARRANT, *, op: str = "") -> str:
+        """Fire, expect a refusal that changed nothing, and return the error's name."""
+        before = self.dump()
+        try:
+            self.fire("r", trigger, warrant=warrant, op=op)
+        except KernelError as refusal:
+            assert self.dump() == before, "a refusal changed something"
+            return type(refusal).__name__
+        raise AssertionError(f"{trigger} was accepted")
+
+    def due(self, look: TimerLook) -> Warrant:
+        return Warrant.due(look.name, look.due_at, look.born)
+
+    def spend(self, name: str) -> None:
+        """Use up an effect's attempts, and let a sweep find out."""
+        for nonce in ("s1", "s2"):
+            self.leases.release(self.claim(name, nonce), counted=True)
+        self.later(LIMITS.look_ms)
+        self.take()
+
+    def commit(self, decision: Decision, warrant: Warrant = NO_WARRANT) -> Answer:
+        """Commit a decision as it stands, without deciding again."""
+        return self.lifecycle.store.commit(
+            self.lifecycle.machine(decision.after.machine),
+            decision,
+            op_id=self.op(),
+            digest="0",
+            warrant=warrant,
+            cause=ACTOR,
+            deltas={},
+            render=self.lifecycle.render,
+        )
+
+    def partition(self, of: str = "r") -> int:
+        return partition_of(of)
+
+    def size(self, key: str) -> int:
+        word = {b"hash": "HLEN", b"zset": "ZCARD", b"set": "SCARD"}
+        kind: Any = scripts.read(self.client, "TYPE", key)
+        kind = kind if isinstance(kind, bytes) else str(kind).encode()
+        return 0 if kind == b"none" else int(scripts.read(self.client, word[kind], key))
+
+    def list_of(self, key: str) -> list[bytes]:
+        found: list[bytes] = scripts.read(self.client, "LRANGE", key, 0, -1)
+        return found
+
+    def split(self, of: str = "r") -> Lease:
+        """Bring a record to where it counts its children, and claim the spawning."""
+        self.at("grouping", of)
+        return self.claim("spawn", of=of)
+
+    def bear(self, parent: str, name: str, *, generation: int = 2) -> Fired:
+        return self.create(f"{parent}/{name}", countdown=f"children:{generation}")
+
+    def counted(self, of: str = "r", generation: int = 2) -> set[str]:
+        return self.views.counted(of, f"children:{generation}")
+
+
+def token(lease: Lease) -> Warrant:
+    return Warrant.token(lease.suffix, lease.token)
+
+
+def children(*names: str) -> list[RecordId]:
+    return [RecordId(name) for name in names]

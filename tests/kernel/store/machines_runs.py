@@ -1,0 +1,94 @@
+"""A workspace, its runs and their codons in a store, as a test bears and moves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.event import Event
+from kernel.lifecycle import Fired
+from kernel.machines.runs.events import CodonStarted, RunStarted, run_event
+from kernel.machines.runs.translation import wanted
+from kernel.record import RecordId
+from kernel.store.commands import Tenure, Warrant
+from kernel.store.leases import Lease
+from tests.kernel.runs.codons import CHAIN, metadata
+from tests.kernel.samples import RUN_BIRTH
+from tests.kernel.store.kernel_at_a_fixed_time import World
+
+DATA, RUN, CODON = "data", "data/1", "data/1/1"
+HOLDER = Tenure("hold", "here", 10_000)
+EVENTS = Warrant.party("events")
+CONDUCTOR = Warrant.party("conductor")
+Listed = list[tuple[RecordId, int]]
+
+
+def workspace(world: World, of: str = DATA) -> str:
+    world.create(of, {"folder": "/data", "host": "here"}, machine="workspace")
+    return of
+
+
+def run(world: World, of: str = RUN) -> str:
+    world.create(of, RUN_BIRTH, machine="run")
+    return of
+
+
+def codon(world: World, of: str = CODON, state: str = "preparing") -> str:
+    """Bear a codon, and lead it along the chain."""
+    world.create(of, {"codon_id": "clean"}, machine="codon", tenure=HOLDER)
+    for following in CHAIN[1 : CHAIN.index(state) + 1]:
+        move(world, following, of)
+    return of
+
+
+def begun(world: World, state: str = "running") -> str:
+    """Bear a workspace, a run and a codon that stands in a state."""
+    workspace(world)
+    run(world)
+    return codon(world, state=state)
+
+
+def tell(world: World, name: str, of: str = CODON, *, op: str = "", **said: Any) -> Fired:
+    """Fire what a published event asks of a record."""
+    run_id = {"run_id": of} if of.count("/") == 1 else {"run_id": of, "codon_id": "clean"}
+    read = run_event({"type": name, "data": {**run_id, **said}})
+    assert not isinstance(read, RunStarted | CodonStarted)
+    trigger, payload = wanted(read, world.record(of).state)
+    return world.fire(of, trigger, payload, warrant=EVENTS, op=op)
+
+
+def move(world: World, to: str, of: str = CODON) -> Fired:
+    """Lead a codon to a state, with all that this must say."""
+    source = world.record(of).state
+    said: dict[str, Any] = {"from": source, "to": to, "metadata": metadata(source, to)}
+    return tell(world, "CodonTransitioned", of, **said)
+
+
+def fail(world: World, of: str = RUN) -> Fired:
+    """End a run, as a person does."""
+    return world.fire(of, "fail", {"reason": "enough"})
+
+
+def complete(world: World, of: str = RUN) -> Fired:
+    """End a run, as its conductor does."""
+    return world.fire(of, "complete", {}, warrant=CONDUCTOR)
+
+
+def settle(world: World, of: str) -> None:
+    """Do all that a record is still owed; who held its work is out."""
+    record = world.record(of)
+    for entry in record.entries:
+        key = entry.key(of)
+        if entry.state == "owed":
+            world.settle(world.claim_key(key))
+        else:
+            named = (key, entry.suffix, entry.token, entry.attempts, entry.name, entry.kind)
+            world.settle(Lease(*named, record, 0))
+
+
+def listed(world: World, of: str = DATA, after: str = "0-0", limit: int = 100_000) -> Listed:
+    return [(one, version) for _, one, version in world.views.chronicle(of, after, limit)]
+
+
+def logged(world: World, of: str = DATA) -> list[Event]:
+    """Return the events that a family's chronicle lists, in its order."""
+    return world.views.events(listed(world, of))

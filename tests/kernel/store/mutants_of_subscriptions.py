@@ -1,0 +1,321 @@
+"""Guards of what crosses families: tells, slots, bounds, each with the test that misses it."""
+
+from __future__ import annotations
+
+from tests.kernel.store import test_nodes as nodes
+from tests.kernel.store import test_slots as slots
+from tests.kernel.store import test_subscriptions as tells
+from tests.kernel.store.mutant import Mutant
+
+TELLS: tuple[Mutant, ...] = (
+    Mutant(
+        "who asks after the end is told so",
+        "register",
+        "if stands[1] == '1' then return {'ended', stands[2]} end",
+        "",
+        tells.test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere,
+    ),
+    Mutant(
+        "who is told at once is not told again",
+        "register",
+        "if stands[1] == '1' then return",
+        "redis.call('SADD', KEYS[2], ARGV[1]) if stands[1] == '1' then return",
+        tells.test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere,
+    ),
+    Mutant(
+        "who asks before the end is kept",
+        "register",
+        "redis.call('SADD', KEYS[2], ARGV[1])",
+        "",
+        tells.test_who_registers_before_the_end_is_kept_until_after_it,
+    ),
+    Mutant(
+        "nobody is kept for what does not exist",
+        "register",
+        "if not stands[2] then return {'missing', ''} end",
+        "stands[2] = stands[2] or ''",
+        tells.test_who_registers_with_nobody_is_told_so_and_leaves_no_trace,
+    ),
+    Mutant(
+        "nobody joins what has ended",
+        "join",
+        "redis.call('HGET', KEYS[1], 'ended') == '1' or",
+        "",
+        tells.test_nobody_joins_a_record_that_ended_although_the_sentinel_is_in,
+    ),
+    Mutant(
+        "nobody joins after the sentinel",
+        "join",
+        " or redis.call('SISMEMBER', KEYS[2], '*') == 0",
+        "",
+        tells.test_who_joins_is_counted_while_the_sentinel_is_in,
+    ),
+    Mutant(
+        "every member of a page is counted",
+        "join",
+        "redis.call('SADD', KEYS[2], unpack(ARGV))",
+        "redis.call('SADD', KEYS[2], ARGV[1])",
+        tells.test_more_join_than_fit_on_a_page,
+    ),
+    Mutant(
+        "who left already does not leave again",
+        "depart",
+        "if redis.call('SREM', parent.members, member) == 0 then return '' end",
+        "redis.call('SREM', parent.members, member)",
+        tells.test_a_repeated_departure_and_one_of_a_stranger_change_nothing,
+    ),
+    Mutant(
+        "only the last of many owes the advance",
+        "depart",
+        "if redis.call('SCARD', parent.members) > 0 then return '' end",
+        "",
+        tells.test_five_hundred_ends_in_other_partitions_advance_once,
+    ),
+    Mutant(
+        "nobody is advanced after its end by another family",
+        "depart",
+        "or stands[2] == '1' then return '' end",
+        "then return '' end",
+        tells.test_nobody_waits_any_more_who_has_ended,
+    ),
+    Mutant(
+        "a pause keeps an advance from elsewhere off the index",
+        "depart",
+        "stands[3] == '1', parent.look_ms",
+        "false, parent.look_ms",
+        tells.test_a_paused_record_is_advanced_when_it_goes_on,
+    ),
+    Mutant(
+        "who was to be told is forgotten with the record",
+        "prune",
+        "for n = 10, last do",
+        "for n = 11, last do",
+        tells.test_who_is_still_to_be_told_keeps_an_ended_record_and_goes_with_it,
+    ),
+)
+SLOTS: tuple[Mutant, ...] = (
+    Mutant(
+        "no more than the limit",
+        "occupy",
+        "while limit == 0 or redis.call('ZCARD', holders) < limit do",
+        "while true do",
+        slots.test_as_many_hold_a_slot_as_there_are_and_the_others_stand_in_line,
+    ),
+    Mutant(
+        "no more than the limit in a race",
+        "vacate",
+        "while limit == 0 or redis.call('ZCARD', holders) < limit do",
+        "while true do",
+        slots.test_sixteen_that_race_for_three_slots_are_never_more_than_three,
+    ),
+    Mutant(
+        "a limit of 0 is none",
+        "occupy",
+        "limit == 0 or ",
+        "",
+        slots.test_without_a_limit_everybody_has_a_slot,
+    ),
+    Mutant(
+        "a limit that is lifted is none",
+        "vacate",
+        "limit == 0 or ",
+        "",
+        slots.test_a_raised_limit_is_handed_out_without_anybody_leaving,
+    ),
+    Mutant(
+        "an empty line ends the handing out",
+        "vacate",
+        "if #first == 0 then return end",
+        "",
+        slots.test_names_that_nobody_uses_leave_nothing_behind,
+    ),
+    Mutant(
+        "who holds a slot stands in no line",
+        "occupy",
+        "if not redis.call('ZSCORE', KEYS[1], id) then redis.call('ZADD'",
+        "if true then redis.call('ZADD'",
+        slots.test_a_repeat_keeps_the_slot_and_stands_in_no_line,
+    ),
+    Mutant(
+        "a place in the line is kept",
+        "occupy",
+        "'NX', ",
+        "",
+        slots.test_whoever_came_first_keeps_its_place_when_it_asks_again,
+    ),
+    Mutant(
+        "who takes up a slot is heard",
+        "occupy",
+        "if held then redis.call('ZADD', KEYS[1], now_text, id) end",
+        "",
+        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
+    ),
+    Mutant(
+        "what is free is handed out to who asks",
+        "occupy",
+        "hand_out(KEYS[1], KEYS[2], tonumber(ARGV[2]))",
+        "",
+        slots.test_a_repeat_keeps_the_slot_and_stands_in_no_line,
+    ),
+    Mutant(
+        "who asks hears whom to ring",
+        "occupy",
+        "unpack(to_ring(KEYS[1]))",
+        "nil",
+        slots.test_whoever_asks_hears_of_others_that_were_given_a_slot,
+    ),
+    Mutant(
+        "a slot is given back",
+        "vacate",
+        "redis.call('ZREM', KEYS[1], ARGV[1])",
+        "",
+        slots.test_a_slot_that_is_given_back_goes_by_priority_then_age,
+    ),
+    Mutant(
+        "a place in the line is given back",
+        "vacate",
+        "redis.call('ZREM', KEYS[2], ARGV[1])",
+        "",
+        slots.test_whoever_leaves_the_line_is_given_nothing,
+    ),
+    Mutant(
+        "what was given back is handed out",
+        "vacate",
+        "hand_out(KEYS[1], KEYS[2], tonumber(ARGV[2]))",
+        "",
+        slots.test_a_slot_that_is_given_back_goes_by_priority_then_age,
+    ),
+    Mutant(
+        "the first in line is next",
+        "vacate",
+        "'ZPOPMIN'",
+        "'ZPOPMAX'",
+        slots.test_a_slot_that_is_given_back_goes_by_priority_then_age,
+    ),
+    Mutant(
+        "a slot that was given is not yet taken up",
+        "vacate",
+        "redis.call('ZADD', holders, '0', first[1])",
+        "redis.call('ZADD', holders, now_text, first[1])",
+        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
+    ),
+    Mutant(
+        "who was rung is not rung at once again",
+        "vacate",
+        "redis.call('ZADD', holders, whole(-now), id)",
+        "redis.call('ZADD', holders, '0', id)",
+        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
+    ),
+    Mutant(
+        "who did not hear is rung again",
+        "vacate",
+        "whole(UNHEARD_MS - now), '0'",
+        "'0', '0'",
+        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
+    ),
+    Mutant(
+        "who may still come is left alone",
+        "vacate",
+        "whole(UNHEARD_MS - now), '0'",
+        "whole(-now), '0'",
+        slots.test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard,
+    ),
+    Mutant(
+        "whoever took up a slot is not rung",
+        "vacate",
+        "whole(UNHEARD_MS - now), '0'",
+        "whole(UNHEARD_MS - now), now_text",
+        slots.test_who_takes_a_slot_itself_need_not_be_rung,
+    ),
+    Mutant(
+        "so many are rung at a time",
+        "vacate",
+        "'LIMIT', 0, 100",
+        "'LIMIT', 0, 1000",
+        slots.test_so_many_are_rung_at_a_time,
+    ),
+)
+SUMS: tuple[Mutant, ...] = (
+    Mutant(
+        "a row may change a cap",
+        "commit",
+        "if plan.cap then redis.call('HSET', counters, 'cap', whole(plan.cap)) end",
+        "",
+        nodes.test_a_row_that_caps_changes_what_may_be_spent_from_then_on,
+    ),
+    Mutant(
+        "a family sums its time and its runs",
+        "note",
+        "time_ms = true, runs = true",
+        "",
+        nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
+    ),
+    Mutant(
+        "a family sums nothing else",
+        "commit",
+        "if OF_TREE[name] then",
+        "if true then",
+        nodes.test_what_a_family_sums_is_counted_at_every_ancestor,
+    ),
+)
+OVER = "if (plan.deltas.runs or 0) > 0 and runs_out(12, plan.chain, plan.deltas.runs) then"
+KEPT_MOST = "if plan.most then redis.call('HSET', counters, 'most', whole(plan.most)) end"
+RUNS: tuple[Mutant, ...] = (
+    Mutant(
+        "no more runs than are left",
+        "commit",
+        OVER,
+        "if false then",
+        nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
+    ),
+    Mutant(
+        "who asks for no run is not held up",
+        "commit",
+        OVER,
+        "if runs_out(12, plan.chain, plan.deltas.runs or 0) then",
+        nodes.test_a_bound_below_what_is_used_lets_nothing_begin_and_all_else_go_on,
+    ),
+    Mutant(
+        "the whole chain is asked for runs",
+        "commit",
+        "for n = first, first + chain - 1 do",
+        "for n = first, first do",
+        nodes.test_whichever_of_the_chain_has_the_fewest_runs_left_is_what_binds,
+    ),
+    Mutant(
+        "a record is asked for its own runs",
+        "commit",
+        "for n = first, first + chain - 1 do",
+        "for n = first + 1, first + chain - 1 do",
+        nodes.test_whichever_of_the_chain_has_the_fewest_runs_left_is_what_binds,
+    ),
+    Mutant(
+        "as many runs as are asked for are left",
+        "commit",
+        "tonumber(sums[2] or 0) + runs > tonumber(sums[1])",
+        "tonumber(sums[2] or 0) >= tonumber(sums[1])",
+        nodes.test_so_many_runs_as_are_asked_for_must_be_left,
+    ),
+    Mutant(
+        "the last run is left",
+        "commit",
+        "+ runs > tonumber(sums[1])",
+        "+ runs >= tonumber(sums[1])",
+        nodes.test_a_raised_bound_lets_more_run,
+    ),
+    Mutant(
+        "a record is born with its bound of runs",
+        "create",
+        KEPT_MOST,
+        "",
+        nodes.test_sixteen_that_race_for_five_runs_never_begin_more_than_five,
+    ),
+    Mutant(
+        "a row may change a bound of runs",
+        "commit",
+        KEPT_MOST,
+        "",
+        nodes.test_a_raised_bound_lets_more_run,
+    ),
+)
+CROSSING = (*TELLS, *SLOTS, *SUMS, *RUNS)

@@ -1,0 +1,196 @@
+"""What the orphan sweep finds: each state of an entry when its look is due."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kernel.store.commands import Warrant
+from kernel.store.leases import Lease, Order
+from tests.kernel.store.kernel_at_a_fixed_time import World, token
+from tests.kernel.store.tables import GRACE_MS, LEASE_MS
+
+LOOK_MS = 1_000
+
+
+def test_an_effect_that_nobody_claims_is_published_at_doubling_distances(world: World) -> None:
+    world.at("working")
+    key = world.key()
+    distances = []
+    for _ in range(5):
+        score = world.score(key)
+        assert score is not None
+        distances.append(score - world.now)
+        world.later(score - world.now)
+        assert world.word(key) == "publish"
+
+    assert distances[0] == LOOK_MS
+    for before, after in pairwise(distances[1:]):
+        assert 1.3 * before < after < 3.1 * before
+
+
+def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None:
+    world.at("working")
+    key = world.key()
+    world.later(LOOK_MS)
+    partition = 0
+    for partition in range(64):
+        if world.indexes.due_effects(partition, 10):
+            break
+    first = world.indexes.take(partition, [key], gate_open=True)
+    second = world.indexes.take(partition, [key], gate_open=True)
+
+    assert [first[0].word, second[0].word] == ["publish", "taken"]
+
+
+def test_a_live_lease_is_looked_at_again_when_it_ends(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.hurry(lease.key)
+
+    assert world.word(lease.key) == "later"
+    assert world.score(lease.key) == world.now + LEASE_MS
+    assert world.state_of() == "leased"
+
+
+def test_a_lease_that_is_over_is_marked_lapsed_noted_and_published(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key) == "publish"
+    assert world.state_of() == "lapsed"
+    assert world.notes()[-1].kind == "lapse"
+    assert world.notes()[-1].detail["token"] == lease.token
+
+
+def test_nothing_is_marked_lapsed_while_the_gate_is_closed(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key, gate_open=False) == "later"
+    assert world.state_of() == "leased"
+    assert world.renew(lease) is Order.GO
+
+
+def test_used_up_attempts_of_a_state_with_a_way_out_are_reported(world: World) -> None:
+    world.at("working")
+    for nonce in ("a", "b"):
+        lease = world.claim(nonce=nonce)
+        world.leases.release(lease, counted=True)
+    world.later(LOOK_MS)
+    look = world.take()[lease.key]
+
+    assert (look.word, look.detail) == ("exhausted", "2")
+    assert world.state_of() == "owed"
+    warrant = Warrant.exhausted(lease.suffix, 2)
+    assert world.fire("r", "fail", warrant=warrant).version == 3
+
+
+def test_used_up_attempts_without_a_way_out_are_quarantined(world: World) -> None:
+    world.at("polishing")
+    world.spend("polish")
+
+    assert world.state_of("polish") == "quarantined"
+    assert world.score(world.key("polish")) is None
+    assert world.waits()
+    timer = world.timer("quarantine")
+    assert timer is not None
+    assert timer.due_at == world.now + 50_000
+    assert [note.kind for note in world.notes()][-1] == "quarantine"
+
+
+def test_a_draining_entry_stays_until_its_fixed_end(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.later(1_000)
+    world.fire("r", "cancel")
+    world.later(LEASE_MS + GRACE_MS - 1_001)
+    assert world.word(lease.key) == "not due"
+    world.hurry(lease.key)
+    assert world.word(lease.key) == "later"
+    assert world.state_of() == "draining"
+    world.later(1)
+
+    assert world.word(lease.key) == "gone"
+    assert world.state_of() == "gone"
+    assert world.score(lease.key) is None
+    end = world.notes()[-1]
+    assert end.kind == f"{lease.name}_finished"
+    assert end.detail == {"effect": lease.suffix, "success": False, "error": "unconfirmed"}
+
+
+def test_the_grace_of_a_carried_effect_is_its_own(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    world.fire("r", "cancel")
+
+    assert world.entry().kill_by == world.now + LEASE_MS + GRACE_MS
+
+
+def test_a_member_without_an_entry_leaves_the_index(world: World) -> None:
+    world.at("working")
+    ghost = "r:9.0:ghost"
+    world.hurry(ghost)
+
+    assert world.word(ghost) == "gone"
+    assert world.score(ghost) is None
+
+
+def test_the_score_decides_nothing(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.hurry(lease.key)
+    world.take()
+
+    assert world.refused(lease.key, "b") == "held"
+    world.later(1)
+    assert world.state_of() == "leased"
+
+
+def test_a_carried_effect_that_lapsed_is_reported_as_a_crash_even_when_paused(
+    world: World,
+) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    world.flag("pause")
+    world.later(LEASE_MS)
+    look = world.take()[lease.key]
+
+    assert (look.word, look.detail) == ("crash", lease.token)
+    world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, look.detail))
+    assert world.record().state == "failed"
+
+
+def test_a_carried_effect_that_comes_back_is_not_taken_for_lost(world: World) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.fire(lease.record, "go_on", warrant=token(lease))
+    world.later(LEASE_MS)
+    world.take()
+    world.renew(lease)
+
+    assert world.fails("fail", Warrant.lapsed(lease.suffix, lease.token)) == "FencedError"
+    assert world.fire("r", "done", warrant=token(lease)).version == 4
+
+
+def test_a_lapsed_effect_of_a_paused_record_is_given_up_only_after_its_grace(
+    world: World,
+) -> None:
+    world.at("working")
+    lease = world.claim()
+    world.flag("pause")
+    world.later(LEASE_MS)
+
+    assert world.word(lease.key) == "later"
+    assert world.state_of() == "lapsed"
+    assert world.score(lease.key) == world.now + GRACE_MS
+    world.later(GRACE_MS)
+    world.take()
+    assert world.state_of() == "owed"
+    assert world.score(lease.key) is None
+    assert world.renew(lease) is Order.LOST
+    world.flag("resume")
+    assert isinstance(world.ask(lease.key, "b"), Lease)

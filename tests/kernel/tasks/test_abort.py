@@ -1,0 +1,213 @@
+"""Who hears of an abort, on every tree of up to five sessions, against rules written as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import product
+
+import pytest
+
+from kernel.errors import InvalidPayloadError
+from kernel.machines.tasks.abort import CONTAINED, AbortPolicy, AbortScope, told
+from kernel.reason import AbortReason
+
+SIBLING, PARENT = AbortReason.SIBLING_ABORTED, AbortReason.PARENT_ABORTED
+POLICIES = [AbortPolicy(tool, sibling) for tool, sibling in product((False, True), repeat=2)]
+SIZES = range(1, 6)
+FORESTS = {1: 1, 2: 3, 3: 16, 4: 125, 5: 1296}  # labelled rooted forests: (n + 1) ** (n - 1)
+
+# grandparent g, parent p, its children a b c, their children, and a second root
+FAMILY = {
+    "g": None,
+    "p": "g",
+    "uncle": "g",
+    "a": "p",
+    "b": "p",
+    "c": "p",
+    "a1": "a",
+    "b1": "b",
+    "b11": "b1",
+    "stranger": None,
+}
+
+
+def maps(size: int) -> Iterator[Mapping[str, str | None]]:
+    """Yield every way of giving each of `size` sessions a parent among them, or none."""
+    names = "abcde"[:size]
+    for parents in product((None, *names), repeat=size):
+        yield dict(zip(names, parents, strict=True))
+
+
+def ancestry(tree: Mapping[str, str | None]) -> set[tuple[str, str]]:
+    """Return every pair (session, ancestor): the closure of the parents, as a relation."""
+    pairs = {(child, parent) for child, parent in tree.items() if parent is not None}
+    while more := {(x, z) for x, y in pairs for y2, z in pairs if y == y2} - pairs:
+        pairs |= more
+    return pairs
+
+
+def oracle(
+    tree: Mapping[str, str | None], session: str, scope: AbortScope, policy: AbortPolicy
+) -> dict[str, AbortReason]:
+    """Ask of each session by itself whether it hears, and as what."""
+    above = ancestry(tree)
+    mother = tree.get(session)
+    widened = scope is AbortScope.SIBLING or (scope is AbortScope.TOOL and policy.tool_to_sibling)
+    torn_down = mother is not None and widened and policy.sibling_to_session
+
+    def is_sibling(one: str | None) -> bool:
+        return one is not None and mother is not None and one != session and tree[one] == mother
+
+    def hears(one: str) -> AbortReason | None:
+        if scope is AbortScope.SESSION:
+            return PARENT if (one, session) in above else None
+        if not widened:
+            return None
+        if is_sibling(one) or (torn_down and one == mother):
+            return SIBLING
+        under_a_sibling = any(is_sibling(up) for down, up in above if down == one)
+        if under_a_sibling or (torn_down and (one, mother) in above):
+            return PARENT
+        return None
+
+    return {one: why for one in tree if (why := hears(one)) is not None}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_who_hears_of_an_abort_is_what_the_rules_say_on_every_small_tree(
+    policy: AbortPolicy, size: int
+) -> None:
+    seen = 0
+    for tree in maps(size):
+        if any(one == other for one, other in ancestry(tree)):
+            continue
+        seen += 1
+        for session, scope in product(tree, AbortScope):
+            heard = told(tree, session=session, scope=scope, policy=policy)
+            assert heard == oracle(tree, session, scope, policy)
+            order = list(heard)
+            assert all(
+                order.index(one) > order.index(tree[one] or "")
+                for one in order
+                if tree[one] in heard
+            ), "a parent hears before its children"
+
+    assert seen == FORESTS[size]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_small_map_with_a_cycle_is_refused(size: int) -> None:
+    refused = 0
+    for tree in maps(size):
+        if any(one == other for one, other in ancestry(tree)):
+            refused += 1
+            with pytest.raises(InvalidPayloadError, match="is a cycle"):
+                told(tree, session="nobody", scope=AbortScope.TOOL)
+
+    assert refused == (size + 1) ** size - FORESTS[size]
+
+
+def test_a_cycle_is_shown_without_the_way_into_it() -> None:
+    with pytest.raises(InvalidPayloadError, match="invalid: b under c under b is a cycle"):
+        told({"a": "b", "b": "c", "c": "b"}, session="a", scope=AbortScope.SESSION)
+    with pytest.raises(InvalidPayloadError, match="invalid: a under a is a cycle"):
+        told({"a": "a"}, session="a", scope=AbortScope.SESSION)
+
+
+def test_the_default_contains_an_abort_at_its_level() -> None:
+    assert AbortPolicy(tool_to_sibling=False, sibling_to_session=False) == CONTAINED
+    assert told(FAMILY, session="a", scope=AbortScope.TOOL) == {}
+    assert "p" not in told(FAMILY, session="a", scope=AbortScope.SIBLING)
+
+
+def test_a_tool_escalates_only_into_what_the_policy_opens() -> None:
+    both = AbortPolicy(tool_to_sibling=True, sibling_to_session=True)
+    unopened = AbortPolicy(sibling_to_session=True)
+    tool = partial(told, FAMILY, session="a", scope=AbortScope.TOOL)
+
+    assert tool(policy=unopened) == {}
+    assert tool(policy=AbortPolicy(tool_to_sibling=True)) == {
+        "b": SIBLING,
+        "c": SIBLING,
+        "b1": PARENT,
+        "b11": PARENT,
+    }
+    assert tool(policy=both) == told(FAMILY, session="a", scope=AbortScope.SIBLING, policy=both)
+
+
+def test_an_abort_of_siblings_spares_originator_parent_and_what_the_originator_started() -> None:
+    heard = told(FAMILY, session="a", scope=AbortScope.SIBLING)
+
+    assert list(heard.items()) == [
+        ("b", SIBLING),
+        ("c", SIBLING),
+        ("b1", PARENT),
+        ("b11", PARENT),
+    ]
+
+
+def test_an_abort_of_siblings_that_escalates_tears_the_parents_session_down() -> None:
+    policy = AbortPolicy(sibling_to_session=True)
+    heard = told(FAMILY, session="a", scope=AbortScope.SIBLING, policy=policy)
+
+    assert list(heard.items()) == [
+        ("p", SIBLING),
+        ("a", PARENT),
+        ("b", SIBLING),
+        ("c", SIBLING),
+        ("a1", PARENT),
+        ("b1", PARENT),
+        ("b11", PARENT),
+    ]
+
+
+def test_an_only_child_that_escalates_tears_the_parents_session_down_too() -> None:
+    policy = AbortPolicy(sibling_to_session=True)
+
+    assert told({"a": "p"}, session="a", scope=AbortScope.SIBLING, policy=policy) == {
+        "p": SIBLING,
+        "a": PARENT,
+    }
+
+
+def test_an_abort_of_a_session_reaches_all_below_it_and_nobody_else() -> None:
+    heard = told(FAMILY, session="p", scope=AbortScope.SESSION)
+
+    assert list(heard) == ["a", "b", "c", "a1", "b1", "b11"]
+    assert set(heard.values()) == {PARENT}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_roots_are_no_siblings(policy: AbortPolicy) -> None:
+    assert told(FAMILY, session="g", scope=AbortScope.SIBLING, policy=policy) == {}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("scope", AbortScope)
+def test_a_session_that_nobody_knows_tells_nobody(scope: AbortScope, policy: AbortPolicy) -> None:
+    assert told(FAMILY, session="nobody", scope=scope, policy=policy) == {}
+    assert told({}, session="nobody", scope=scope, policy=policy) == {}
+
+
+def test_a_session_that_appears_only_as_a_parent_is_a_root() -> None:
+    edges = {"a": "p", "b": "p"}
+    policy = AbortPolicy(sibling_to_session=True)
+
+    assert told(edges, session="p", scope=AbortScope.SESSION) == {"a": PARENT, "b": PARENT}
+    assert told(edges, session="a", scope=AbortScope.SIBLING) == {"b": SIBLING}
+    assert "p" in told(edges, session="a", scope=AbortScope.SIBLING, policy=policy)
+
+
+def test_siblings_hear_in_the_order_of_the_tree() -> None:
+    tree = {"z": "p", "m": "p", "a": "p", "q": "p"}
+
+    assert list(told(tree, session="m", scope=AbortScope.SIBLING)) == ["z", "a", "q"]
+
+
+@pytest.mark.timeout(10)  # milliseconds, unless the way to the root is walked from every session
+def test_a_chain_of_many_sessions_is_told_to_its_end() -> None:
+    chain = {str(n): str(n - 1) for n in range(1, 20_001)}
+
+    assert len(told(chain, session="0", scope=AbortScope.SESSION)) == 20_000

@@ -1,0 +1,45 @@
+"""What only asks and tells the store stays on the worker's processor; the rest may use all."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kernel.machines import MACHINES
+from tests.races.in_process_worker import Hands
+from workers.gateways.server import EmbeddedServer
+from workers.systems import HANDLERS
+
+EFFECTS = {effect for machine in MACHINES.values() for effect in machine.effects.values()}
+QUICK = sorted(effect.name for effect in EFFECTS if effect.quick)
+
+
+def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
+    server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = Hands(server.url, prefix, tmp_path)
+    widened: list[str] = []
+
+    @contextmanager
+    def wide() -> Iterator[None]:
+        widened.append("here")
+        yield
+
+    monkeypatch.setattr(hands.runner.affinity, "wide", wide)
+    of = hands.job("g/a", dir=str(tmp_path / "out"))
+    hands.do(of, "registration")
+    hands.do(of, "cascade")
+    assert widened == []
+
+    hands.do(of, "manifest")
+    assert widened
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_what_is_quick_is_about_no_files_and_waits_for_nobody(name: str) -> None:
+    assert not any(effect.local for effect in EFFECTS if effect.name == name)
+    assert not inspect.iscoroutinefunction(HANDLERS[name])

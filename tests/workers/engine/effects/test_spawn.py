@@ -1,0 +1,48 @@
+"""What a part is born from, and what is refused before anybody waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernel.errors import InvalidPayloadError
+from kernel.machines import MACHINES
+from kernel.machines.threads.thread.changes import part
+
+PARENT = {
+    "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
+    "policy": {"composition": "end_to_end"},
+    "remind_s": 60,
+}
+
+
+def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> None:
+    payload, cap = part(PARENT, {"title": "one", "text": "do it"})
+
+    assert payload["inciting"]["source"] == "mail"
+    assert (payload["policy"], payload["remind_s"], cap) == (PARENT["policy"], 60, None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "cap"),
+    [
+        ("hands_off", 200_000),
+        ({"composition": "hands_off"}, 200_000),
+        ({"budget_usd": 0.1}, 100_000),
+    ],
+)
+def test_a_policy_of_its_own_caps_a_part(policy: Any, cap: int) -> None:
+    assert part(PARENT, {"title": "one", "policy": policy})[1] == cap
+
+
+@pytest.mark.parametrize("policy", ["nonsense", {"composition": "nonsense"}, {"budget_usd": "abc"}])
+def test_a_part_that_could_never_be_born_is_refused_with_its_parent(policy: Any) -> None:
+    part = {"title": "one", "text": "", "policy": policy}
+    family = {"inciting": {"title": "all"}, "children": [part]}
+    split = {"children": [part], "relationship": "decompose"}
+
+    with pytest.raises(InvalidPayloadError, match="policy"):
+        MACHINES["thread"].birth(family)
+    with pytest.raises(InvalidPayloadError, match="policy"):
+        MACHINES["thread"].admit("decomposed", split)

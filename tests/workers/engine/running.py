@@ -1,0 +1,62 @@
+"""One process of ours in the test's own: a runner over a real store, with handlers of the test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernel.machines import MACHINES
+from kernel.record import Entry, Record
+from tests.end_to_end.deployment import thread
+from workers.client import Client
+from workers.config import Settings, read_settings
+from workers.engine.resources import Equipment
+from workers.engine.runner import Runner
+from workers.engine.work import Run
+from workers.systems import HANDLERS
+
+THREAD = MACHINES["thread"]
+
+
+def settings_for(url: str, prefix: str, **more: str) -> Settings:
+    """Return settings for a prefix of its own; nothing is pushed to a broker that nobody serves."""
+    given = {
+        "INTERLOCK_STORE_URL": url,
+        "INTERLOCK_PREFIX": prefix,
+        "INTERLOCK_NAMESPACE": prefix,
+        "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
+        "INTERLOCK_MODEL": "local",
+        "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
+        "INTERLOCK_LEASE_S": "1.5",
+    }
+    return read_settings({**given, **more})
+
+
+class Running:
+    """A client, and a runner as a worker has it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.client = Client(settings, actor="person")
+        self.dispatch = self.client.dispatch
+        self.runner = Runner(self.dispatch, Equipment(settings))
+
+    def owed(self, record_id: str, name: str = "") -> Entry:
+        """Return the effect that a record owes now."""
+        entries = self.client.show(record_id).entries
+        return next(entry for entry in entries if not name or entry.name == name)
+
+    def perform(self, record_id: str, run: Run | None = None, name: str = "") -> str:
+        """Do what a record owes, with the real handler or one of the test."""
+        entry = self.owed(record_id, name)
+        handler = run or HANDLERS[entry.name]
+        return self.runner.perform(THREAD, entry.name, handler, entry.key(record_id))
+
+    def approved(
+        self, capability: str = "jot", record_id: str = "one", **parameters: Any
+    ) -> Record:
+        """Return a thread that owes the execution of a capability."""
+        self.client.submit(thread(capability, **parameters), id=record_id)
+        for _ in range(3):
+            self.perform(record_id, name="inference")
+        record = self.client.show(record_id)
+        assert record.state == "executing", record.state
+        return record

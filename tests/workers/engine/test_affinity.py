@@ -1,0 +1,200 @@
+"""A worker's threads share one processor; what its handlers do, and start, has them all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.solo import TaskPool as Solo
+from celery.concurrency.thread import TaskPool as Threads
+from celery.signals import task_prerun, worker_ready
+
+from tests.waiting import until
+from tests.workers.engine.running import Running, settings_for
+from workers.engine.affinity import Affinity, tune_when_ready
+from workers.engine.work import Outcome, Work
+from workers.gateways.server import EmbeddedServer
+
+SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
+EVERY = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+
+pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no choice")
+
+
+class Sender:
+    """What Celery says is up; only its pool matters here."""
+
+    def __init__(self, pool: object) -> None:
+        self.pool = pool
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), EVERY)
+
+
+def affinity() -> Affinity:
+    made = Affinity(one=True)
+    made.choose()
+    return made
+
+
+def test_a_narrow_thread_stays_on_the_chosen_processor() -> None:
+    made = affinity()
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        made.narrow()
+        seen.append(os.sched_getaffinity(0))
+        with made.wide():
+            seen.append(os.sched_getaffinity(0))
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+
+    assert len(made.chosen) == 1
+    assert seen == [made.chosen, EVERY, made.chosen]
+
+
+def test_a_new_choice_holds_from_the_next_time_on() -> None:
+    made = affinity()
+    made.narrow()
+    made.chosen = frozenset(EVERY - made.chosen)
+
+    made.narrow()
+
+    assert os.sched_getaffinity(0) == made.chosen
+
+
+def test_until_one_is_chosen_it_touches_nothing() -> None:
+    made = Affinity(one=True)
+    os.sched_setaffinity(0, {min(EVERY)})
+
+    made.narrow()
+    made.widen()
+
+    assert os.sched_getaffinity(0) == {min(EVERY)}
+
+
+def test_switched_off_it_never_chooses() -> None:
+    made = Affinity(one=False)
+
+    made.watch()
+
+    assert all(one.name != "affinity" for one in threading.enumerate())
+
+
+def test_a_processor_that_was_taken_away_is_no_failure() -> None:
+    made = affinity()
+    made.chosen = frozenset({100_000})
+
+    made.narrow()
+
+    assert os.sched_getaffinity(0)
+
+
+def test_a_handler_and_what_it_starts_have_every_processor(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(settings_for(server.url, prefix))
+    running.approved()
+    running.runner.affinity.choose()
+    running.runner.affinity.narrow()
+    shown: list[str] = []
+
+    def work(_: Work) -> Outcome:
+        shown.append(str(sorted(os.sched_getaffinity(0))))
+        shown.append(subprocess.check_output([sys.executable, "-c", SHOW], text=True).strip())
+        return Outcome("execution_done", {"result": "well"})
+
+    running.perform("one", work)
+
+    assert shown == [str(sorted(EVERY))] * 2
+    assert os.sched_getaffinity(0) == running.runner.affinity.chosen
+
+
+def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, prefix: str) -> None:
+    running = Running(settings_for(server.url, prefix))
+    running.runner.affinity.choose()
+    running.runner.affinity.narrow()
+    running.approved()
+    seen: list[set[int]] = []
+
+    async def work(_: Work) -> Outcome:
+        seen.append(os.sched_getaffinity(0))
+        return Outcome("execution_done", {"result": "well"})
+
+    running.perform("one", work)
+
+    assert seen == [EVERY]
+
+
+@pytest.mark.parametrize(("pool", "watched"), [(Threads, True), (Prefork, False), (Solo, False)])
+def test_only_a_pool_of_threads_is_tuned(
+    monkeypatch: pytest.MonkeyPatch, pool: type, *, watched: bool
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("workers.engine.affinity.gc.freeze", lambda: told.append("frozen"))
+    made = Affinity(one=True)
+    monkeypatch.setattr(made, "watch", lambda: told.append("watched"))
+
+    with connected(made):
+        worker_ready.send(sender=Sender(object.__new__(pool)))
+
+    assert told == (["frozen", "watched"] if watched else [])
+
+
+def test_every_task_begins_on_the_chosen_processor() -> None:
+    made = affinity()
+    app = Celery("one", set_as_current=False)
+    seen: list[set[int]] = []
+
+    def look() -> None:
+        seen.append(os.sched_getaffinity(0))
+
+    task = app.task(look, name="look")
+
+    with connected(made):
+        task.apply()
+
+    assert seen == [made.chosen]
+
+
+def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.engine.affinity.PERIOD_S", 0.001)
+    monkeypatch.setattr("workers.engine.affinity.CHOICE_S", 0.001)
+    made = Affinity(one=True)
+    made.watch()
+    first = until(lambda: made.chosen is not made.every and made.chosen, what="it has chosen")
+    until(lambda: made.chosen is not first, what="it chooses anew")
+
+    made.stop()
+
+    until(lambda: all(one.name != "affinity" for one in threading.enumerate()), what="it has ended")
+
+
+@contextmanager
+def connected(made: Affinity) -> Iterator[None]:
+    """Tune what runs within the block, and nothing behind it."""
+    signals = (worker_ready, task_prerun)
+    before = [list(signal.receivers or []) for signal in signals]
+    tune_when_ready(made)
+    try:
+        yield
+    finally:
+        for signal, receivers in zip(signals, before, strict=True):
+            signal.receivers = receivers
+            signal.sender_receivers_cache.clear()

@@ -1,0 +1,279 @@
+"""Cards: what people are asked, which answers there are, and what each answer fires."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kernel.effect import Kind
+from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from kernel.event import Event
+from kernel.machines import MACHINES
+from kernel.record import Entry, Record, RecordId, Version
+from kernel.table import Waiting
+from tests.workers.threads.threads import WAITS, bring, client_of, matter
+from workers.client import Client
+from workers.engine.card import quarantine_of
+from workers.gateways.server import EmbeddedServer
+
+THREAD = MACHINES["thread"]
+# As published, typed in by hand: kind of card, answer, trigger.
+PUBLISHED = {
+    "confirmation": {"accept": "confirmed", "edit": "edited", "redirect": "redirected"},
+    "clarification": {"provide": "provided", "skip": "dismissed_by_user"},
+    "consent": {"approve": "execute", "edit": "edited", "reject": "rejected"},
+    "review": {
+        "done": "review_accepted",
+        "redirect": "redirected",
+        "drop": "dismissed_by_user",
+    },
+    "redirect": {"provide": "provided", "skip": "dismissed_by_user"},
+}
+KIND = {
+    "awaiting_intent_confirmation": "confirmation",
+    "awaiting_context_confirmation": "confirmation",
+    "awaiting_intent_clarification": "clarification",
+    "awaiting_context_clarification": "clarification",
+    "awaiting_action_clarification": "clarification",
+    "awaiting_confirmation": "consent",
+    "awaiting_review": "review",
+    "awaiting_redirect": "redirect",
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "provided": {"text": "the thick kind"},
+    "redirected": {"feedback": "not that one"},
+    "execute": {},
+    "confirmed": {},
+    "review_accepted": {},
+    "rejected": {"reason": "no"},
+    "dismissed_by_user": {"reason": "no"},
+}
+EDITS: dict[str, dict[str, Any]] = {
+    "awaiting_intent_confirmation": {"intent": "to have thick paper"},
+    "awaiting_context_confirmation": {"item_ids": ["one"]},
+    "awaiting_confirmation": {"parameters": {"text": "otherwise"}},
+}
+LEADS_TO = {
+    "accept": "awaiting_inference",
+    "redirect": "awaiting_inference",
+    "approve": "executing",
+    "reject": "dismissed",
+    "done": "done",
+    "drop": "dismissed",
+    "skip": "dismissed",
+    "provide": "awaiting_inference",
+}
+CHOICES = [(state, choice) for state, kind in KIND.items() for choice in PUBLISHED[kind]]
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def test_the_eight_waits_are_those_of_the_seed() -> None:
+    assert set(KIND) == set(WAITS)
+    assert len(WAITS) == 8
+    assert len(CHOICES) == 20
+
+
+def test_a_card_offers_exactly_the_published_answers() -> None:
+    for stage in THREAD.stages:
+        if str(stage.state) in KIND:
+            assert isinstance(stage, Waiting)
+            assert stage.card == KIND[str(stage.state)]
+            assert dict(stage.affordances) == PUBLISHED[stage.card], stage.state
+
+
+def test_every_other_card_is_known_to_be_ours() -> None:
+    others = {
+        str(stage.state): (stage.card, [name for name, _ in stage.affordances])
+        for stage in THREAD.stages
+        if isinstance(stage, Waiting) and stage.card and str(stage.state) not in KIND
+    }
+
+    assert others == {
+        "proposed": ("proposal", ["begin", "drop"]),
+        "done_cleanup_unsuccessful": ("cleanup_failure", ["retry", "accept"]),
+    }
+
+
+@pytest.mark.parametrize(("state", "choice"), CHOICES)
+def test_every_answer_moves_the_thread(here: Client, state: str, choice: str) -> None:
+    record = bring(here, "one", state)
+    card = here.card("one")
+    assert card is not None
+    offer = next(one for one in card.affordances if one.name == choice)
+    words = EDITS[state] if choice == "edit" else ANSWERS[offer.trigger]
+    jsonschema.validate(words, dict(offer.schema))
+
+    after = here.decide("one", choice, words, proposal=card.proposal)
+
+    edited = state if state == "awaiting_confirmation" else "awaiting_inference"
+    assert after.state == LEADS_TO.get(choice, edited)
+    assert after.version == record.version + 1
+    last = here.history("one")[-1]
+    assert isinstance(last, Event)
+    assert last.cause.actor == "tester"
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_a_thread_can_be_redirected_from_every_wait(here: Client, state: str) -> None:
+    record = bring(here, "one", state)
+
+    after = here.decide("one", "redirect", {"feedback": "start over"}, proposal=record.proposal)
+
+    assert after.state == "awaiting_inference"
+    assert after.data["feedback"][-1]["text"] == "start over"
+    assert after.data["target"] in state or after.data["target"] == "action"
+
+
+def test_a_redirection_may_name_the_phase_to_start_from(here: Client) -> None:
+    record = bring(here, "one", "awaiting_confirmation")
+
+    words = {"feedback": "all wrong", "target": "intent"}
+    after = here.decide("one", "redirect", words, proposal=record.proposal)
+
+    assert after.data["target"] == "intent"
+    assert set(after.data["proposals"]) == {"intent"}
+
+
+@pytest.mark.parametrize("state", [*WAITS, "done_cleanup_unsuccessful"])
+def test_a_card_says_what_it_asks_and_is_plain_data(here: Client, state: str) -> None:
+    record = bring(here, "one", state)
+
+    card = here.card("one")
+
+    assert card is not None
+    assert (card.state, card.proposal) == (state, f"one:{record.version}")
+    assert card.question.endswith("?")
+    assert json.loads(json.dumps(card.as_data()))["title"] == "Paper"
+    for offer in card.affordances:
+        jsonschema.Draft202012Validator.check_schema(dict(offer.schema))
+
+
+@pytest.mark.parametrize(
+    ("state", "choice", "words", "problem"),
+    [
+        ("awaiting_confirmation", "approve", {"sure": True}, InvalidPayloadError),
+        ("awaiting_confirmation", "edit", {}, InvalidPayloadError),
+        ("awaiting_confirmation", "edit", {"intent": "other"}, GuardRefusedError),
+        ("awaiting_intent_confirmation", "edit", {"intent": 3}, InvalidPayloadError),
+        ("awaiting_intent_confirmation", "edit", {"item_ids": []}, GuardRefusedError),
+        ("awaiting_intent_clarification", "provide", {}, InvalidPayloadError),
+        ("awaiting_intent_clarification", "provide", {"text": "  "}, InvalidPayloadError),
+        ("awaiting_redirect", "redirect", {"target": "dinner"}, InvalidPayloadError),
+    ],
+)
+def test_an_answer_is_typed(
+    here: Client, state: str, choice: str, words: dict[str, Any], problem: type[Exception]
+) -> None:
+    record = bring(here, "one", state)
+
+    with pytest.raises(problem):
+        here.decide("one", choice, words, proposal=record.proposal)
+
+    assert here.show("one").version == record.version
+
+
+def test_a_thread_that_asks_nobody_has_no_card(here: Client) -> None:
+    bring(here, "inferring", "awaiting_inference")
+    bring(here, "running", "executing")
+    bring(here, "over", "awaiting_confirmation")
+    here.decide("over", "reject", proposal=here.show("over").proposal)
+
+    assert [here.card(one) for one in ("inferring", "running", "over")] == [None] * 3
+    assert here.cards() == []
+
+
+def test_a_held_thread_asks_whether_to_begin(here: Client) -> None:
+    here.submit(matter(hold=True), id="held")
+    card = here.card("held")
+
+    assert card is not None
+    assert [one.name for one in card.affordances] == ["begin", "drop"]
+    assert here.decide("held", "begin", proposal=card.proposal).state == "awaiting_inference"
+
+
+@pytest.mark.parametrize("state", [state for state in WAITS if state != "awaiting_review"])
+def test_an_expiry_ends_a_thread_and_never_approves(state: str) -> None:
+    stage = THREAD.stage(state)
+    expiry = stage.timer("expiry")
+
+    assert expiry is not None
+    assert (expiry.delay({}), expiry.delay({"expires_s": 60})) == (None, 60_000)
+    assert [str(row.target) for row in THREAD.rows(state, "timeout")] == ["dismissed"]
+
+
+def test_only_a_review_of_what_is_done_may_be_timed_out_to_done() -> None:
+    approving = {
+        str(row.source)
+        for row in THREAD.transitions
+        if row.trigger == "timeout" and str(row.target) != "dismissed"
+    }
+
+    assert approving == {"awaiting_review"}
+
+
+def test_nothing_can_be_answered_after_a_handoff(here: Client) -> None:
+    proposal = bring(here, "one", "awaiting_confirmation").proposal
+
+    after = here.handoff("one", to="the office", kind="person", reference="ticket 12")
+
+    assert after.state == "handed_off"
+    assert after.data["handed_off"] == {
+        "to": "the office",
+        "kind": "person",
+        "reference": "ticket 12",
+    }
+    with pytest.raises(IllegalTransitionError):
+        here.fire("one", "execute")
+    assert here.card("one") is None
+    assert not here.show("one").timers
+    assert {entry.name for entry in here.show("one").entries} <= {"resolution"}, "card withdrawn"
+    assert proposal != after.proposal
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"to": "", "kind": "person", "reference": "x"},
+        {"to": "Ann", "kind": "cat", "reference": "x"},
+        {"to": "Ann", "kind": "system", "reference": ""},
+    ],
+)
+def test_a_handoff_names_who_and_where(here: Client, words: dict[str, str]) -> None:
+    bring(here, "one", "awaiting_confirmation")
+
+    with pytest.raises(InvalidPayloadError):
+        here.handoff("one", **words)
+
+
+def test_work_that_was_given_up_asks_a_person_whatever_the_state() -> None:
+    machine = MACHINES["thread"]
+    stuck = Entry(
+        suffix="3.0:abc",
+        name="resolution",
+        kind=Kind.TRANSITION,
+        state="quarantined",
+        token="",
+        holder="",
+        attempts=20,
+        attempts_max=20,
+        lease_until=0,
+        kill_by=0,
+        carried=False,
+    )
+    data = {"inciting": {"title": "Paper"}}
+    record = Record(RecordId("one"), "thread", "done", Version(3), data, entries=(stuck,))
+
+    card = quarantine_of(machine, record)
+
+    assert card is not None
+    assert (card.kind, [one.name for one in card.affordances]) == ("quarantine", ["retry"])
+    assert "resolution (after 20 attempts)" in card.question
+    assert quarantine_of(machine, replace(record, entries=())) is None

@@ -1,0 +1,159 @@
+"""Addresses of stores: clear refusals, and a life behind Sentinel that goes on after a failover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import redis
+
+from kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
+from kernel.store.connect import open_store, refuse_unsafe
+from tests.servers import Watched
+from tests.waiting import until
+from tests.workers.threads.threads import CONSENT, client_of, matter, step
+from workers.client import Client
+from workers.gateways.server import EmbeddedServer, free_port
+
+NewServer = Callable[..., EmbeddedServer]
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("nonsense", "is no address of a store"),
+        ("http://127.0.0.1:6379", "is no address of a store"),
+        ("redis://127.0.0.1:70000/0", "cannot be used: Port out of range"),
+        ("redis://127.0.0.1:6379/0?colour=blue", "cannot be used: .*colour"),
+        ("redis+sentinel://127.0.0.1:26379", "must end with a service"),
+        ("redis+sentinel://127.0.0.1:26379/service/zero", "must end with a service"),
+        ("redis+sentinel://127.0.0.1:26379/service?password=x", "password is no option"),
+        ("redis+sentinel://127.0.0.1/service", "'127.0.0.1' in .* is no host:port"),
+        ("redis+cluster://127.0.0.1:x", "is no host:port"),
+    ],
+)
+def test_a_wrong_address_says_what_is_wrong(url: str, problem: str) -> None:
+    with pytest.raises(StoreMisconfiguredError, match=problem):
+        open_store(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:hush@127.0.0.1:6379",
+        "redis://user:hush@127.0.0.1:70000",
+        "redis+sentinel://user:hush@127.0.0.1:26379",
+    ],
+)
+def test_a_refusal_tells_no_password(url: str) -> None:
+    with pytest.raises(StoreMisconfiguredError) as refusal:
+        open_store(url)
+
+    assert "hush" not in str(refusal.value)
+    assert "127.0.0.1" in str(refusal.value)
+
+
+def test_opening_connects_to_nothing() -> None:
+    client = open_store(f"redis://127.0.0.1:{free_port()}/0")
+
+    with pytest.raises(StoreDownError, match="does not answer"):
+        refuse_unsafe(client)
+
+
+def test_a_cluster_of_which_no_node_answers_is_down() -> None:
+    with pytest.raises(StoreDownError, match="no node of"):
+        open_store(f"redis+cluster://127.0.0.1:{free_port()}")
+
+
+def test_a_service_that_no_sentinel_knows_is_down() -> None:
+    client = open_store(f"redis+sentinel://127.0.0.1:{free_port()}/service")
+
+    with pytest.raises(StoreDownError):
+        refuse_unsafe(client)
+
+
+def test_a_password_may_contain_what_an_address_escapes(new_server: NewServer) -> None:
+    server = new_server()
+    with redis.Redis.from_url(server.url) as admin:
+        admin.acl_setuser(
+            "me", enabled=True, passwords=["+a/b@c"], categories=["+@all"], keys=["*"]
+        )
+
+    refuse_unsafe(open_store(f"redis://me:a%2Fb%40c@127.0.0.1:{server.port}/0"))
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_a_store_that_evicts_is_refused(new_server: NewServer, policy: str) -> None:
+    server = new_server(settings={"maxmemory-policy": policy, "maxmemory": "100mb"})
+
+    with pytest.raises(StoreMisconfiguredError, match=f"maxmemory-policy {policy}"):
+        refuse_unsafe(open_store(server.url))
+    with pytest.raises(StoreMisconfiguredError):
+        client_of(server.url, "any").submit(matter())
+
+
+def test_a_cluster_that_evicts_is_refused_too(cluster: EmbeddedServer) -> None:
+    client = open_store(f"redis+cluster://127.0.0.1:{cluster.port}")
+    refuse_unsafe(client)
+    with redis.Redis.from_url(cluster.url) as admin:
+        admin.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            with pytest.raises(StoreMisconfiguredError, match="allkeys-lru"):
+                refuse_unsafe(client)
+        finally:
+            admin.config_set("maxmemory-policy", "noeviction")
+
+
+def test_an_old_store_is_refused(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = open_store(server.url)
+    monkeypatch.setattr(client, "info", lambda _: {"redis_version": "6.2.14"})
+
+    with pytest.raises(StoreMisconfiguredError, match=r"version 6\.2\.14; .* needs Redis 7\.0"):
+        refuse_unsafe(client)
+
+
+# --- Sentinel -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_client_follows_the_master_through_a_failover(
+    watched: Watched, server: EmbeddedServer, prefix: str
+) -> None:
+    here = client_of(watched.url, prefix, broker_url=server.url)
+    here.submit(matter(), id="one")
+    for trigger, payload in CONSENT[:4]:
+        step(here, "one", trigger, payload)
+    before = here.show("one")
+    watched.kill_master()
+
+    for number, (trigger, payload) in enumerate(CONSENT[4:]):
+        fire = partial(fires, here, trigger, payload, f"op{number}")
+        until(fire, what=trigger, within_s=40)
+
+    record = here.show("one")
+    assert record.state == "awaiting_confirmation"
+    assert record.version == before.version + len(CONSENT) - 4
+    assert watched.ask("GET-MASTER-ADDR-BY-NAME", "interlock")[1] == str(watched.replica.port)
+
+
+def fires(client: Client, trigger: str, payload: Any, op_id: str) -> bool:
+    """Fire with patience: repeated with its op-id until somebody answers."""
+    try:
+        step(client, "one", trigger, payload, op_id=op_id)
+    except StoreError:
+        return False
+    return True
+
+
+def test_a_sentinel_has_a_password_of_its_own() -> None:
+    client: Any = open_store(
+        "redis+sentinel://me:mine@127.0.0.1:26379/interlock/2?sentinel_password=theirs"
+    )
+
+    pool = client.connection_pool
+    assert pool.connection_kwargs["password"] == "mine"
+    assert pool.connection_kwargs["db"] == 2
+    watcher = pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs
+    assert (watcher["username"], watcher["password"]) == (None, "theirs")

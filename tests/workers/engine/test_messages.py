@@ -1,0 +1,114 @@
+"""What we render is what Celery sends: a difference here is a message that some worker refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+import redis
+from celery import Celery
+
+from kernel.machines import MACHINES
+from kernel.store.commands import Doorbell
+from tests.workers.engine.running import settings_for
+from workers.engine.app import make_app
+from workers.engine.dispatch import Dispatch
+from workers.engine.messages import Envelopes
+from workers.gateways.server import EmbeddedServer
+
+KEY = "matter/3.1:4.0:0123456789"
+SHOWN = "matter/3.1 v4"
+# Different in each message, or of the process that sends.
+OWN = {"delivery_tag", "reply_to", "origin"}
+
+
+@pytest.fixture
+def app(server: EmbeddedServer, prefix: str) -> Celery:
+    return make_app(settings_for(server.url, prefix), ("execution", "sweeps"))
+
+
+def plain(message: bytes) -> dict[str, Any]:
+    """Return a message without what is its own."""
+    document: dict[str, Any] = json.loads(message)
+    document["body"] = json.loads(base64.b64decode(document["body"]))
+    for part in ("headers", "properties"):
+        document[part] = {k: v for k, v in document[part].items() if k not in OWN}
+    return document
+
+
+@pytest.mark.parametrize("priority", [0, 3, 6, 9])
+def test_a_rendered_message_is_what_apply_async_sends(
+    app: Celery, client: redis.Redis, prefix: str, priority: int
+) -> None:
+    queue = f"{prefix}.execution"
+    app.send_task(
+        "thread.execution",
+        args=[KEY],
+        task_id=KEY,
+        queue=queue,
+        priority=priority,
+        argsrepr=SHOWN,
+        kwargsrepr="",
+        ignore_result=True,
+    )
+    lists = [name for name in client.keys(f"{queue}*") if client.type(name) == b"list"]
+    assert len(lists) == 1
+    sent = client.rpop(lists[0])
+    assert isinstance(sent, bytes)
+
+    name, rendered = Envelopes(app).render("thread.execution", queue, priority, KEY, SHOWN)
+
+    assert name.encode() == lists[0], "each priority has its list"
+    assert plain(rendered) == plain(sent)
+
+
+def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:
+    envelopes, queue = Envelopes(app), f"{prefix}.execution"
+
+    names = [envelopes.render("thread.execution", queue, n, KEY, SHOWN)[0] for n in range(10)]
+
+    assert names[0] == queue
+    assert names == sorted(names, key=lambda name: (len(name), name)), "0 first, 9 last"
+    assert len(set(names)) > 1
+
+
+def test_a_message_rendered_inside_an_effect_does_not_name_that_effect_as_its_parent(
+    app: Celery, prefix: str
+) -> None:
+    envelopes, queue, found = Envelopes(app), f"{prefix}.execution", []
+
+    @app.task(name="outer")
+    def outer() -> None:
+        _, rendered = envelopes.render("thread.execution", queue, 5, KEY, SHOWN)
+        found.append(plain(rendered))
+
+    outer.apply(task_id="the-outer-one")
+    _, outside = envelopes.render("thread.execution", queue, 5, KEY, SHOWN)
+
+    assert found == [plain(outside)]
+    assert found[0]["headers"]["parent_id"] is None
+    assert found[0]["headers"]["root_id"] == KEY
+
+
+def test_two_messages_never_share_a_delivery_tag(app: Celery, prefix: str) -> None:
+    envelopes, queue = Envelopes(app), f"{prefix}.execution"
+
+    rendered = [envelopes.render("thread.execution", queue, 5, KEY, SHOWN)[1] for _ in range(50)]
+
+    assert len({json.loads(one)["properties"]["delivery_tag"] for one in rendered}) == 50
+
+
+@pytest.mark.parametrize(("broker", "wanted"), [(None, 2), ("amqp://guest@localhost", 7)])
+def test_a_priority_means_the_same_whatever_the_broker(
+    server: EmbeddedServer, prefix: str, broker: str | None, wanted: int
+) -> None:
+    more = {"INTERLOCK_BROKER_URL": broker} if broker else {}
+    settings = settings_for(server.url, prefix, **more)
+    dispatch = Dispatch(settings, MACHINES, make_app(settings, ("execution", "sweeps")))
+
+    _, _, priority, _ = dispatch._address(Doorbell(KEY, "thread", "execution", 2))
+
+    assert priority == wanted
+    assert settings.fused is (broker is None)

@@ -1,0 +1,224 @@
+"""The runner: what it claims, what it makes of every way in which a handler can end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kernel.errors import StoreDownError
+from kernel.event import Note
+from tests.conftest import NewProxy
+from tests.waiting import until
+from tests.workers.engine.running import THREAD, Running, settings_for
+from workers.engine.work import Outcome, Work
+from workers.gateways.server import EmbeddedServer
+
+DONE = Outcome("execution_done", {"result": "well"})
+
+
+@pytest.fixture
+def running(server: EmbeddedServer, prefix: str) -> Running:
+    return Running(settings_for(server.url, prefix))
+
+
+def notes(running: Running, kind: str, record_id: str = "one") -> list[Note]:
+    lines = running.client.history(record_id)
+    return [line for line in lines if isinstance(line, Note) and line.kind == kind]
+
+
+def test_a_message_for_nobodys_effect_starts_nothing(running: Running) -> None:
+    ran: list[Work] = []
+    for key in ("nobody:1.0:abc", "no effect", ""):
+        assert running.runner.perform(THREAD, "execution", ran.append, key)
+    assert not ran
+    assert running.dispatch.aside.counts() == {"wrong arguments": 2}
+
+
+def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
+    running.approved()
+    began, over = threading.Event(), threading.Event()
+
+    def wait(_: Work) -> Outcome:
+        began.set()
+        over.wait(10)
+        return DONE
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(running.perform, "one", wait)
+        began.wait(10)
+        second = running.perform("one", wait)
+        over.set()
+
+    assert second.startswith("not claimed: held")
+    assert first.result() == "execution_done -> done"
+
+
+def test_a_handler_that_fails_is_tried_again_later_and_the_log_says_why(running: Running) -> None:
+    running.approved()
+
+    def fail(_: Work) -> Outcome:
+        raise ValueError("a bug of ours")
+
+    assert running.perform("one", fail).startswith("failed (owed): ValueError")
+    entry = running.owed("one")
+    assert (entry.state, entry.attempts) == ("owed", 1)
+    assert running.perform("one", fail).startswith("not claimed: early")
+    assert "a bug of ours" in notes(running, "effect_failed")[0].detail["detail"]
+
+
+def test_what_must_not_start_twice_is_not_tried_again_after_a_failure(running: Running) -> None:
+    running.approved("jot_once")
+
+    def fail(_: Work) -> Outcome:
+        raise ValueError("a bug of ours")
+
+    assert running.perform("one", fail).startswith("failed (lapsed)")
+    assert running.perform("one", fail).startswith("not claimed: carried")
+
+
+def test_an_execution_that_fails_itself_says_its_end(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.approved()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ValueError("a bug of ours")
+
+    monkeypatch.setattr(sys.modules["workers.threads.effects.execution"], "run", fail)
+    assert running.perform("one").startswith("failed (owed): ValueError")
+
+    assert len(notes(running, "execution_started")) == 1
+    end = notes(running, "execution_finished")[0].detail
+    assert (end["success"], end["error"]) == (False, "failed")
+
+
+def test_a_handler_that_ends_without_an_outcome_has_failed(running: Running) -> None:
+    running.approved()
+
+    assert "ended without an outcome" in running.perform("one", lambda _: None)
+    assert running.owed("one").state == "owed"
+
+
+def test_an_outcome_that_comes_too_late_is_kept_with_its_cost_and_changes_nothing(
+    running: Running,
+) -> None:
+    running.approved()
+
+    def overtaken(_: Work) -> Outcome:
+        running.client.fire("one", "parent_force_close")
+        return Outcome("execution_done", {"result": "late"}, {"spent": 7})
+
+    assert running.perform("one", overtaken).startswith("stale")
+    record = running.client.show("one")
+    assert (record.state, record.counters["spent"]) == ("dismissed", 7)
+    assert notes(running, "stale_result")[0].detail["trigger"] == "execution_done"
+    assert not record.entries, "the holder has let go"
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
+    running: Running, *, asynchronous: bool
+) -> None:
+    running.approved()
+    began, ended = threading.Event(), threading.Event()
+
+    async def sleep(_: Work) -> Outcome:
+        began.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+        return DONE
+
+    def loop(work: Work) -> Outcome:
+        began.set()
+        try:
+            until(work.stopped.is_set, what="the order to stop", within_s=30)
+            work.go_on()
+        finally:
+            ended.set()
+        return DONE
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(running.perform, "one", sleep if asynchronous else loop)
+        began.wait(10)
+        running.client.fire("one", "parent_force_close")
+        assert answer.result(10) == "stopped by order"
+
+    assert ended.is_set()
+    assert all(entry.name != "execution" for entry in running.client.show("one").entries)
+
+
+def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Running) -> None:
+    running.approved()
+    began = threading.Event()
+
+    async def sleep(_: Work) -> Outcome:
+        began.set()
+        await asyncio.sleep(30)
+        return DONE
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(running.perform, "one", sleep)
+        began.wait(10)
+        running.runner.shut_down()
+        assert answer.result(10) == "released at shutdown: owed"
+
+    entry = running.owed("one")
+    assert (entry.state, entry.attempts) == ("owed", 0)
+    assert running.perform("one").startswith("not claimed: this process ends")
+
+
+def test_a_shutdown_lets_work_end_that_would_crash_its_state(running: Running) -> None:
+    running.approved("jot_once")
+    began, over = threading.Event(), threading.Event()
+
+    def wait(_: Work) -> Outcome:
+        began.set()
+        over.wait(10)
+        return DONE
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(running.perform, "one", wait)
+        began.wait(10)
+        running.runner.shut_down()
+        over.set()
+        assert answer.result(10) == "execution_done -> done"
+
+
+def test_a_store_that_is_away_costs_a_message_and_no_worker(
+    server: EmbeddedServer, prefix: str, new_proxy: NewProxy
+) -> None:
+    proxy = new_proxy(server.port)
+    running = Running(settings_for(proxy.url, prefix))
+    running.approved()
+    key = running.owed("one").key("one")
+    proxy.refuse()
+
+    assert running.runner.perform(THREAD, "execution", lambda _: DONE, key).startswith(
+        "not claimed: the store does not answer"
+    )
+
+
+def test_a_handler_that_meets_a_store_that_is_away_leaves_its_lease_to_lapse(
+    running: Running,
+) -> None:
+    running.approved()
+
+    def lose(_: Work) -> Outcome:
+        raise StoreDownError("gone")
+
+    assert running.perform("one", lose).startswith("given up")
+    assert running.owed("one").state == "leased"
+
+
+def test_the_runner_forgets_work_that_is_over(running: Running) -> None:
+    running.approved()
+    running.perform("one", lambda _: DONE)
+
+    until(lambda: running.runner.heartbeat.count() == 0, what="nothing is held")
+    assert not running.runner._working

@@ -1,0 +1,222 @@
+"""Sweeps: dry or out of time, never stuck on an item; prune archives before it forgets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
+from kernel.record import PARTITIONS, partition_of
+from tests.end_to_end.deployment import thread
+from tests.waiting import until
+from tests.workers.engine.running import Running, settings_for
+from workers.engine.sweeper import Sweep, each, sweep_all
+from workers.engine.sweeps import orphans, prune, stalls
+from workers.gateways.server import EmbeddedServer
+
+
+@pytest.fixture
+def running(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Running:
+    more = {
+        "INTERLOCK_SWEEP_BATCH": "3",
+        "INTERLOCK_PRUNE_AFTER_S": "0.001",
+        "INTERLOCK_ARCHIVE": str(tmp_path / "archive"),
+    }
+    return Running(settings_for(server.url, prefix, **more))
+
+
+def raising(error: Exception) -> Any:
+    def act() -> str:
+        raise error
+
+    return act
+
+
+def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
+    items = {
+        "a": raising(FencedError("a", "token")),
+        "b": raising(ZeroDivisionError()),
+        "c": lambda: "done",
+    }
+
+    assert each(items) == Counter(refused=1, failed=1, done=1)
+
+
+def test_a_store_that_refuses_ends_the_pass() -> None:
+    with pytest.raises(StoreDownError):
+        each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
+
+
+def test_a_sweep_loops_until_each_partition_is_dry(running: Running) -> None:
+    left = Counter({7: 8})
+
+    def run(_: Any, partition: int) -> Counter[str]:
+        found = min(left[partition], 3)
+        left[partition] -= found
+        return Counter(done=found)
+
+    assert sweep_all(running.dispatch, Sweep("test", run)) == Counter(done=8)
+    assert not left[7]
+
+
+def test_a_sweep_does_not_spin_on_items_that_stay(running: Running) -> None:
+    passes: list[int] = []
+
+    def run(_: Any, partition: int) -> Counter[str]:
+        passes.append(partition)
+        return Counter(busy=2, refused=1)
+
+    seen = sweep_all(running.dispatch, Sweep("test", run))
+
+    assert len(passes) == PARTITIONS
+    assert "out of time" not in seen
+
+
+def test_a_sweep_ends_when_its_time_is_up(server: EmbeddedServer, prefix: str) -> None:
+    more = {"INTERLOCK_SWEEP_BUDGET_S": "0.05", "INTERLOCK_SWEEP_BATCH": "3"}
+    running = Running(settings_for(server.url, prefix, **more))
+
+    seen = sweep_all(running.dispatch, Sweep("test", lambda *_: Counter(done=3)))
+
+    assert seen["out of time"] == 1
+
+
+def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: Running) -> None:
+    running.client.submit(thread("jot"), id="one")
+    partition = partition_of("one")
+
+    assert not orphans.run(running.dispatch, partition)
+    hurry(running, "one")
+
+    assert orphans.run(running.dispatch, partition) == Counter(published=1)
+    assert not orphans.run(running.dispatch, partition), "its next look is further off"
+
+
+def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.client.submit(thread("jot"), id="one")
+    partition = partition_of("one")
+    assert running.dispatch.waiting("inference") == 1
+    assert running.dispatch.waiting("cleanup") == 0, "a queue that nobody used yet"
+
+    monkeypatch.setattr(orphans, "LINE_LONG", 1)
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition) == Counter({"in line": 1})
+    monkeypatch.setattr(orphans, "LINE_PATIENCE_MS", 0)
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition) == Counter(published=1)
+
+
+def test_a_line_is_measured_once_a_second_at_most(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.engine.dispatch.WAITING_S", 3_600.0)
+    running.client.submit(thread("jot"), id="one")
+    assert running.dispatch.waiting("inference") == 1
+    running.client.submit(thread("jot"), id="two")
+
+    assert running.dispatch.waiting("inference") == 1
+    monkeypatch.setattr("workers.engine.dispatch.WAITING_S", -1.0)
+    assert running.dispatch.waiting("inference") == 2
+
+
+def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
+    server: EmbeddedServer, prefix: str
+) -> None:
+    running = Running(
+        settings_for(server.url, prefix, INTERLOCK_BROKER_URL="amqp://guest:guest@127.0.0.1:9//")
+    )
+
+    assert running.dispatch.waiting("inference") == 0
+    running.client.submit(thread("jot"), id="one")
+    assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
+    hurry(running, "one")
+    assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
+
+
+def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Running) -> None:
+    running.approved()
+    entry, partition = running.owed("one"), partition_of("one")
+    effect = running.dispatch.effect("thread", "execution")
+    short = type(effect)(effect.name, lease_ms=1)
+    key = entry.key("one")
+    running.dispatch.leases.claim(key, short, nonce="n", holder="x", schema=1)
+    until_ms = running.client.show("one").entries[0].lease_until
+    until(lambda: running.dispatch.views.now_ms() > until_ms, what="its lease is over")
+    hurry(running, "one")
+
+    take = running.dispatch.indexes.take
+    [closed] = take(partition, [key], gate_open=True, server="0" * 40)
+    hurry(running, "one")
+    here = running.dispatch.meet(partition, passing=False).server
+    [open_] = take(partition, [key], gate_open=True, server=here)
+
+    assert (closed.word, open_.word) == ("later", "publish")
+
+
+def test_a_timer_that_is_due_fires_once(running: Running) -> None:
+    running.client.submit({**thread("jot"), "hold": True, "expires_s": 1}, id="one")
+    partition = partition_of("one")
+    assert not stalls.run(running.dispatch, partition)
+    record = running.client.show("one")
+    due_at = next(timer.due_at for timer in record.timers if timer.name == "expiry")
+
+    seen: Counter[str] = Counter()
+    while running.dispatch.views.now_ms() <= due_at + 20:
+        seen += stalls.run(running.dispatch, partition)
+
+    assert seen == Counter(fired=1)
+    assert running.client.show("one").state == "dismissed"
+
+
+def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
+    running: Running, tmp_path: Path
+) -> None:
+    running.client.submit(thread("jot"), id="one")
+    running.client.cancel("one")
+
+    assert pruned(running, "one") == Counter(pruned=1)
+    with pytest.raises(UnknownRecordError):
+        running.client.show("one")
+    kept = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in kept] == ["one"] * len(kept)
+    with pytest.raises(IdTakenError):
+        running.client.submit(thread("broken"), id="one")
+
+
+def test_an_archive_is_completed_and_never_replaced_by_a_part(
+    running: Running, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    earlier = json.dumps({"id": "one/2.1", "machine": "thread", "at_ms": 1, "version": 1})
+    (archive / "one.jsonl").write_text(earlier + "\n")
+    running.client.submit(thread("jot"), id="one")
+    running.client.cancel("one")
+
+    pruned(running, "one")
+
+    kept = (archive / "one.jsonl").read_text().splitlines()
+    assert kept[0] == earlier
+    assert len(kept) > 1
+    assert not list(archive.glob("*.torn"))
+
+
+def pruned(running: Running, record_id: str) -> Counter[str]:
+    """Prune a record's partition, as soon as the record is old enough."""
+    since = running.client.show(record_id).since_ms
+    while running.dispatch.views.now_ms() <= since + 2:
+        pass
+    return prune.run(running.dispatch, partition_of(record_id))
+
+
+def hurry(running: Running, record_id: str) -> None:
+    """Let every effect of a record be due for a look."""
+    index = running.dispatch.keys.effects(partition_of(record_id))
+    for entry in running.client.show(record_id).entries:
+        running.dispatch.client.zadd(index, {entry.key(record_id): 0})

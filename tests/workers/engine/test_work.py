@@ -1,0 +1,163 @@
+"""One claimed effect: each call counts once, each order is heard once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from typing import Any
+
+import pytest
+
+from kernel.errors import FencedError
+from kernel.event import Event, Note
+from kernel.store.leases import Lease, Order
+from tests.conftest import NewProxy
+from tests.fakes.proxy import FaultProxy
+from tests.workers.engine.running import THREAD, Running, settings_for
+from workers.engine.work import Outcome, Work
+from workers.gateways.server import EmbeddedServer
+
+DONE = Outcome("execution_done", {"result": "well"}, {"spent": 5})
+
+
+@pytest.fixture
+def proxy(server: EmbeddedServer, new_proxy: NewProxy) -> FaultProxy:
+    return new_proxy(server.port)
+
+
+@pytest.fixture
+def running(proxy: FaultProxy, prefix: str) -> Iterator[Running]:
+    made = Running(settings_for(proxy.url, prefix))
+    yield made
+    made.dispatch.client.close()
+
+
+def claimed(
+    running: Running, capability: str = "jot", name: str = "execution", record_id: str = "one"
+) -> Work:
+    """Claim what a thread owes, as the runner does."""
+    if name == "execution":
+        running.approved(capability)
+    effect = running.dispatch.effect("thread", name)
+    lease = running.dispatch.leases.claim(
+        running.owed(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
+    )
+    assert isinstance(lease, Lease), lease
+    equipment = running.runner.equipment
+    return Work(running.dispatch, equipment, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
+
+
+def lines(running: Running, kind: str) -> int:
+    found = running.client.history("one")
+    return sum(
+        (line.trigger if isinstance(line, Event) else line.kind) == kind
+        for line in found
+        if isinstance(line, Event | Note)
+    )
+
+
+def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: FaultProxy) -> None:
+    work = claimed(running)
+    work.held.good_until = 1e12
+    proxy.lose_reply(b"execution_done")
+
+    record = work.fire(DONE)
+
+    assert proxy.replies_lost == 1
+    assert record.state == "done"
+    assert lines(running, "execution_done") == 1
+    assert running.client.show("one").counters["spent"] == 5
+
+
+def test_a_note_whose_reply_is_lost_is_written_once(running: Running, proxy: FaultProxy) -> None:
+    work = claimed(running)
+    work.held.good_until = 1e12
+    proxy.lose_reply(b"execution_started")
+
+    work.note("execution_started", {"capability": "jot"})
+
+    assert proxy.replies_lost == 1
+    assert lines(running, "execution_started") == 1
+
+
+def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
+    running: Running,
+) -> None:
+    work = claimed(running)
+    running.client.fire("one", "parent_force_close")
+
+    with pytest.raises(FencedError):
+        work.note("execution_started", {})
+    with pytest.raises(FencedError):
+        work.fire(DONE)
+    work.audit("execution_finished", {"success": True})
+    work.late(DONE)
+    work.late(DONE)
+
+    assert lines(running, "execution_finished") == 1
+    assert lines(running, "stale_result") == 1
+    assert running.client.show("one").counters["spent"] == 5
+
+
+def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
+    work, woken = claimed(running), []
+    work.on_order(lambda: woken.append(1))
+
+    for _ in range(3):
+        work._hear(Order.INTERRUPT, 1)
+    for _ in range(3):
+        work._hear(Order.STOP, 0)
+    work._hear(Order.GO, 0)
+    work._hear(Order.PAUSE, 0)
+
+    assert len(woken) == 2
+    assert work.held.acknowledged == 1
+
+
+def test_who_asks_after_an_order_hears_it_at_once(running: Running) -> None:
+    work, woken = claimed(running), []
+    work._hear(Order.STOP, 0)
+
+    work.on_order(lambda: woken.append(1))
+
+    assert woken == [1]
+
+
+def test_work_goes_on_until_it_is_ordered_to_stop(running: Running) -> None:
+    work = claimed(running)
+    work.go_on()
+    work.leave()
+
+    with pytest.raises(CancelledError):
+        work.go_on()
+
+
+def test_what_is_carried_or_may_run_once_is_not_restartable(running: Running) -> None:
+    assert claimed(running, "jot").restartable
+
+
+def test_an_action_that_may_run_once_is_not_restartable(running: Running) -> None:
+    assert not claimed(running, "jot_once").restartable
+
+
+def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> None:
+    running.client.submit({"inciting": {"title": "x"}}, id="one")
+    work = claimed(running, name="inference")
+    work.held.good_until = 1e12
+
+    assert work.restartable
+    work.fire(Outcome("inference_started", {}))
+    assert not work.restartable
+
+
+def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
+    policy: dict[str, Any] = {"composition": "end_to_end"}
+    running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="two")
+    assert claimed(running, name="inference", record_id="two").reserve(101)
+    policy |= {"budget_micro": 100}
+    running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="one")
+    work = claimed(running, name="inference")
+
+    assert work.reserve(60)
+    assert work.reserve(100), "a repeat replaces its own reservation"
+    assert not work.reserve(101)

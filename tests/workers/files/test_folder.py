@@ -1,0 +1,272 @@
+"""A folder that others filled is looked into, and never out of, whatever they left there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from workers.files import folder as module
+from workers.files.folder import Folder, FolderError
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    inside = tmp_path / "inside"
+    (inside / "src" / "deep").mkdir(parents=True)
+    (inside / "src" / "deep" / "total.py").write_text("def total(): return 1\n")
+    (inside / ".git").mkdir()
+    (inside / ".git" / "HEAD").write_text("ref\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.py").write_text("the needle\n")
+    return inside
+
+
+def told(root: Path, path: str) -> set[str]:
+    """Return what all three questions say of a path: they must agree."""
+    folder = Folder(root)
+    answers = set()
+    for ask in (folder.has, folder.has_match, lambda one: folder.contains(one, "the needle")):
+        with pytest.raises(FolderError) as raised:
+            ask(path)
+        answers.add(str(raised.value))
+    return answers
+
+
+def test_files_and_folders_that_are_there_are_found(root: Path) -> None:
+    folder = Folder(root)
+
+    assert folder.has("src/deep/total.py")
+    assert folder.has("./src//deep/")
+    assert not folder.has("src/other.py")
+    assert not folder.has("src/deep/total.py/below")
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("", "the path is empty"),
+        ("../outside/secret.py", "the path has '..', which leads out of the folder"),
+        ("src/../../outside", "the path has '..', which leads out of the folder"),
+        ("src/..", "the path has '..', which leads out of the folder"),
+        ("/etc/passwd", "the path is absolute; give one inside the folder"),
+        ("a\0b", "the path has a NUL character"),
+    ],
+)
+def test_a_path_that_leads_out_by_its_text_is_refused(root: Path, path: str, sentence: str) -> None:
+    assert told(root, path) == {sentence}
+
+
+def test_a_link_that_leads_out_is_refused_whether_or_not_the_text_is_there(root: Path) -> None:
+    (root / "link").symlink_to(root.parent / "outside")
+    (root / "file.py").symlink_to(root.parent / "outside" / "secret.py")
+    folder = Folder(root)
+
+    for path in ("link/secret.py", "file.py", "link"):
+        with pytest.raises(FolderError, match="leads out of the folder by a link"):
+            folder.has(path)
+        for needle in ("the needle", "nowhere"):
+            with pytest.raises(FolderError, match="leads out of the folder by a link"):
+                folder.contains(path, needle)
+    for pattern in ("link/*.py", "link", "*.py", "link/**", "**/file.py"):
+        with pytest.raises(FolderError, match="what fits leads out of the folder by a link"):
+            folder.has_match(pattern)
+
+
+def test_a_pattern_that_also_fits_inside_is_not_spoiled_by_a_link(root: Path) -> None:
+    (root / "a.py").symlink_to(root.parent / "outside" / "secret.py")
+    (root / "b.py").write_text("")
+
+    assert Folder(root).has_match("*.py")
+
+
+def test_a_link_within_the_folder_is_followed(root: Path) -> None:
+    (root / "short").symlink_to("src/deep")
+    folder = Folder(root)
+
+    assert folder.has("short/total.py")
+    assert folder.contains("short/total.py", "return 1")
+    assert folder.has_match("short/*.py")
+
+
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_nothing(root: Path) -> None:
+    (root / "gone").symlink_to("nowhere")
+    (root / "circle").symlink_to("circle")
+    folder = Folder(root)
+
+    assert not folder.has("gone")
+    assert not folder.has_match("gone")
+    with pytest.raises(FolderError):
+        folder.has("circle")
+    with pytest.raises(FolderError):
+        folder.has_match("circle")
+
+
+def test_a_circle_does_not_hide_what_fits_beside_it(root: Path) -> None:
+    (root / "circle").symlink_to("circle")
+
+    assert Folder(root).has_match("[cs]*")
+
+
+def test_a_link_that_appears_after_the_look_is_not_followed(root: Path) -> None:
+    target = root / "src" / "deep" / "total.py"
+    target.unlink()
+    target.symlink_to(root.parent / "outside" / "secret.py")
+    with ExitStack() as opened, pytest.raises(OSError, match="symbolic links"):
+        Folder(root)._open(target, opened)
+
+    (root / "late").symlink_to(root.parent / "outside")
+    with ExitStack() as opened, pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        Folder(root)._open(root / "late" / "secret.py", opened)
+
+
+def test_a_folder_that_is_itself_a_link_is_looked_into(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "alias").symlink_to(root)
+
+    assert Folder(tmp_path / "alias").contains("src/deep/total.py", "return 1")
+
+
+def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
+    assert told(tmp_path / "gone", "a") == {"the folder is not there"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("src", True),
+        ("src/*", True),
+        ("*.py", False),
+        ("src/*.py", False),
+        ("**/*.py", True),
+        ("src/**/total.py", True),
+        ("src/deep/**/total.py", True),
+        ("**/deep/**/*", True),
+        ("**", True),
+        ("src/deep/total.py/*", False),
+        ("src/d??p/[st]otal.py", True),
+        ("src/d?p", False),
+        ("**/HEAD", False),
+        ("*/HEAD", False),
+        (".git/HEAD", True),
+        (".g*/HEAD", True),
+        ("**/*.rs", False),
+        ("SRC", False),
+    ],
+)
+def test_a_pattern_fits_as_in_a_shell(root: Path, pattern: str, fits: bool) -> None:  # noqa: FBT001 - a case
+    assert Folder(root).has_match(pattern) is fits
+
+
+def test_an_empty_folder_fits_no_pattern(tmp_path: Path) -> None:
+    assert not Folder(tmp_path).has_match("**")
+    with pytest.raises(FolderError, match="names nothing"):
+        Folder(tmp_path).has_match(".")
+
+
+def test_links_between_folders_do_not_keep_a_search_going(root: Path) -> None:
+    (root / "src" / "up").symlink_to("..")
+
+    assert not Folder(root).has_match("**/*.rs")
+    assert not Folder(root).has_match("src/up/src/up/src/up/*.rs")
+
+
+def test_a_folder_that_cannot_be_entered_has_nothing_that_fits(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def guarded(place: Path) -> object:
+        if place.name == "deep":
+            raise PermissionError(13, "Permission denied")
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+
+    assert not Folder(root).has_match("**/total.py")
+    assert Folder(root).has_match("**/deep")
+
+
+def test_many_wildcards_look_at_each_place_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ENTRIES_MAX", 1_000)
+    root.joinpath(*"abcdefghijkl").mkdir(parents=True)
+
+    assert not Folder(root).has_match("**/**/**/**/**/**/**/**/*.rs")
+
+
+def test_a_search_gives_up_in_a_folder_without_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ENTRIES_MAX", 20)
+    for number in range(30):
+        (root / f"{number}.txt").touch()
+
+    with pytest.raises(FolderError, match="more than 20 names were looked at in vain"):
+        Folder(root).has_match("**/*.rs")
+
+
+def test_a_text_is_found_where_two_reads_meet(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_READ_BYTES", 4)
+    (root / "text").write_text("abcdefghij\u00e4klm")
+
+    found = [
+        Folder(root).contains("text", text) for text in ("defgh", "abc", "m", "j\u00e4k", "ax")
+    ]
+
+    assert found == [True, True, True, True, False]
+
+
+def test_a_file_of_any_bytes_is_read(root: Path) -> None:
+    (root / "bytes").write_bytes(b"\xff\0needle\xfe")
+
+    assert Folder(root).contains("bytes", "needle")
+    assert not Folder(root).contains("bytes", "needles")
+
+
+def test_a_file_is_read_up_to_its_limit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FILE_BYTES_MAX", 10)
+    (root / "long").write_text("needle" + "." * 20)
+
+    assert Folder(root).contains("long", "needle")
+    with pytest.raises(FolderError, match="more than 10 bytes"):
+        Folder(root).contains("long", "no")
+
+
+def test_no_file_is_left_open(root: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    folder = Folder(root)
+
+    assert folder.contains("src/deep/total.py", "return 1")
+    with pytest.raises(FolderError):
+        folder.contains("src/deep", "return 1")
+    assert folder.has_match("**/*.py")
+
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_a_pipe_is_not_waited_for(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+
+    with pytest.raises(FolderError, match="no plain file"):
+        Folder(root).contains("pipe", "a")
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("src", "the path is no plain file"),
+        (".", "the path is no plain file"),
+        ("gone", "no such file or directory"),
+        ("src/deep/total.py/x", "not a directory"),
+        ("a" * 300, "file name too long"),
+        ("\ud800", "the path cannot be the name of a file"),
+    ],
+)
+def test_what_cannot_be_read_is_said_so(root: Path, path: str, sentence: str) -> None:
+    with pytest.raises(FolderError) as raised:
+        Folder(root).contains(path, "a")
+
+    assert str(raised.value) == sentence

@@ -1,0 +1,489 @@
+"""Graphs of jobs as people write them, and what they are told when something in one is wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from kernel.machines.jobs.graph.table import Birth as GraphBirth
+from kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, Birth, Doer
+from tests.workers.jobs.graphs import attempt, born, read, told
+from workers.jobs.file.doer_fields import DOER
+from workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
+from workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
+from workers.specs.problems import (
+    COMPARED_MAX,
+    PROBLEMS_MAX,
+    Place,
+    Problem,
+    Problems,
+)
+from workers.specs.values import PLAIN, read_value, span_text
+from workers.specs.yaml_document import Node
+
+WHOLE = """\
+graph: release-notes
+description: What is new
+slots: 4
+stewards: [ann, bob]
+on_cancel: cancel
+limits: {cost: 5.00, time: 2h, iterations: 100}
+folder: code
+dir: out
+defaults:
+  review: {model: Look well., cost: 0.25}
+  limits: {cost: 1, time: 1h}
+  queue: slow
+steps:
+  - name: collect
+    description: Collects
+    objective: A list
+    details: |
+      One a line.
+      No more.
+    acceptance: [It is there, It is right]
+    worker: make list
+    limits: {time: 90s}
+    health: {running: 30m, reviewing: 15s, recoveries: 0}
+    retries: 7
+    retry_delay: 1m
+    remind: 3d
+    priority: 0
+    auto_approve: yes
+    manual: true
+    hold: false
+  - name: draft
+    depends_on: [collect, other/part]
+    phases:
+      - {name: plan, worker: {capability: planner, parameters: {deep: [1, null, {a: 0.5}]}}}
+      - {name: write, worker: {model: Write it., cost: "0.000001"}}
+    review: none
+    stewards: [eve]
+    on_cancel: starve
+    queue: null
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a test's graph goes."""
+    return tmp_path / "graph.yaml"
+
+
+def test_a_graph_is_read_whole(file: Path) -> None:
+    file.write_text(WHOLE)
+    here = str(file.parent)
+
+    graph = read_graph(file)
+
+    assert (graph.path, graph.name) == (file, "release-notes")
+    assert graph.payload == {
+        "description": "What is new",
+        "slots": 4,
+        "stewards": ["ann", "bob"],
+        "on_cancel": "cancel",
+        "limits": {"cost_micro": 5_000_000, "time_s": 7200, "iterations": 100},
+    }
+    collect, draft = graph.steps
+    assert (collect.name, collect.priority, collect.line) == ("collect", 0, 14)
+    assert collect.payload == {
+        "description": "Collects",
+        "objective": "A list",
+        "details": "One a line.\nNo more.\n",
+        "acceptance": ["It is there", "It is right"],
+        "phases": [{"worker": {"command": "make list"}}],
+        "review": {"model": "Look well.", "cost_micro": 250_000},
+        "auto_approve": True,
+        "manual": True,
+        "queue": "slow",
+        "stewards": ["ann", "bob"],
+        "on_cancel": "cancel",
+        "limits": {"cost_micro": 1_000_000, "time_s": 90},
+        "folder": f"{here}/code",
+        "dir": f"{here}/out/collect",
+        "reviewing_s": 15,
+        "recoveries_max": 0,
+        "retries_max": 7,
+        "retry_delay_s": 60,
+        "remind_s": 259_200,
+    }
+    assert (draft.name, draft.priority, draft.line) == ("draft", 5, 31)
+    assert draft.payload == {
+        "depends_on": ["release-notes/collect", "other/part"],
+        "phases": [
+            {
+                "name": "plan",
+                "worker": {
+                    "capability": "planner",
+                    "parameters": {"deep": [1, None, {"a": 0.5}]},
+                },
+            },
+            {"name": "write", "worker": {"model": "Write it.", "cost_micro": 1}},
+        ],
+        "stewards": ["eve"],
+        "limits": {"cost_micro": 1_000_000, "time_s": 3600},
+        "folder": f"{here}/code",
+        "dir": f"{here}/out/draft",
+    }
+
+
+def test_what_is_read_is_what_the_kernel_takes(file: Path) -> None:
+    file.write_text(WHOLE)
+    graph = read_graph(file)
+
+    for step in graph.steps:
+        Birth.model_validate(step.payload)
+        Birth.model_validate_json(json.dumps(step.payload))
+    GraphBirth.model_validate(graph.payload)
+
+
+def test_every_field_of_a_birth_can_be_reached() -> None:
+    of_step = {part for field in STEP.values() for part in field.born}
+    of_graph = {part for field in GRAPH.values() for part in field.born}
+    of_doer = {part for field in DOER.values() for part in field.born}
+
+    assert of_step - {"priority"} | {"depends_on", "host"} == set(Birth.model_fields)
+    assert of_graph - {"folder", "dir"} == set(GraphBirth.model_fields)
+    assert of_doer == set(Doer.model_fields)
+    assert set(STEP) - set(DEFAULTS) == {"worker", "phases", "dir"}
+
+
+def test_a_null_takes_away_what_a_step_would_have(file: Path) -> None:
+    head = (
+        "graph: g\nstewards: [ann]\non_cancel: cancel\nremind: 2d\nfolder: x\ndir: out\n"
+        "defaults: {review: look, limits: {cost: 1, time: 1h}, health: {running: 1m}}\nsteps:\n"
+    )
+    nothing = "stewards: ~, on_cancel: ~, remind: ~, folder: ~, dir: ~, review: ~"
+
+    bare = born(file, f"{nothing}, limits: ~, health: ~", head)
+    partly = born(file, "limits: {time: ~}, health: {running: ~}", head)
+
+    assert bare == {"phases": [{"worker": {"command": "w"}}]}
+    assert partly["limits"] == {"cost_micro": 1_000_000}
+    assert "running_s" not in partly
+    assert (partly["stewards"], partly["on_cancel"], partly["remind_s"]) == (
+        ["ann"],
+        "cancel",
+        172_800,
+    )
+
+
+def test_the_defaults_count_more_than_the_graph_and_the_step_most(file: Path) -> None:
+    head = "graph: g\nstewards: [ann]\ndefaults: {stewards: [bob], priority: 2}\nsteps:\n"
+
+    steps = read(
+        file, "{name: a, worker: w}", "{name: b, worker: w, stewards: [], priority: 3}", head=head
+    ).steps
+
+    assert [step.payload.get("stewards") for step in steps] == [["bob"], None]
+    assert [step.priority for step in steps] == [2, 3]
+
+
+def test_paths_are_seen_from_the_folder_of_the_file(file: Path, tmp_path: Path) -> None:
+    assert born(file, "manual: no")["folder"] == str(tmp_path)
+    assert "dir" not in born(file, "manual: no")
+    assert born(file, "folder: ../x/./y")["folder"] == str(tmp_path.parent / "x" / "y")
+    assert born(file, "folder: /a/../b, dir: /c//d")["folder"] == "/a/../b"
+    assert born(file, "dir: mine", "graph: g\ndir: out\nsteps:\n")["dir"] == str(tmp_path / "mine")
+    assert born(file, "manual: no", "graph: g\ndir: /out/\nsteps:\n")["dir"] == "/out/a"
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        *(("7", 7), ("90s", 90), ("10m", 600), ("2h", 7200), ("1h30m", 5400), ("3d", 259_200)),
+        *(("1d1h1m1s", 90_061), ("007s", 7)),
+    ],
+)
+def test_a_time_is_seconds_or_has_units(file: Path, written: str, seconds: int) -> None:
+    assert born(file, f"limits: {{time: {written}}}")["limits"] == {"time_s": seconds}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (5400, "1h30m"), (86_401, "1d1s"), (31_536_000, "365d")],
+)
+def test_a_time_is_written_in_the_units_that_it_has(seconds: int, written: str) -> None:
+    assert span_text(seconds) == written
+
+
+def test_what_a_model_says_in_words_of_its_own_is_told_as_well() -> None:
+    class Odd(BaseModel):
+        count: Annotated[int, Field(multiple_of=5)]
+
+    problems = Problems()
+
+    assert read_value(Odd, "count", PLAIN, Node(3, 7, "7"), Place(problems)) is None
+    assert problems.listed() == (Problem(3, "7: Input should be a multiple of 5"),)
+
+
+@pytest.mark.parametrize(
+    ("written", "micro"),
+    [
+        *(("5", 5_000_000), ("5.00", 5_000_000), ('"5"', 5_000_000), ("2.", 2_000_000)),
+        *(("0.1", 100_000), ("0.3", 300_000), ("1.1", 1_100_000), ("0.000001", 1)),
+        *(("0.10000000", 100_000), ("123456789.123457", 123_456_789_123_457)),
+        *(("1e2", 100_000_000), ("1.5e-1", 150_000), ("1e-06", 1), ("1000000000", 10**15)),
+    ],
+)
+def test_a_cost_is_exact(file: Path, written: str, micro: int) -> None:
+    assert born(file, f"limits: {{cost: {written}}}")["limits"] == {"cost_micro": micro}
+
+
+def test_one_slot_is_enough(file: Path) -> None:
+    assert read(file, "{name: a, worker: w}", head="graph: g\nslots: 1\nsteps:\n").payload == {
+        "slots": 1
+    }
+
+
+def test_a_step_of_the_same_graph_can_be_named_by_its_whole_id(file: Path) -> None:
+    last = read(file, "{name: a, worker: w}", "{name: b, worker: w, depends_on: [g/a, h/b]}").steps[
+        1
+    ]
+
+    assert last.payload["depends_on"] == ["g/a", "h/b"]
+
+
+def test_json_is_read_as_well_and_has_lines_too(tmp_path: Path) -> None:
+    file = tmp_path / "graph.JSON"
+    step = {"name": "a", "worker": {"model": "Party \U0001f389\u2028\x7f", "cost": 1e-06}}
+    file.write_text(json.dumps({"graph": "g", "steps": [step]}, indent="\t"))
+
+    worker = read_graph(file).steps[0].payload["phases"][0]["worker"]
+
+    assert worker == {"model": "Party \U0001f389\u2028\x7f", "cost_micro": 1}
+    assert told(file, '{"graph": "g",\n\t"steps": [\n\t{"name": "a"}]}') == [
+        "3: step 'a': say who works: `worker: <command>`, or `phases`"
+    ]
+    assert told(file, '{"graph": "g",\n"graph": "h"}') == [
+        "2: 'graph' is there twice, first in line 1; remove one"
+    ]
+    assert told(file, "graph: g\n")[0].startswith("1: it is no JSON: ")
+
+
+PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ('"worker": "w",\n "name": "\\ud800"', "step 1: name: 'g/\\ud800' cannot be an id"),
+        ('"name": "a", "worker": "w",\n "queue": "\\ud800"', "queue: '\\ud800': it has a lone sur"),
+        ('"name": "a", "worker": "w",\n "\\ud800": 1', "'\\ud800' is no field here; known: name,"),
+        ('"name": "a", "worker": "w",\n "limits": {"cost": 1e400}', "limits.cost: inf: write US"),
+        (PARAMETERS + '{"\\ud800": 1}}', "parameters: the key '\\ud800' is no text; put it in"),
+        (
+            PARAMETERS + '{"a": "\\ud800"}}',
+            "parameters.a: '\\ud800': it has a lone surrogate, which",
+        ),
+        (PARAMETERS + '{"a": 1e400}}', "parameters.a: 1e400: JSON has no such number; put it in"),
+    ],
+)
+def test_what_only_json_can_say_is_refused_as_well(
+    tmp_path: Path, fields: str, problem: str
+) -> None:
+    text = f'{{"graph": "g", "steps": [{{{fields}}}]}}'
+
+    (only,) = told(tmp_path / "graph.json", text)
+
+    assert only.startswith("2: step ")
+    assert problem in only
+
+
+def test_a_step_waits_for_so_many_and_no_more(file: Path) -> None:
+    many = ", ".join(f"h/{n}" for n in range(DEPENDENCIES_MAX + 1))
+
+    assert told(file, f"graph: g\nsteps:\n- {{name: a, worker: w, depends_on: [{many}]}}\n") == [
+        "3: step 'a': depends_on: List should have at most 20000 items after validation, not 20001"
+    ]
+
+
+def test_a_graph_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
+    with pytest.raises(GraphFileError, match=r"graph\.yaml: cannot be read: No such file"):
+        read_graph(file)
+    with pytest.raises(GraphFileError, match="cannot be read: Is a directory"):
+        read_graph(file.parent)
+    file.write_bytes(b"graph: g\nsteps: \xff\n")
+    with pytest.raises(GraphFileError, match=r"graph\.yaml:2: is not UTF-8; save it as UTF-8"):
+        read_graph(file)
+    file.write_bytes(b"#" * BYTES_MAX)
+    with pytest.raises(GraphFileError, match="None: write lines"):
+        read_graph(file)
+    file.write_bytes(b"#" * (BYTES_MAX + 1))
+    with pytest.raises(GraphFileError, match=f"has more than {BYTES_MAX} bytes; split it"):
+        read_graph(file)
+
+
+@pytest.mark.proof
+def test_a_graph_has_so_many_steps_and_no_more(file: Path) -> None:
+    steps = "".join(f"- {{name: s{n}, worker: w}}\n" for n in range(STEPS_MAX))
+    file.write_text(f"graph: g\nsteps:\n{steps}")
+
+    assert len(read_graph(file).steps) == STEPS_MAX
+    slots, many = told(file, f"graph: g\nslots: x\nsteps:\n{steps}- {{name: s0, worker: 7}}\n")
+    assert slots.startswith("2: slots: 'x': write a whole number, 1 or more")
+    assert many.startswith(f"3: steps: these are {STEPS_MAX + 1}, at most {STEPS_MAX} are allowed")
+
+
+def test_ids_have_a_length_that_the_kernel_can_keep(file: Path) -> None:
+    head = f"graph: {'g' * 100}\nsteps:\n"
+
+    assert len(read(file, f"{{name: {'a' * 99}, worker: w}}", head=head).steps[0].name) == 99
+    (only,) = told(file, f"{head}  - {{name: {'a' * 100}, worker: w}}\n")
+    assert only.startswith("3: step 1: name: 'ggg")
+    assert "cannot be an id: longer than 200 characters" in only
+
+
+def test_more_problems_than_anybody_reads_are_counted(file: Path) -> None:
+    steps = "".join(f"- {{name: s{n}}}\n" for n in range(PROBLEMS_MAX + 7))
+
+    problems = told(file, f"graph: g\nsteps:\n{steps}")
+
+    assert len(problems) == PROBLEMS_MAX + 1
+    assert problems[-1] == "0: there are 7 more problems; correct these first"
+    assert problems[-2].startswith(f"{PROBLEMS_MAX + 2}: step 's{PROBLEMS_MAX - 1}': say who works")
+
+
+def test_looking_for_what_was_meant_has_an_end(file: Path) -> None:
+    count = 4_000
+    steps = "".join(f"- {{name: s_{n}, worker: w, depends_on: [t_{n}]}}\n" for n in range(count))
+
+    problems = told(file, f"graph: g\nsteps:\n{steps}")
+
+    meant = [problem for problem in problems if "did you mean" in problem]
+    assert (len(problems), len(meant)) == (count, COMPARED_MAX // count)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["chain", "layers"])
+def test_ten_thousand_steps_are_read_in_reasonable_time(file: Path, *, wide: bool) -> None:
+    count, layer = 10_000, 100
+    lines = ["graph: g", "steps:"]
+    for n in range(count):
+        above = range(n // layer * layer - layer, n // layer * layer, 10) if wide else [n - 1]
+        after = ", ".join(f"s{m}" for m in above if m >= 0)
+        lines.append(f"- name: s{n}\n  worker: make {n}\n  depends_on: [{after}]")
+    file.write_text("\n".join(lines))
+    began = time.monotonic()
+
+    graph = read_graph(file)
+
+    assert time.monotonic() - began < 20  # it takes two seconds where nothing else runs
+    assert len(graph.steps) == count
+    assert len(graph.steps[-1].payload["depends_on"]) == (10 if wide else 1)
+
+
+def test_a_chain_of_ten_thousand_steps_may_be_one_ring(file: Path) -> None:
+    count = 10_000
+    steps = [f"- {{name: s{n}, worker: w, depends_on: [s{(n + 1) % count}]}}" for n in range(count)]
+
+    (only,) = told(file, "graph: g\nsteps:\n" + "\n".join(steps))
+
+    assert only.startswith("3: step 's0': depends_on: s0 -> s1 -> s2 ->")
+
+
+def test_a_bomb_costs_nothing(file: Path) -> None:
+    lines = ["a: &a [x]"] + [
+        f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)
+    ]
+    began = time.monotonic()
+
+    assert "alias" in told(file, "\n".join(lines))[0]
+    assert "deeper" in told(file, "graph: " + "[" * (BYTES_MAX - 10))[0]
+    assert "too long" in told(file, "graph: 1" + ":1" * (BYTES_MAX // 2 - 10))[0]
+
+    assert time.monotonic() - began < 5
+
+
+def test_reading_writes_nothing(file: Path) -> None:
+    read(file, "{name: a, worker: w}", head="graph: g\nfolder: x\ndir: out\nsteps:\n")
+    told(file, "graph: g\nfolder: x\ndir: out\nsteps:\n- {name: a, worker: w}\n- {name: b}\n")
+
+    assert list(file.parent.iterdir()) == [file]
+
+
+WORDS = ["graph: g\n", "steps:\n", "- ", "name: a\n", "  ", "worker: ", "depends_on: ", "[", "]"]
+WORDS += ["{", "}", ", ", ": ", "\n", "'", '"', "#", "a", "b", "1", "0.5", ".inf", ".nan", "~", "|"]
+WORDS += ["limits: ", "cost: ", "time: ", "review: ", "phases: ", "defaults: ", "stewards: ", "yes"]
+WORDS += [
+    "2026-01-01",
+    "\t",
+    "\\",
+    "\\ud800",
+    "\0",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    "? ",
+    "<<",
+    "&a ",
+    "*a",
+]
+WORDS += ["parameters: ", "capability: ", "folder: ", "dir: ", "priority: ", "health: ", "=", "%"]
+
+
+@given(
+    content=st.binary(max_size=200)
+    | st.text(max_size=200).map(lambda text: text.encode(errors="replace"))
+    | st.lists(st.sampled_from(WORDS), max_size=30).map(lambda words: "".join(words).encode())
+    | st.lists(st.sampled_from(WORDS), max_size=12).map(
+        lambda words: ("graph: g\nsteps:\n- name: a\n  worker: w\n  " + "".join(words)).encode()
+    ),
+    suffix=st.sampled_from([".yaml", ".json"]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500)
+def test_any_content_is_a_graph_or_refused(tmp_path: Path, content: bytes, suffix: str) -> None:
+    file = tmp_path / f"graph{suffix}"
+    file.write_bytes(content)
+
+    found = attempt(file)
+
+    if isinstance(found, GraphFileError):
+        count = len(content.decode(errors="replace").splitlines()) + 1
+        assert found.problems
+        assert all(0 <= problem.line <= count for problem in found.problems)
+        assert all(problem.text.isprintable() for problem in found.problems)
+    else:
+        assert found.steps
+        for step in found.steps:
+            Birth.model_validate(step.payload)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*STEP, "cost", "time", "command", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    top=st.dictionaries(st.sampled_from([*GRAPH, "defaults"]), VALUES, max_size=3),
+    fields=st.dictionaries(st.sampled_from([*STEP, "name", "depends_on"]), VALUES, max_size=4),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+def test_any_values_are_a_graph_or_refused(
+    tmp_path: Path, top: dict[str, Any], fields: dict[str, Any]
+) -> None:
+    file = tmp_path / "graph.yaml"
+    step = {"name": "a", "worker": "w"} | fields
+    file.write_text(yaml.safe_dump({"graph": "g"} | top | {"steps": [step]}, allow_unicode=False))
+
+    found = attempt(file)
+
+    if isinstance(found, GraphFileError):
+        assert found.problems
+    else:
+        Birth.model_validate(found.steps[0].payload)

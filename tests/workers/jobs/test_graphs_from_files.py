@@ -1,0 +1,199 @@
+"""Graphs that are handed in as files: whole or not at all, again without harm, and out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernel.errors import IdTakenError
+from tests.races.in_process_worker import Calls, Hands, LostError
+from tests.workers.jobs.test_graphs import CHAIN, COMMAND, as_ann, stored, written
+from workers.gateways.server import EmbeddedServer
+from workers.jobs.admission import CycleError, UnknownDependencyError
+from workers.jobs.file.file import GraphFileError
+from workers.jobs.file.writer import graph_text
+
+NewHands = Callable[[], Hands]
+
+
+@pytest.fixture
+def new_hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewHands:
+    """Return what makes a worker over a store of its own; its jobs are of this test's folder."""
+    made: list[Hands] = []
+
+    def make() -> Hands:
+        made.append(Hands(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture
+def hands(new_hands: NewHands) -> Hands:
+    return new_hands()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "graph.yaml"
+
+
+def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
+    hands: Hands, file: Path
+) -> None:
+    given = written(file)
+
+    done = hands.graphs.submit(given)
+    before = stored(hands)
+    again = hands.graphs.submit(given)
+
+    assert [(one.id, one.replayed) for one in done.jobs] == [
+        ("g/c", False),
+        ("g/a", False),
+        ("g/b", False),
+    ]
+    assert all(one.replayed for one in again.jobs)
+    assert stored(hands) == before
+    assert {job.state for job in hands.graphs.records("g")} == {"pending"}
+    c = hands.graphs.job("g/c")
+    assert (c.priority, c.data["depends_on"], c.data["recoveries_max"]) == (2, ["g/b", "g/a"], 1)
+    assert c.data["stewards"] == ["ann"]
+    assert c.data["dir"] == str(file.parent / "out" / "c")
+    own = hands.graphs.graph("g")
+    assert own is not None
+    limits = {"cost_micro": 1_500_000, "time_s": 600, "iterations": 9}
+    assert (own.data["slots"], own.data["limits"], own.counters["cap"]) == (2, limits, 1_500_000)
+
+
+def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
+    hands: Hands, file: Path
+) -> None:
+    text = (
+        "graph: g\n"
+        "slot: 2\n"
+        "steps:\n"
+        "  - {name: a, worker: {command: x}, retries: many}\n"
+        "  - {name: a, worker: {command: x}}\n"
+        "  - {name: b, depends_on: [aa], worker: {}}\n"
+        "  - {name: c, depends_on: [d], worker: {command: x}}\n"
+        "  - {name: d, depends_on: [c], worker: {command: x}}\n"
+        "  - {name: e}\n"
+    )
+    before = stored(hands)
+
+    with pytest.raises(GraphFileError) as refused:
+        hands.graphs.submit(written(file, text))
+
+    told = str(refused.value).splitlines()
+    assert {line.split(": ")[0] for line in told} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
+    assert any("c -> d -> c is a ring" in line for line in told)
+    assert any("did you mean 'a'?" in line for line in told)
+    assert stored(hands) == before
+
+
+def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written(
+    hands: Hands, file: Path
+) -> None:
+    graphs = hands.graphs
+    graphs.create("h/x", {"phases": COMMAND, "depends_on": []})
+    before = stored(hands)
+    steps = "steps:\n  - {name: a, worker: {command: x}}\n  - {name: b, worker: {command: x}, "
+
+    with pytest.raises(UnknownDependencyError, match="g/b depends on 'h/y', and there is no such"):
+        graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/y]}}\n"))
+    assert stored(hands) == before
+
+    graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/x]}}\n"))
+    assert graphs.job("g/b").data["depends_on"] == ["g/a", "h/x"]
+
+
+def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_is_written(
+    hands: Hands, file: Path
+) -> None:
+    graphs = hands.graphs
+    graphs.create("g/b", {"phases": COMMAND})
+    graphs.create("h/x", {"phases": COMMAND, "depends_on": ["g/b"]})
+    graphs.create("h/y", {"phases": COMMAND, "depends_on": ["h/x"]})
+    graphs.configure("g/b", {"depends_on": ["h/y"]})
+    before = stored(hands)
+    text = "graph: f\nsteps: [{name: a, worker: {command: x}, depends_on: [h/y]}]\n"
+
+    with pytest.raises(CycleError):
+        graphs.submit(written(file, text))
+
+    assert stored(hands) == before
+
+
+def test_another_content_under_a_known_name_is_refused_before_anything_is_written(
+    hands: Hands, file: Path
+) -> None:
+    hands.graphs.submit(written(file))
+    before = stored(hands)
+    new = "steps:\n  - {name: d, worker: {command: x}}\n"
+    more = CHAIN.replace("echo a", "echo b").replace("steps:\n", new)
+
+    with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
+        hands.graphs.submit(written(file, more))
+    with pytest.raises(IdTakenError, match="'g' was created with another payload"):
+        hands.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
+
+    assert stored(hands) == before
+
+
+def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
+    new_hands: NewHands, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, calls, cut = written(file), Calls(monkeypatch), 0
+    killed = True
+    while killed:
+        hands = new_hands()
+        killed = False
+        try:
+            with calls.lost_after(cut):
+                hands.graphs.submit(given)
+        except LostError:
+            killed = True
+
+        hands.graphs.submit(given)
+
+        assert {job.id: job.state for job in hands.graphs.records("g")} == {
+            f"g/{name}": "pending" for name in "abc"
+        }
+        assert [hands.count(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
+        cut += 1
+    # A graph, three births and three activations are written at least.
+    assert cut > 7
+
+
+def test_a_graph_comes_back_from_its_export_as_it_was(new_hands: NewHands, file: Path) -> None:
+    here, there = new_hands(), new_hands()
+    here.graphs.submit(written(file), activate=False)
+    here.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
+    as_ann(here).configure_graph("g", {"slots": 5})
+    text = graph_text("g", *here.graphs.exported("g"))
+
+    there.graphs.submit(written(file, text), activate=False)
+
+    assert graph_text("g", *there.graphs.exported("g")) == text
+    for job in here.graphs.records("g"):
+        assert there.record(job.id).data == job.data
+        assert there.record(job.id).priority == job.priority
+    own, other = here.record("g"), there.record("g")
+    assert own.data == other.data
+    assert own.data["slots"] == 5
+
+
+def test_a_ring_is_not_begun_by_repeating_a_file(hands: Hands, file: Path) -> None:
+    graphs = hands.graphs
+    steps = "steps: [{name: a, worker: {command: x}}, {name: b, worker: {command: x}}]"
+    given = written(file, f"graph: g\n{steps}\n")
+    graphs.submit(given, activate=False)
+    graphs.configure("g/a", {"depends_on": ["g/b"]})
+    graphs.configure("g/b", {"depends_on": ["g/a"]})
+
+    with pytest.raises(CycleError):
+        graphs.submit(given)
+
+    assert {graphs.job(of).state for of in ("g/a", "g/b")} == {"draft"}

@@ -1,0 +1,221 @@
+"""`interlock demo` and `interlock up`, as a person starts them; neither leaves a process behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+from uuid import uuid4
+
+import pytest
+
+from kernel.machines import MACHINES
+from kernel.table import Terminal
+from tests.processes import marked
+from tests.waiting import until
+from workers.client import Client
+from workers.config import Settings
+from workers.gateways.server import EmbeddedServer
+from workers.ops.inspection import verify_all
+
+ROOT = Path(__file__).parents[3]
+INTERLOCK = str(Path(sys.executable).with_name("interlock"))
+MARK = "STARTED_BY_THIS_TEST"
+LIMIT_S = 100.0
+PROMISED_S = 60.0
+STOP_S = 30.0
+
+
+@pytest.fixture
+def owner() -> str:
+    """Return what marks the processes of one test."""
+    return uuid4().hex
+
+
+@pytest.fixture
+def environment(owner: str, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a person who has set nothing but a home."""
+    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    return {**kept, MARK: owner, "INTERLOCK_HOME": str(tmp_path), "COLUMNS": "150"}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return where a command's words go."""
+    return tmp_path / "said.txt"
+
+
+def start(environment: dict[str, str], log: Path, *words: str) -> subprocess.Popen[bytes]:
+    """Start a command as a shell does: in a group of its own, which gets Ctrl-C."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [INTERLOCK, *words],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def interrupted(process: subprocess.Popen[bytes]) -> int:
+    """Press Ctrl-C, and return the exit code."""
+    os.killpg(process.pid, signal.SIGINT)
+    return process.wait(STOP_S)
+
+
+def nobody_left(owner: str) -> bool:
+    """Whether every process of a test is gone."""
+    return not marked(MARK, owner)
+
+
+@pytest.fixture(autouse=True)
+def none_survives(owner: str) -> Iterator[None]:
+    """Kill what a failed test left."""
+    yield
+    for process_id in marked(MARK, owner):
+        os.kill(process_id, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_the_demonstration_runs_the_whole_inbox(
+    environment: dict[str, str], log: Path, owner: str, tmp_path: Path
+) -> None:
+    started = time.monotonic()
+    process = start(environment, log, "demo")
+
+    code = process.wait(LIMIT_S)
+
+    said = log.read_text()
+    assert code == 0, said
+    assert time.monotonic() - started < PROMISED_S
+    assert nobody_left(owner)
+    assert "Traceback" not in said
+    answered = said.partition("answered on stage")[2]
+    assert "06-free-some-space" in answered
+    assert "08-the-thing" in answered
+    assert "never asked" not in said
+    assert "what was written" in said
+    kept_is_in_order(tmp_path / "demo")
+
+
+def kept_is_in_order(home: Path) -> None:
+    """Open the store that the demonstration keeps, and look it over."""
+    with EmbeddedServer(home / "store") as server:
+        client = Client(Settings(store_url=server.url), actor="person")
+        records = {str(row.id): client.show(row.id) for row in client.list(limit=1_000)}
+        requests = [one for one in records if "/" not in one]
+        children = [one for one in records if "/" in one]
+
+        assert len(requests) >= 12
+        assert len(children) == 3
+        assert {records[one].state for one in children} == {"done"}
+        parent = children[0].partition("/")[0]
+        assert records[parent].state == "done"
+        assert verify_all(client.dispatch, None)["faults"] == []
+        by_demo = {
+            record_id
+            for record_id in records
+            for line in client.history(record_id)
+            if getattr(getattr(line, "cause", None), "actor", "") == "demo"
+            and getattr(line, "trigger", "") not in ("created", "begin_inference")
+        }
+        assert by_demo == {"06-free-some-space", "08-the-thing"}
+        thread = MACHINES["thread"]
+        stuck = [
+            record.id
+            for record in records.values()
+            if not isinstance(thread.stage(record.state), Terminal)
+            and not thread.stage(record.state).waits_for_person(record.data)
+        ]
+        assert stuck == []
+
+
+def raised(said: str) -> int:
+    """Return how many errors came to the surface.
+
+    An interrupt that falls into a destructor is printed by the interpreter itself, and ignored.
+    """
+    return said.count("Traceback") - said.count("Exception ignored in")
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(200)
+def test_ctrl_c_in_the_middle_of_the_demonstration_leaves_no_process(
+    environment: dict[str, str], log: Path, owner: str
+) -> None:
+    process = start(environment, log, "demo")
+    until(lambda: "are up after" in log.read_text(), what="it is in the middle", within_s=LIMIT_S)
+
+    code = interrupted(process)
+
+    assert code in (0, 130)
+    assert nobody_left(owner)
+    assert raised(log.read_text()) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("number", [signal.SIGKILL])
+def test_a_killed_demonstration_leaves_no_process_either(
+    environment: dict[str, str], log: Path, owner: str, number: int
+) -> None:
+    process = start(environment, log, "demo")
+    until(lambda: len(marked(MARK, owner)) > 3, what="it has started some", within_s=LIMIT_S)
+
+    process.send_signal(number)
+    process.wait(STOP_S)
+
+    until(lambda: nobody_left(owner), what="nobody is left", within_s=STOP_S)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_up_keeps_everything_up_until_ctrl_c(
+    environment: dict[str, str], log: Path, owner: str, tmp_path: Path
+) -> None:
+    process = start(environment, log, "up")
+    address = re.compile(r"http://127\.0\.0\.1:\d+(?=\s)")
+    flower = until(lambda: address.search(log.read_text()), what="it is up", within_s=LIMIT_S)
+    assert flower is not None
+    page = f"{flower[0]}/healthcheck"
+    until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
+
+    # Another terminal finds the store by the file in the same home.
+    submitted = typed(environment, "submit", "--title", "Call the dentist", "--id", "call")
+    known = json.loads((tmp_path / "up.json").read_text())["store_url"]
+    record = Client(Settings(store_url=known)).wait("call", timeout_s=LIMIT_S)
+
+    assert json.loads(submitted) == [{"id": "call", "replayed": False, "error": None}]
+    assert json.loads(typed(environment, "show", "call"))["state"] == record.state
+    assert known in log.read_text()
+    assert interrupted(process) == 0
+    assert nobody_left(owner)
+    assert not (tmp_path / "up.json").exists()
+    assert raised(log.read_text()) == 0
+
+
+def typed(environment: dict[str, str], *words: str) -> bytes:
+    """Type a command in another terminal and return what it answers."""
+    command = [INTERLOCK, *words, "--json"]
+    return subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, check=True
+    ).stdout
+
+
+def answers(address: str) -> bool:
+    """Whether a page is there."""
+    try:
+        with urlopen(address, timeout=5) as answer:  # noqa: S310 - an address of our own
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False

@@ -1,0 +1,122 @@
+"""The processes of one machine: they come up together, and none outlives its owner."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.deployment import thread
+from tests.processes import is_alive
+from tests.waiting import until
+from workers.client import Client
+from workers.config import Settings
+from workers.gateways.server import free_port
+from workers.ops import deployment as house
+from workers.ops.deployment import House, HouseError
+from workers.processes.bound import start_tethered
+
+
+def settings_in(folder: Path, **more: Any) -> Settings:
+    """Return settings whose home is a folder of the test."""
+    return Settings(home=folder / "home", **more)
+
+
+def commands(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every process of a house run a script of ours instead of Celery."""
+    program = folder / "celery.py"
+    program.write_text(script)
+
+    def started(command: list[str], **options: Any) -> Any:
+        name = Path(options["output"].name).stem
+        return start_tethered([sys.executable, str(program), name, *command], **options)
+
+    monkeypatch.setattr(house, "start_tethered", started)
+
+
+def test_a_process_that_ends_at_its_start_is_named_with_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands(tmp_path, "raise SystemExit('no')", monkeypatch)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+
+    with pytest.raises(HouseError, match=r"ended at its start; read .*\.log"):
+        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+
+
+def test_a_house_that_is_not_ready_in_time_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(60)"
+    commands(tmp_path, script, monkeypatch)
+    monkeypatch.setattr(house, "READY_S", 0.5)
+    monkeypatch.chdir(tmp_path)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+
+    with pytest.raises(HouseError, match="is not ready after"):
+        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+
+    started = [int(one.stem) for one in tmp_path.glob("*.pid")]
+    assert not any(is_alive(one) for one in started)
+
+
+def test_a_house_on_a_store_of_somebody_else_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands(tmp_path, "import time; print('x ready.', flush=True); time.sleep(60)", monkeypatch)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+
+    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
+        assert home.settings.store_url == url
+        assert home.dead() is None
+        assert not (home.home / "store").exists()
+        assert {one.name for one in (home.home / "log").glob("*.log")} == {
+            "worker.log",
+            "sweeps.log",
+            "intake.log",
+            "beat.log",
+        }
+
+
+def test_who_has_died_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "import sys, time\n"
+        "print('x ready.', flush=True)\n"
+        "time.sleep(0.3 if sys.argv[1] == 'beat' else 60)\n"
+    )
+    commands(tmp_path, script, monkeypatch)
+    url = f"redis://127.0.0.1:{free_port()}/0"
+
+    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
+        assert until(home.dead, what="somebody dies") == "beat"
+
+
+@pytest.mark.timeout(120)
+def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) -> None:
+    settings = settings_in(
+        tmp_path,
+        concurrency=1,
+        capabilities="tests.end_to_end.threads.capabilities",
+        model="local",
+        model_base_url="http://127.0.0.1:9/v1",
+        sweep_period_s=0.2,
+    )
+    # The capability's witnesses go where the processes of this house find them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOUSE_FOLDER", str(tmp_path))
+        with House(settings, flower=False) as home:
+            client = Client(home.settings)
+            client.submit(thread("slow", seconds=60), id="one")
+            until(lambda: client.show("one").state == "executing", what="it is executed")
+            until((tmp_path / "witness.jsonl").exists, what="the only thread is held")
+            swept = home.log("sweeps").read_text().count("succeeded")
+
+            until(
+                lambda: home.log("sweeps").read_text().count("succeeded") > swept + 10,
+                what="sweeps go on",
+            )
+
+            assert "Task sweep.orphans" not in home.log("worker").read_text()
+            assert client.show("one").state == "executing"

@@ -1,0 +1,60 @@
+"""Documents that are drawn from the tables are in step with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernel.machines import MACHINES
+from workers.ops import documents
+
+
+def test_the_documents_are_what_the_tables_say() -> None:
+    assert documents.main(["--check"]) == 0
+
+
+def test_every_machine_is_drawn_with_each_of_its_states_and_rows() -> None:
+    for machine in MACHINES.values():
+        drawn = documents.section(machine)
+        assert drawn.startswith(f"## {machine.name}")
+        for stage in machine.stages:
+            assert str(stage.state) in drawn
+        for row in machine.transitions:
+            assert str(row.trigger) in drawn
+
+
+def test_a_stale_document_is_found_and_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{documents.BEGIN}\nlong ago\n{documents.END}\nafter\n")
+    monkeypatch.setattr(documents, "KERNEL_README", page)
+
+    assert documents.main(["--check"]) == 1
+    assert "python -m workers.ops.documents" in capsys.readouterr().err
+    assert "long ago" in page.read_text()
+    assert documents.main([]) == 0
+    assert documents.main(["--check"]) == 0
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "long ago" not in text
+
+
+def test_a_changed_row_makes_the_document_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "README.md"
+    kept = documents.KERNEL_README.read_text()
+    page.write_text(kept.replace("--> awaiting_review:", "--> awaiting_redirect:"))
+    monkeypatch.setattr(documents, "KERNEL_README", page)
+
+    assert page.read_text() != kept
+    assert documents.main(["--check"]) == 1
+
+
+@pytest.mark.parametrize("text", ["", documents.BEGIN, f"{documents.END}{documents.BEGIN}"])
+def test_a_document_that_lost_its_marks_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="has lost its marks"):
+        documents.renewed(text)

@@ -1,0 +1,379 @@
+"""Looking a store over: what does not agree is found, and the promise named is the one in force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from kernel.errors import StoreDownError
+from kernel.event import Cause
+from kernel.record import partition_of
+from kernel.store.codec import digest, encode
+from kernel.store.commands import Call, Tenure, Warrant
+from tests.kernel.samples import RUN_BIRTH
+from tests.waiting import until
+from tests.workers.threads.threads import bring, client_of
+from workers.client import Client
+from workers.config import read_settings
+from workers.gateways.server import EmbeddedServer, free_port
+from workers.ops.inspection import diagnose, durability, verify_all
+
+NewServer = Callable[..., EmbeddedServer]
+STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awaiting_inference")
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def test_a_store_in_order_has_no_fault(here: Client) -> None:
+    for state in STATES:
+        bring(here, state.replace("_", "-"), state)
+    record = bring(here, "over", "awaiting_confirmation")
+    here.decide("over", "reject", proposal=record.proposal)
+    bring(here, "paused", "awaiting_inference")
+    here.pause("paused")
+
+    report = verify_all(here.dispatch, None)
+
+    assert report["faults"] == []
+    assert report["records"] == len(STATES) + 2
+    assert report["transitions"] == sum(here.show(row.id).version for row in here.list())
+
+
+Log = list[tuple[str, dict[str, str]]]
+Change = Callable[[Log], object]
+
+
+def events(log: Log) -> list[int]:
+    """Return where the events of a log are."""
+    return [at for at, (_, fields) in enumerate(log) if "event" in fields]
+
+
+def dropped(nth: int) -> Change:
+    """Return the loss of an event."""
+
+    def change(log: Log) -> None:
+        del log[events(log)[nth]]
+
+    return change
+
+
+def doubled(nth: int) -> Change:
+    """Return a doubled event, at the end."""
+
+    def change(log: Log) -> None:
+        log.append(("99-0", dict(log[events(log)[nth]][1])))
+
+    return change
+
+
+def rewritten(nth: int, edit: Callable[[dict[str, Any]], object]) -> Change:
+    """Return an edit of what an event says."""
+
+    def change(log: Log) -> None:
+        fields = log[events(log)[nth]][1]
+        event = json.loads(fields["event"])
+        edit(event)
+        fields["event"] = json.dumps(event)
+
+    return change
+
+
+def swapped(one: int, two: int) -> Change:
+    """Return two events in each other's place."""
+
+    def change(log: Log) -> None:
+        a, b = events(log)[one], events(log)[two]
+        log[a], log[b] = (log[a][0], log[b][1]), (log[b][0], log[a][1])
+
+    return change
+
+
+def put(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that puts a value in an event."""
+    return lambda event: event.update({name: value})
+
+
+def into(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that puts a value in an event's payload."""
+    return lambda event: event["payload"].update({name: value})
+
+
+def intent(event: dict[str, Any]) -> None:
+    """Change what was proposed, and the hash with it."""
+    event["payload"]["proposal"]["payload"]["intent"] = "something else"
+    event["hash"] = digest(encode({}, "it"))
+
+
+def confidence(event: dict[str, Any]) -> None:
+    """Change how sure the model was."""
+    event["payload"]["proposal"]["confidence"] = 1.0
+
+
+def without(name: str) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that removes a field of an event."""
+    return lambda event: event.pop(name)
+
+
+# The log of a thread in awaiting_confirmation: created, begun, then per phase started, done,
+# confirmed; the last is the proposed action.
+LAST = 9
+CORRUPTIONS: dict[str, Change] = {
+    **{f"event {n} is lost": dropped(n) for n in range(LAST + 1)},
+    **{f"event {n} is doubled": doubled(n) for n in range(LAST + 1)},
+    **{f"events {n} and {n + 1} are swapped": swapped(n, n + 1) for n in range(LAST)},
+    **{f"the hash of event {n} is another": rewritten(n, put("hash", "0" * 16)) for n in range(5)},
+    **{f"event {n} comes from elsewhere": rewritten(n, put("from", "done")) for n in (1, 4, LAST)},
+    **{f"event {n} leads elsewhere": rewritten(n, put("to", "done")) for n in (0, 1, 4, LAST)},
+    **{f"event {n} is another": rewritten(n, put("trigger", "timeout")) for n in (0, 1, 4, LAST)},
+    "no such trigger": rewritten(1, put("trigger", "exploded")),
+    "no trigger at all": rewritten(1, without("trigger")),
+    "no payload": rewritten(3, put("payload", {})),
+    "another birth": rewritten(0, into("hold", "yes")),
+    "another title": rewritten(0, into("inciting", {"title": "Pens"})),
+    "another policy": rewritten(0, into("policy", {})),
+    "another intent": rewritten(3, intent),
+    "another confidence": rewritten(3, confidence),
+    "uncounted money": rewritten(3, put("deltas", {"spent_micro": 5})),
+    "no JSON": lambda log: log[events(log)[2]][1].update({"event": "{"}),
+    "no event": lambda log: log[events(log)[2]][1].pop("event"),
+    "no time": lambda log: log[events(log)[2]][1].pop("at"),
+    "nothing at all": lambda log: log.clear(),
+}
+Edit = Callable[[redis.Redis, Client], object]
+
+
+def field(name: str, value: str) -> Edit:
+    """Return an edit of a field of the stored record."""
+    return lambda store, here: store.hset(here.dispatch.keys.record("one"), name, value)
+
+
+def unlist(index: str) -> Edit:
+    """Return the loss of the record's members in an index."""
+
+    def edit(store: redis.Redis, here: Client) -> None:
+        place = getattr(here.dispatch.keys, index)(partition_of("one"))
+        members: Any = store.zrange(place, 0, -1)
+        mine = [m for m in members if m.partition(b":")[0] == b"one"]
+        assert mine
+        store.zrem(place, *mine)
+
+    return edit
+
+
+def unstand(store: redis.Redis, here: Client) -> None:
+    """Take the record out of the list of its state."""
+    store.zrem(here.dispatch.keys.standing("one", "thread", here.show("one").state), "one")
+
+
+def forget(prefix: str) -> Edit:
+    """Return the loss of the record's effects or timers."""
+
+    def edit(store: redis.Redis, here: Client) -> None:
+        name = here.dispatch.keys.record("one")
+        names: Any = store.hkeys(name)
+        mine = [one for one in names if one.startswith(prefix.encode())]
+        assert mine
+        store.hdel(name, *mine)
+
+    return edit
+
+
+EDITS: dict[str, tuple[str, Edit]] = {
+    "another state": ("awaiting_confirmation", field("state", "executing")),
+    "no such state": ("awaiting_confirmation", field("state", "asleep")),
+    "an older version": ("awaiting_confirmation", field("version", "9")),
+    "a newer version": ("awaiting_confirmation", field("version", "11")),
+    "no version": ("awaiting_confirmation", field("version", "ten")),
+    "other data": ("awaiting_confirmation", field("data", '{"target": "action"}')),
+    "torn data": ("awaiting_confirmation", field("data", "{")),
+    "another machine": ("awaiting_confirmation", field("machine", "washing")),
+    "a torn effect": ("awaiting_inference", field("e:2.0:x", "inference state")),
+    "a second effect": (
+        "awaiting_inference",
+        lambda store, here: store.hset(
+            here.dispatch.keys.record("one"),
+            "e:2.1:x",
+            entry_line(store, here),
+        ),
+    ),
+    "no effect": ("awaiting_inference", forget("e:")),
+    "no timer": ("awaiting_confirmation", forget("t:")),
+    "money in no event": (
+        "awaiting_confirmation",
+        lambda store, here: store.hincrby(here.dispatch.keys.counters("one"), "spent_micro", 5),
+    ),
+    "an effect in no index": ("awaiting_inference", unlist("effects")),
+    "a timer in no index": ("awaiting_confirmation", unlist("timers")),
+    "a card in no list": ("awaiting_confirmation", unlist("waits")),
+    "a record in no list": ("awaiting_confirmation", unstand),
+}
+
+
+def entry_line(store: redis.Redis, here: Client) -> str:
+    """Return the record's effect as it is stored."""
+    kept: Any = store.hgetall(here.dispatch.keys.record("one"))
+    return str(next(v for k, v in kept.items() if k.startswith(b"e:")).decode())
+
+
+@pytest.mark.parametrize("what", CORRUPTIONS)
+def test_a_corrupted_log_is_found(here: Client, client: redis.Redis, what: str) -> None:
+    bring(here, "one", "awaiting_confirmation")
+    assert verify_all(here.dispatch, ["one"])["faults"] == []
+    place = here.dispatch.keys.log("one")
+    rows: Any = client.xrange(place)
+    log: Log = [(at.decode(), {k.decode(): v.decode() for k, v in row.items()}) for at, row in rows]
+    assert len(events(log)) == LAST + 1
+
+    CORRUPTIONS[what](log)
+
+    client.delete(place)
+    for position, row in log:
+        fields: Any = row
+        client.xadd(place, fields, id=position)
+    assert verify_all(here.dispatch, ["one"])["faults"]
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_corrupted_record_is_found(here: Client, client: redis.Redis, what: str) -> None:
+    state, edit = EDITS[what]
+    bring(here, "one", state)
+    assert verify_all(here.dispatch, ["one"])["faults"] == []
+
+    edit(client, here)
+
+    faults = verify_all(here.dispatch, ["one"])["faults"]
+    assert faults
+    assert all(fault.startswith("one: ") for fault in faults)
+
+
+def codon_at_work(here: Client) -> str:
+    """Bring a codon to where it has cost something; return its id."""
+    lifecycle, cause, of = here.dispatch.lifecycle, Cause("tester"), "data/1/1"
+    lifecycle.create("workspace", "data", {"folder": "/data"}, cause)
+    lifecycle.create("run", "data/1", RUN_BIRTH, cause)
+    held = Tenure("n", "here", 60_000)
+    lifecycle.create("codon", of, {"codon_id": "clean"}, cause, tenure=held)
+    for trigger, payload in (
+        ("start", {}),
+        ("initialize", {"pid": 7, "log_path": "l"}),
+        ("run", {"session_id": "s"}),
+        ("costs_updated", {"cost": 500}),
+    ):
+        call = Call(cause, warrant=Warrant.party("events"))
+        lifecycle.fire(of, trigger, payload, call)
+    return of
+
+
+def test_a_cost_that_does_not_follow_from_the_data_is_found(
+    here: Client, client: redis.Redis
+) -> None:
+    of, keys = codon_at_work(here), here.dispatch.keys
+    assert verify_all(here.dispatch, None)["faults"] == []
+
+    client.hincrby(keys.counters(of), "cost", 5)
+    told = f"{of}: cost mismatch: the counters are {{'cost': 505, 'spent': 500}}, "
+    told += "its data come to {'cost': 500, 'spent': 500}"
+    assert told in verify_all(here.dispatch, None)["faults"]
+
+    # Also where the log says the same as the counters, and nothing else is wrong.
+    detail = json.dumps({"deltas": {"cost": 5}})
+    client.xadd(keys.log(of), {"note": "cost", "detail": detail, "at": "1"}, id="5-1")
+    assert verify_all(here.dispatch, None)["faults"] == [told]
+
+
+def test_there_are_more_than_fifty_kinds_of_corruption() -> None:
+    assert len(CORRUPTIONS) + len(EDITS) > 50
+
+
+def test_one_fault_hides_no_other_record(here: Client, client: redis.Redis) -> None:
+    bring(here, "one", "awaiting_confirmation")
+    bring(here, "two", "awaiting_confirmation")
+    client.hset(here.dispatch.keys.record("one"), "data", "{")
+
+    report = verify_all(here.dispatch, None)
+
+    assert report["records"] == 2
+    assert len(report["faults"]) == 1
+    assert verify_all(here.dispatch, ["nobody"])["faults"] == [
+        "nobody: there is no record 'nobody'; it was never created or is pruned"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ({"appendonly": "no"}, "D0"),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, "D1"),
+        ({"appendonly": "yes", "appendfsync": "no"}, "D1"),
+        ({"appendonly": "yes", "appendfsync": "always"}, "D2"),
+    ],
+)
+def test_the_level_is_the_one_in_force(
+    new_server: NewServer, settings: dict[str, str], level: str
+) -> None:
+    here = client_of(new_server(settings=settings).url, "il")
+
+    told = diagnose(here.dispatch)
+
+    assert told["level"] == level
+    assert told["store"]["fsync"] == settings.get("appendfsync", "everysec")
+    assert told["enqueue"] == "fused"
+
+
+@pytest.mark.parametrize(("must_hear", "level"), [("1", "D3"), ("0", "D1")])
+def test_replicas_raise_the_level_only_where_a_write_must_reach_one(
+    new_server: NewServer, must_hear: str, level: str
+) -> None:
+    primary = new_server(settings={"min-replicas-to-write": must_hear})
+    for _ in range(2):
+        new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
+    here = client_of(primary.url, "il")
+    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "2", what="both follow")
+
+    assert diagnose(here.dispatch)["level"] == level
+
+
+def test_one_replica_is_too_few_for_the_level_of_replicas(new_server: NewServer) -> None:
+    primary = new_server(settings={"min-replicas-to-write": "1"})
+    new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
+    here = client_of(primary.url, "il")
+    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "1", what="it follows")
+
+    assert diagnose(here.dispatch)["level"] == "D1"
+
+
+def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) -> None:
+    settings = {"INTERLOCK_STORE_URL": f"redis+cluster://127.0.0.1:{cluster.port}"}
+    broker = {"INTERLOCK_BROKER_URL": f"redis://127.0.0.1:{cluster.port}/0"}
+
+    level, facts = durability(Client(read_settings({**settings, **broker})).dispatch)
+
+    assert (level, facts["topology"], facts["fsync"]) == ("D1", "cluster of 1", "everysec")
+
+
+def test_the_diagnosis_counts_what_waits_and_what_was_set_aside(here: Client) -> None:
+    bring(here, "one", "awaiting_confirmation")
+    here.dispatch.aside.put("unknown task", "nobody knows it", "x")
+
+    told = diagnose(here.dispatch)
+
+    assert told["machines"]["thread"] == {"awaiting_confirmation": 1}
+    assert told["rejected"] == {"unknown task": 1}
+    assert told["depths"]["waits"] == 1
+    assert told["depths"]["timers"] >= 1
+
+
+def test_a_store_that_is_down_is_a_typed_error() -> None:
+    here = client_of(f"redis://127.0.0.1:{free_port()}/0", "il")
+
+    with pytest.raises(StoreDownError):
+        diagnose(here.dispatch)
+    with pytest.raises(StoreDownError):
+        verify_all(here.dispatch, None)

@@ -1,0 +1,180 @@
+"""`interlock top` as a command: in JSON, in a pipe, in a terminal, and while the store is away."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+from kernel.machines.tasks.visual_state import VisualState
+from tests.conftest import NewProxy
+from tests.waiting import until
+from tests.workers.tasks.claims import claimed, scene
+from tests.workers.threads.threads import client_of
+from workers.cli import app
+from workers.client import Client
+from workers.config import PREFIX
+from workers.gateways.server import EmbeddedServer
+
+TERMINAL = (
+    "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "from workers.cli import main; main()"
+)
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+HOME = "\x1b[H"
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def variables(server: EmbeddedServer, prefix: str) -> dict[str, str]:
+    given = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "STALL_S": "30"}
+    return {f"{PREFIX}{name}": value for name, value in given.items()}
+
+
+def test_json_is_one_object_and_without_a_terminal_it_prints_once(
+    here: Client, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene(here)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    printed = CliRunner().invoke(app, ["top"])
+    answered = CliRunner().invoke(app, ["top", "--json", "--backlog", "b"])
+
+    assert (printed.exit_code, answered.exit_code) == (0, 0)
+    found: dict[str, Any] = json.loads(answered.stdout)
+    assert {line["look"] for line in found["lines"]} == {str(look) for look in VisualState}
+    assert found["lines"][0]["agent"] == "hangs~1"
+
+
+def test_a_store_that_is_away_from_the_start_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
+
+    result = CliRunner().invoke(app, ["top", "--json"])
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == "StoreDownError"
+
+
+@dataclass
+class Screen:
+    """A command in a terminal, and all that it wrote."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    output: str = ""
+
+    def read(self) -> None:
+        """Take what it writes until it closes its terminal."""
+        while True:
+            try:
+                chunk = os.read(self.master, 65_536)
+            except OSError:
+                return
+            if not chunk:
+                return
+            self.output += chunk.decode(errors="replace")
+
+    @property
+    def rows(self) -> list[str]:
+        """What the terminal shows: the frame before the last, which is whole."""
+        frames = self.output.split(HOME)
+        return CODES.sub("", frames[-2]).split("\r\n") if len(frames) > 2 else []
+
+    def sees(self, words: str, within_s: float = 30) -> None:
+        def there() -> bool:
+            time.sleep(0.05)
+            return any(words in row for row in self.rows)
+
+        until(there, what=f"{words!r} on the screen", within_s=within_s)
+
+
+@contextmanager
+def terminal(variables: dict[str, str], *words: str, rows: int, columns: int) -> Iterator[Screen]:
+    """Run `interlock top` in a terminal of its own."""
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (rows, columns))
+    kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", TERMINAL, "top", *words],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**kept, "TERM": "xterm-256color", **variables},
+        start_new_session=True,
+    )
+    os.close(slave)
+    screen = Screen(process, master)
+    reading = threading.Thread(target=screen.read)
+    reading.start()
+    try:
+        yield screen
+    finally:
+        process.kill()
+        process.wait()
+        reading.join()
+        os.close(master)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 50)])
+def test_in_a_terminal_it_fits_does_not_flicker_and_ends_well(
+    here: Client, variables: dict[str, str], columns: int, rows: int
+) -> None:
+    scene(here)
+    for number in range(20):
+        claimed(here, f"b/{'long-' * 8}{number}").alive()
+
+    with terminal(variables, "--interval", "0.2", columns=columns, rows=rows) as screen:
+        screen.sees("b/hangs")
+        until(lambda: screen.output.count(HOME) > 6, what="it is drawn again and again")
+        shown = screen.rows
+        os.write(screen.master, b"\x03")
+        assert screen.process.wait(10) == 0
+
+    assert len(shown) == rows
+    assert max(map(cell_len, shown)) <= columns
+    drawn_again = screen.output.split(HOME, 3)[3]
+    assert "\x1b[2J" not in drawn_again, "nothing is wiped between two frames"
+    assert screen.output.count("\x1b[?1049h") == screen.output.count("\x1b[?1049l") == 1
+    assert "Traceback" not in screen.output
+
+
+@pytest.mark.parametrize("fault", ["refuse", "black_hole"])
+def test_a_store_that_goes_away_is_said_on_the_screen_until_it_is_back(
+    here: Client, variables: dict[str, str], server: EmbeddedServer, new_proxy: NewProxy, fault: str
+) -> None:
+    claimed(here, "b/one").alive()
+    proxy = new_proxy(server.port)
+    through = {**variables, "INTERLOCK_STORE_URL": proxy.url}
+
+    with terminal(through, "--interval", "0.2", columns=80, rows=24) as screen:
+        screen.sees("b/one")
+        getattr(proxy, fault)()
+        screen.sees("the store does not answer")
+        assert any("b/one" in row for row in screen.rows), "what it told last stays"
+        assert max(map(cell_len, screen.rows)) <= 80
+        claimed(here, "b/two").alive()
+        proxy.heal()
+        screen.sees("b/two")
+        assert not any("does not answer" in row for row in screen.rows)
+        os.write(screen.master, b"\x03")
+        assert screen.process.wait(10) == 0

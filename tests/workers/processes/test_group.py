@@ -1,0 +1,131 @@
+"""A command and all it has started end together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.processes.group import OUTPUT_BYTES_MAX, process_group, run_command
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs; one that only waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+async def until(file: Path) -> int:
+    """Wait for a file with a process id in it."""
+    while not (text := _text(file)).endswith("\n"):  # noqa: ASYNC110 - nothing announces a file
+        await asyncio.sleep(0.01)
+    return int(text)
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def test_exit_code_and_both_outputs_come_back() -> None:
+    finished = asyncio.run(run_command(["bash", "-c", "echo out; echo err >&2; exit 3"]))
+
+    assert (finished.exit_code, finished.output, finished.errors) == (3, "out\n", "err\n")
+    assert not finished.truncated
+
+
+def test_all_output_arrives_although_the_leader_has_ended() -> None:
+    script = f"head -c {OUTPUT_BYTES_MAX} /dev/zero | tr '\\0' x"
+
+    finished = asyncio.run(run_command(["bash", "-c", script]))
+
+    assert finished.output == "x" * OUTPUT_BYTES_MAX
+
+
+def test_of_endless_output_the_last_part_is_kept() -> None:
+    finished = asyncio.run(run_command(["bash", "-c", "head -c 50000000 /dev/zero; echo end"]))
+
+    assert finished.truncated
+    assert finished.output.endswith("\N{REPLACEMENT CHARACTER}end\n")
+    assert len(finished.output) == OUTPUT_BYTES_MAX
+
+
+def test_a_command_that_does_not_exist_is_an_os_error() -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(run_command(["no-such-command-here"]))
+
+
+def test_cancelling_ends_a_grandchild_that_ignores_the_polite_signal(tmp_path: Path) -> None:
+    script = "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 1; done) & wait"
+
+    async def cancelled() -> int:
+        task = asyncio.create_task(
+            run_command(["bash", "-c", script], folder=tmp_path, grace_s=0.1)
+        )
+        pid = await until(tmp_path / "pid")
+        assert alive(pid)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return pid
+
+    assert not alive(asyncio.run(cancelled()))
+
+
+def test_a_second_cancellation_does_not_save_the_group(tmp_path: Path) -> None:
+    script = "trap '' TERM; echo $BASHPID > pid; while :; do sleep 1; done"
+
+    async def cancelled_twice() -> int:
+        task = asyncio.create_task(
+            run_command(["bash", "-c", script], folder=tmp_path, grace_s=0.3)
+        )
+        pid = await until(tmp_path / "pid")
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return pid
+
+    assert not alive(asyncio.run(cancelled_twice()))
+
+
+def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Path) -> None:
+    script = "sleep 300 & echo $! > pid; echo done"
+
+    finished = asyncio.run(run_command(["bash", "-c", script], folder=tmp_path))
+
+    assert finished.output == "done\n"
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_in_a_session_of_its_own_does_not_hold_us_up(tmp_path: Path) -> None:
+    away = "setsid bash -c 'echo $$ > pid; exec sleep 300' &"
+    script = f"{away} until [ -s pid ]; do sleep 0.01; done; echo done"
+
+    async def bounded() -> str:
+        async with asyncio.timeout(20):
+            return (await run_command(["bash", "-c", script], folder=tmp_path)).output
+
+    try:
+        assert asyncio.run(bounded()) == "done\n"
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), 9)
+
+
+def test_leaving_the_block_with_an_error_ends_the_group() -> None:
+    async def fails() -> None:
+        async with process_group(["sleep", "300"], reads=True) as group:
+            pids.append(group.leader.pid)
+            raise LookupError
+
+    pids: list[int] = []
+    with pytest.raises(LookupError):
+        asyncio.run(fails())
+
+    assert not alive(pids[0])

@@ -1,0 +1,214 @@
+"""A rig copies and commands in processes that die with their lease, and spares repositories."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workers.runs.codon.process import Command, Process
+from workers.runs.codon.rig import Rig, RigError
+from workers.runs.codon.rig_copy import main
+from workers.runs.plan.model import RigCommand, RigCopy, RigFolder
+
+LOG_BYTES_MAX = 100_000
+GOOD_S = 60.0
+
+
+class Site:
+    """A workspace with a rig, whose processes live as long as `held` says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace, self.logs = folder / "work", folder / "logs"
+        self.workspace.mkdir()
+        self.logs.mkdir()
+        self.held = SimpleNamespace(good_until=time.monotonic() + GOOD_S)
+        self.ran: list[tuple[str, ...]] = []
+        self.why: str | None = None
+
+    def write(self, **files: str) -> None:
+        """Write files; `__` in a name stands for a slash."""
+        for name, text in files.items():
+            place = self.workspace / name.replace("__", "/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+
+    def tree(self, at: str = "") -> dict[str, str]:
+        """Return every file below a folder, by its name seen from there."""
+        top = self.workspace / at
+        found = (path for path in top.rglob("*") if path.is_file())
+        return {str(path.relative_to(top)): path.read_text() for path in sorted(found)}
+
+    def process(self, command: Command) -> Process:
+        self.ran.append(command.words)
+        leases: Any = (SimpleNamespace(held=self.held),)
+        return Process(command, leases, log_bytes_max=LOG_BYTES_MAX)
+
+    def sets_up(self, *items: RigCopy | RigCommand) -> list[str]:
+        environment = {"PATH": os.environ["PATH"]}
+        places = (self.logs / "output.log", self.logs / "errors.log")
+        base = Command(("true",), self.workspace, environment, *places, mark=str(self.workspace))
+        rig = Rig(items, self.workspace, base, self.process, lambda: self.why)
+        return rig.set_up()
+
+    def refuses(self, source: str, target: str) -> str:
+        """Return why a copy is refused, which changes nothing and starts nothing."""
+        before = self.tree()
+        with pytest.raises(RigError) as refused:
+            self.sets_up(RigCopy(source=source, target=target))
+        assert (self.tree(), self.ran) == (before, [])
+        return str(refused.value)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+# --- by real processes -------------------------------------------------------------------------
+
+
+def test_files_and_folders_are_copied_by_processes_of_their_own(site: Site) -> None:
+    site.write(raw__a="1", raw__deep__b="2", old__gone="3", old__a="4")
+
+    allowed = site.sets_up(
+        RigCopy(source="raw/a", target="new/place/a"),
+        RigCopy(source="raw", target="old"),
+        RigCommand(run="cat a > c", folder=RigFolder.COPIED),
+    )
+
+    assert allowed == []
+    assert site.tree("new") == {"place/a": "1"}
+    assert site.tree("old") == {"a": "1", "c": "1", "deep/b": "2"}
+    assert [words[0] for words in site.ran] == [sys.executable, sys.executable, "bash"]
+    assert (site.logs / "rig-1.log").is_file()
+
+
+def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -> None:
+    site.write(raw__a="1", theirs__deep__project__a="2")
+    (site.workspace / "theirs/deep/project/.git").write_text("gitdir: elsewhere")
+    before = site.tree()
+    copy = RigCopy(source="raw", target="theirs")
+
+    with pytest.raises(RigError) as refused:
+        site.sets_up(copy)
+    allowed = site.sets_up(copy.model_copy(update={"allow_failure": True}))
+
+    assert allowed == [str(refused.value)]
+    assert allowed[0].startswith("item 1 of the rig: it ended with 1: ")
+    assert "theirs/deep/project is a repository, and no checkpoint holds it" in allowed[0]
+    assert refused.value.exit_code == 1
+    assert site.tree() == before
+
+
+def test_a_copy_whose_lease_runs_out_is_ended(site: Site) -> None:
+    site.write(raw__a="1")
+    # It was not renewed for so long that the grace after it is over too.
+    site.held.good_until = time.monotonic() - GOOD_S
+
+    with pytest.raises(RigError):
+        site.sets_up(RigCopy(source="raw", target="new"))
+
+    assert not (site.workspace / "new").exists()
+
+
+# --- what is refused before --------------------------------------------------------------------
+
+
+def test_what_is_not_there_cannot_be_copied(site: Site) -> None:
+    assert site.refuses("raw", "new") == "item 1 of the rig: there is no raw to copy"
+
+
+def test_nothing_is_copied_onto_or_into_itself_also_where_links_lead(site: Site) -> None:
+    site.write(raw__deep__a="1")
+    for name, target in (("link", "raw"), ("raw/inner", "deep")):
+        (site.workspace / name).symlink_to(target)
+
+    for source, target in (
+        ("raw", "raw"),
+        ("raw", "raw/deep/new"),
+        ("raw/deep", "raw"),
+        ("raw/deep/a", "raw"),
+        ("raw", "link/deep/new"),
+        ("link/deep", "raw"),
+        ("link", "raw"),
+        ("link", "link"),
+        ("raw", "raw/inner/new"),
+    ):
+        why = site.refuses(source, target)
+        assert why == f"item 1 of the rig: {source} cannot be copied onto or into itself"
+
+
+@pytest.mark.parametrize("links_to", ["..", ".git"])
+def test_a_link_that_came_since_leads_neither_out_nor_to_what_is_protected(
+    site: Site, links_to: str
+) -> None:
+    site.write(raw="1")
+    (site.workspace / ".git").mkdir()
+    (site.workspace / "link").symlink_to(links_to)
+
+    assert site.refuses("raw", "link/new").startswith("item 1 of the rig: link/new: ")
+    assert site.refuses("link", "new").startswith("item 1 of the rig: link: ")
+
+
+def test_a_rig_stops_where_somebody_wants_the_run_to_end(site: Site) -> None:
+    site.write(raw="1")
+    site.why = "stopped"
+
+    assert site.sets_up(RigCopy(source="raw", target="new"), RigCommand(run="touch new")) == []
+
+    assert site.ran == []
+
+
+# --- what is copied ----------------------------------------------------------------------------
+
+
+def test_links_in_a_folder_stay_links_and_a_link_that_is_named_is_followed(site: Site) -> None:
+    site.write(raw__a="1")
+    (site.workspace / "raw/to-a").symlink_to("a")
+    (site.workspace / "raw/broken").symlink_to("nowhere")
+    (site.workspace / "link").symlink_to("raw/a")
+
+    assert main(site.workspace / "raw", site.workspace / "new") == ""
+    assert main(site.workspace / "link", site.workspace / "file") == ""
+
+    new = site.workspace / "new"
+    assert [str((new / name).readlink()) for name in ("to-a", "broken")] == ["a", "nowhere"]
+    assert not (site.workspace / "file").is_symlink()
+    assert (site.workspace / "file").read_text() == "1"
+
+
+def test_a_link_in_the_place_of_a_target_goes_and_what_it_leads_to_stays(site: Site) -> None:
+    site.write(raw__a="1", theirs__b="2", theirs__x="3")
+    (site.workspace / "theirs/.git").mkdir()
+    (site.workspace / "link").symlink_to("theirs")
+
+    assert main(site.workspace / "raw", site.workspace / "link") == ""
+
+    assert not (site.workspace / "link").is_symlink()
+    assert site.tree("link") == {"a": "1"}
+    assert site.tree("theirs") == {"b": "2", "x": "3"}
+
+
+@pytest.mark.parametrize("where", ["", "a", "a/b/c"])
+def test_a_repository_is_found_however_deep_it_is(site: Site, where: str) -> None:
+    site.write(raw="1", new__file="2")
+    (site.workspace / "new" / where / ".git").mkdir(parents=True)
+
+    why = main(site.workspace / "raw", site.workspace / "new")
+
+    assert why.startswith(f"{site.workspace / 'new' / where} is a repository")
+    assert site.tree("new") == {"file": "2"}
+
+
+def test_a_file_in_the_place_of_a_folder_is_replaced_and_what_fails_is_said(site: Site) -> None:
+    site.write(raw__a="1", new="2", file="3")
+
+    assert main(site.workspace / "raw", site.workspace / "new") == ""
+    assert site.tree("new") == {"a": "1"}
+    assert "Not a directory" in main(site.workspace / "raw", site.workspace / "file/below")

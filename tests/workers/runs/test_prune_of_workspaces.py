@@ -1,0 +1,104 @@
+"""A closed workspace is forgotten with its runs and their codons, and nothing of it is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import redis
+
+from kernel.record import partition_of
+from kernel.store.scripts import read
+from tests.kernel.store.kernel_at_a_fixed_time import Text, World
+from tests.kernel.store.machines_runs import CODON, DATA, RUN, begun, complete, move, settle, tell
+from tests.workers.threads.threads import client_of
+from workers.engine.dispatch import Dispatch
+from workers.engine.sweeps import prune
+from workers.gateways.server import EmbeddedServer
+
+ROUNDS_MAX = 6
+LATER_MS = 3_600_000
+
+
+@pytest.fixture
+def world(client: redis.Redis, prefix: str) -> World:
+    """Return the kernel under the store's own clock."""
+    return World(client, prefix, Text(now_us=None))
+
+
+@pytest.fixture
+def dispatch(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Dispatch:
+    more = {"prune_after_s": 0.001, "archive": tmp_path / "archive"}
+    return client_of(server.url, prefix, **more).dispatch
+
+
+def pruned(world: World, dispatch: Dispatch) -> Counter[str]:
+    """Prune the partition of the workspace, as soon as all of it is old enough."""
+    partition, place = partition_of(DATA), world.keys.ended(partition_of(DATA))
+    for of in world.views.ended(partition, world.views.now_ms() + LATER_MS, 10):
+        # As if those that were postponed were due by now.
+        read(world.client, "ZADD", place, 1, of)
+    return prune.run(dispatch, partition)
+
+
+def left(world: World) -> set[str]:
+    """Return what keys are left, tombstones aside."""
+    names = {key.decode().rpartition("}:")[2] for key in world.dump()}
+    return {name for name in names if not name.startswith("x:")}
+
+
+def close(world: World) -> None:
+    world.fire(DATA, "close", {})
+    settle(world, DATA)
+
+
+def test_an_ended_run_of_an_open_workspace_stays(world: World, dispatch: Dispatch) -> None:
+    begun(world)
+    move(world, "completed")
+    complete(world)
+    for of in (CODON, RUN):
+        settle(world, of)
+
+    assert pruned(world, dispatch) == Counter(busy=2)
+
+    assert world.record(CODON).state == "completed"
+
+
+def test_a_closed_workspace_goes_with_all_that_was_of_it(
+    world: World, dispatch: Dispatch, tmp_path: Path
+) -> None:
+    begun(world)
+    tell(world, "CostsIncremented", cost_delta=5)
+    move(world, "completed")
+    complete(world)
+    for of in (CODON, RUN):
+        settle(world, of)
+    close(world)
+
+    assert forgotten(world, dispatch) == set()
+    kept = sorted(path.stem for path in tmp_path.joinpath("archive").rglob("*.jsonl"))
+    assert kept == ["1", "1", "data"]
+
+
+def test_a_workspace_that_is_closed_too_early_leaves_nothing_either(
+    world: World, dispatch: Dispatch
+) -> None:
+    begun(world)
+    close(world)
+    assert pruned(world, dispatch) == Counter(busy=1)
+    tell(world, "CostsIncremented", cost_delta=5)
+    move(world, "completed")
+    complete(world)
+    for of in (CODON, RUN):
+        settle(world, of)
+
+    assert forgotten(world, dispatch) == set()
+
+
+def forgotten(world: World, dispatch: Dispatch) -> set[str]:
+    """Prune until there is nothing to prune; return what is left."""
+    for _ in range(ROUNDS_MAX):
+        if not pruned(world, dispatch):
+            break
+    return left(world)

@@ -1,0 +1,79 @@
+"""What an agent's line of mail must look like, and what it is told otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from tests.workers.supervision.test_reports import JSON, line, told, well_told
+from workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
+from workers.supervision.reports import MailSent, parse_line
+
+FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "type"]
+
+
+def mail(**fields: Any) -> bytes:
+    return line(**{"type": "mail", "to": "smith", "text": "mend it", **fields})
+
+
+@pytest.mark.parametrize(
+    ("given_line", "report"),
+    [
+        (mail(), MailSent("smith", "mend it")),
+        (mail(urgent=True), MailSent("smith", "mend it", urgent=True)),
+        (mail(urgent=False), MailSent("smith", "mend it", urgent=False)),
+        (
+            mail(kind="task", urgent=True, thread="barn", reply_to="1-0"),
+            MailSent("smith", "mend it", "task", urgent=True, thread="barn", reply_to="1-0"),
+        ),
+        (mail(text="two\nlines \u00e4"), MailSent("smith", "two\nlines \u00e4")),
+        (mail(text="x" * TEXT_LENGTH_MAX), MailSent("smith", "x" * TEXT_LENGTH_MAX)),
+    ],
+    ids=lambda given: repr(given)[:60],
+)
+def test_a_line_of_mail_is_its_report(given_line: bytes, report: MailSent) -> None:
+    assert parse_line(given_line) == report
+
+
+def test_a_line_takes_as_long_a_text_as_an_inbox() -> None:
+    assert TEXT_LENGTH_MAX == MAIL_LENGTH_MAX
+
+
+@pytest.mark.parametrize(
+    ("given_line", "sentence"),
+    [
+        (line(type="mail", text="mend it"), "mail needs the field 'to'"),
+        (line(type="mail", to="smith"), "mail needs the field 'text'"),
+        (mail(to=7), "mail: to must be text, it is 7"),
+        (mail(to=""), "mail: to must not be empty"),
+        (mail(to=["smith", "scout"]), "mail: to must be text, it is ['smith', 'scout']"),
+        (mail(to="s" * (NAME_LENGTH_MAX + 1)), "mail: to has 201 characters, at most 200"),
+        (mail(text=None), "mail: text must be text, it is None"),
+        (mail(text=" "), "mail: text must not be empty"),
+        (mail(text="x" * (TEXT_LENGTH_MAX + 1)), "mail: text has 16001 characters, at most 16000"),
+        (mail(text="a\u0000b"), "has a NUL character"),
+        (mail(urgent=1), "mail: urgent must be true or false, it is 1"),
+        (mail(urgent="yes"), "mail: urgent must be true or false, it is 'yes'"),
+        (mail(urgent=None), "mail: urgent must be true or false, it is None"),
+        (mail(kind=3), "mail: kind must be text, it is 3"),
+        (mail(kind="k" * (NAME_LENGTH_MAX + 1)), "mail: kind has 201 characters, at most 200"),
+        (mail(thread={}), "mail: thread must be text, it is {}"),
+        (mail(thread="t" * (NAME_LENGTH_MAX + 1)), "mail: thread has 201 characters, at most 200"),
+        (mail(reply_to=False), "mail: reply_to must be text, it is False"),
+        (mail(subject="the barn"), "mail has no field 'subject'"),
+        (mail(sender="scout"), "mail has no field 'sender'"),
+    ],
+    ids=lambda given: repr(given)[:60],
+)
+def test_what_is_no_mail_is_told_in_one_sentence(given_line: bytes, sentence: str) -> None:
+    assert sentence in told(given_line)
+    assert len(told(given_line)) < 300, "no letter is repeated whole"
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
+def test_any_line_of_mail_is_a_report_or_rejected(fields: dict[str, Any]) -> None:
+    assert well_told(parse_line(mail(**fields)))

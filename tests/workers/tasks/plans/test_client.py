@@ -1,0 +1,468 @@
+"""Plans as producers and people see them: submitted, shown, approved and rejected."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel.errors import CallError, StoreDownError
+from kernel.event import Event
+from tests.conftest import NewProxy
+from tests.workers.threads.threads import client_of
+from workers.cli import app
+from workers.client import Client
+from workers.config import SettingsError, read_settings
+from workers.gateways.server import EmbeddedServer
+from workers.tasks.client import Tasks
+from workers.tasks.plans.client import Decisions, Plans
+from workers.tasks.plans.file import PlanError, PlanFile, read_plan
+from workers.tasks.roles import UnknownRoleError, check_role
+
+# a comes first, then b and c, then d.
+DIAMOND = (
+    "{name: d, title: D, after: [b, c]}",
+    "{name: b, title: B, after: [a]}",
+    "{name: c, title: C, after: [a], role: writer, priority: 2}",
+    "{name: a, title: A}",
+)
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def plans(here: Client) -> Plans:
+    return Plans(here)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "plan.yaml"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "a").write_text("1")
+    git(folder, "add", "a")
+    git(folder, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "begin")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["/usr/bin/env", "git", *words], cwd=folder, check=True)
+
+
+def written(file: Path, *tasks: str, plan: str = "p", defaults: str = "{}") -> PlanFile:
+    head = f"plan: {plan}\nbacklog: b\ndefaults: {defaults}\ntasks:\n"
+    file.write_text(head + "".join(f"  - {task}\n" for task in tasks))
+    return read_plan(file)
+
+
+def born(here: Client) -> list[str]:
+    return sorted(row.id for row in here.list(machine="task"))
+
+
+def answers(done: Decisions) -> dict[str, str]:
+    return {one.id.removeprefix("b/"): one.answer for one in done.tasks}
+
+
+def states(plans: Plans, plan: str = "p") -> dict[str, str]:
+    return {task.name: task.state for task in plans.show("b", plan).tasks}
+
+
+def test_a_plan_is_born_planned_and_nobody_can_claim_it(
+    plans: Plans, here: Client, file: Path
+) -> None:
+    done = plans.submit(written(file, *DIAMOND))
+
+    assert [one.id for one in done.tasks] == ["b/a", "b/b", "b/c", "b/d"]
+    assert not any(one.replayed for one in done.tasks)
+    assert set(states(plans).values()) == {"planned"}
+    assert (here.show("b/c").data["plan"], here.show("b/c").priority) == ("p", 2)
+    assert plans.tasks.claim_next("b", owner="ann") is None
+    with pytest.raises(CallError):
+        plans.tasks.claim("b/a", owner="ann")
+
+
+def test_a_plan_is_shown_in_order_with_what_there_is_to_decide(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, *DIAMOND))
+    plans.submit(written(file, "{name: other, title: O}", plan="q"))
+
+    plan = plans.show("b", "p")
+
+    assert [task.name for task in plan.tasks] == ["a", "b", "c", "d"]
+    assert plan.tasks[-1].after == ("b", "c")
+    assert plan.proposals == {name: f"b/{name}:1" for name in "abcd"}
+    assert [row["plan"] for row in plans.of("b")] == ["p", "q"]
+    assert plans.of("b")[0] == {"plan": "p", "tasks": 4, "states": {"planned": 4}}
+    with pytest.raises(CallError, match="'b' has no plan 'x'; its plans: p, q"):
+        plans.show("b", "x")
+    with pytest.raises(CallError, match="its plans: none"):
+        plans.show("nowhere", "x")
+
+
+def test_the_same_plan_again_changes_nothing_whatever_became_of_it(
+    plans: Plans, here: Client, file: Path
+) -> None:
+    plan = written(file, *DIAMOND)
+    plans.submit(plan)
+    seen = plans.show("b", "p").proposals
+    plans.reject("b", "p", ["b"], seen=seen)
+    plans.approve("b", "p", ["a"], seen=seen)
+    before = {name: here.show(f"b/{name}") for name in "abcd"}
+
+    again = plans.submit(plan)
+
+    assert all(one.replayed for one in again.tasks)
+    assert {name: here.show(f"b/{name}") for name in "abcd"} == before
+    assert again.others == ()
+
+
+def test_a_plan_grows_and_what_its_file_no_longer_has_is_told(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, "{name: a, title: A}", "{name: old, title: O}"))
+    before = plans.show("b", "p")
+
+    done = plans.submit(written(file, "{name: a, title: A}", "{name: new, title: N}"))
+
+    assert [(one.id, one.replayed) for one in done.tasks] == [("b/a", True), ("b/new", False)]
+    assert done.others == ("old",)
+    assert plans.show("b", "p").seen != before.seen
+    later = plans.approve("b", "p", seen=before.proposals)
+    assert answers(later) == {"a": "approved", "old": "approved", "new": "unseen"}
+    assert states(plans)["new"] == "planned"
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_submission_that_was_interrupted_is_completed_by_repeating_it(
+    server: EmbeddedServer, prefix: str, file: Path, new_proxy: NewProxy, cut: int
+) -> None:
+    plan = written(file, *DIAMOND)
+    proxy = new_proxy(server.port)
+    far = client_of(proxy.url, prefix)
+
+    class CutOff(Client):
+        """A client whose way to the store breaks while it submits."""
+
+        def submit(self, *words: Any, **options: Any) -> Any:
+            done = super().submit(*words, **options)
+            if len(born(near)) == cut:
+                proxy.refuse()
+            return done
+
+    near = client_of(server.url, prefix)
+    with pytest.raises(StoreDownError):
+        Plans(CutOff(far.settings)).submit(plan)
+    assert len(born(near)) == cut
+
+    done = Plans(near).submit(plan)
+
+    assert sum(one.replayed for one in done.tasks) == cut
+    assert set(states(Plans(near))) == set("abcd")
+
+
+def test_nothing_is_written_where_a_name_is_taken(plans: Plans, here: Client, file: Path) -> None:
+    Tasks(here).submit({"title": "mine"}, backlog="b", name="d")
+    with pytest.raises(PlanError, match=r"5: task 'd': name: id_taken: 'b/d' exists already and"):
+        plans.submit(written(file, *DIAMOND))
+    assert born(here) == ["b/d"]
+
+    plans.submit(written(file, "{name: x, title: X}"))
+    changed = "{name: x, title: Y, max_retries: 1, priority: 4}"
+    with pytest.raises(PlanError, match="with another title, max_retries, priority; choose"):
+        plans.submit(written(file, "{name: new, title: N}", changed))
+    with pytest.raises(PlanError, match="is no task of this plan"):
+        plans.submit(written(file, "{name: new, title: N}", "{name: x, title: X}", plan="q"))
+    assert born(here) == ["b/d", "b/x"]
+
+
+def test_a_name_of_another_machines_record_is_taken(plans: Plans, here: Client, file: Path) -> None:
+    turn = {"task": "b/t", "number": 1, "agent": "b/g", "repo": "/r", "target": "main"}
+    here.submit(turn | {"worktree": "/w"}, id="b/t~1", machine="turn")
+
+    with pytest.raises(PlanError, match="is a record of the machine turn"):
+        plans.submit(written(file, "{name: t~1, title: T}"))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told"),
+    [
+        (
+            ["{name: a, title: A, after: [none]}"],
+            r"5: task 'a': after.0: 'none' is no task of this",
+        ),
+        (["{name: a, title: A, after: [gone]}"], r"after.0: 'gone' is cancelled for good; take it"),
+        (
+            ["{name: far, title: F, after: [top]}", "{name: x, title: X}"],
+            r"5: task 'far': after: base -> far -> top -> base is a ring",
+        ),
+        (["{name: a, title: A, repo: /nowhere, agent: make}"], "is not an absolute path of a"),
+    ],
+)
+def test_a_plan_that_does_not_fit_its_backlog_is_refused_before_anything_is_written(
+    plans: Plans, here: Client, file: Path, tasks: list[str], told: str
+) -> None:
+    for name, after in (("top", ["base"]), ("base", ["far"]), ("gone", [])):
+        Tasks(here).submit({"title": name, "depends_on": after}, backlog="b", name=name)
+    here.cancel("b/gone")
+    before = born(here)
+
+    with pytest.raises(PlanError, match=told):
+        plans.submit(written(file, *tasks, "{name: last, title: L}"))
+    assert born(here) == before
+
+
+def test_a_task_may_wait_for_one_of_another_plan(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, "{name: a, title: A}"))
+    plans.submit(written(file, "{name: z, title: Z, after: [a]}", plan="q"))
+
+    assert states(plans, "q") == {"z": "planned"}
+
+
+def test_a_repository_is_looked_at_before_anything_is_written(
+    plans: Plans, here: Client, file: Path, repo: Path
+) -> None:
+    (repo / "a").write_text("2")
+    place = f"repo: {repo}, agent: make"
+
+    with pytest.raises(PlanError, match=r"6: task 'y': .* commit or stash them"):
+        plans.submit(written(file, "{name: x, title: X}", f"{{name: y, title: Y, {place}}}"))
+    assert born(here) == []
+
+
+def test_tasks_of_one_repository_have_one_target(
+    plans: Plans, here: Client, file: Path, repo: Path
+) -> None:
+    defaults = f"{{repo: {repo}, agent: make}}"
+    git(repo, "switch", "-qc", "trunk")
+    plans.submit(written(file, "{name: x, title: X}", defaults=defaults))
+    git(repo, "switch", "-qc", "other")
+    (repo / "a").write_text("the user is at work")
+    assert plans.submit(written(file, "{name: x, title: X}", defaults=defaults)).tasks[0].replayed
+    git(repo, "checkout", "-q", "a")
+
+    plans.submit(written(file, "{name: x, title: X}", "{name: y, title: Y}", defaults=defaults))
+
+    assert here.show("b/y").data["target"] == here.show("b/x").data["target"] == "trunk"
+
+
+def test_a_whole_plan_is_approved_and_what_was_decided_meanwhile_is_reported(
+    plans: Plans, here: Client, file: Path
+) -> None:
+    plans.submit(written(file, *DIAMOND))
+    seen = plans.show("b", "p").proposals
+    here.decide("b/a", "approve", proposal="b/a:1")
+    here.decide("b/d", "reject", proposal="b/d:1")
+
+    done = plans.approve("b", "p", seen=seen)
+
+    assert answers(done) == {"a": "already", "b": "approved", "c": "approved", "d": "already"}
+    assert [one.state for one in done.tasks] == ["open", "open", "open", "cancelled"]
+    for shown in (seen, plans.show("b", "p").proposals):
+        assert answers(plans.approve("b", "p", seen=shown)) == dict.fromkeys("abcd", "already")
+    last = here.history("b/b")[-1]
+    assert isinstance(last, Event)
+    assert (last.trigger, last.cause.actor) == ("approved", "tester")
+
+
+def test_one_task_is_approved_alone(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, *DIAMOND))
+
+    done = plans.approve("b", "p", ["a"], seen=plans.show("b", "p").proposals)
+
+    assert answers(done) == {"a": "approved"}
+    assert states(plans) == {"a": "open", "b": "planned", "c": "planned", "d": "planned"}
+    claim = plans.tasks.claim_next("b", owner="ann")
+    assert claim is not None
+    assert claim.task == "b/a"
+
+
+def test_a_rejected_task_tells_whom_it_starves(plans: Plans, here: Client, file: Path) -> None:
+    plans.submit(written(file, *DIAMOND))
+    for name in ("outside", "ended"):
+        Tasks(here).submit({"title": "t", "depends_on": ["d"]}, backlog="b", name=name)
+    here.cancel("b/ended")
+
+    done = plans.reject("b", "p", ["b"], seen=plans.show("b", "p").proposals, reason="too dear")
+
+    assert answers(done) == {"b": "rejected"}
+    assert done.starved == {"d": "b", "outside": "d"}
+    assert here.show("b/b").data["reason"] == "too dear"
+    rows = {task.name: task.why for task in plans.show("b", "p").tasks}
+    assert rows["d"] == "it depends on b, which is cancelled for good"
+
+
+def test_a_whole_plan_is_rejected_and_starves_none_of_its_own(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, *DIAMOND))
+
+    done = plans.reject("b", "p", seen=plans.show("b", "p").proposals)
+
+    assert set(answers(done).values()) == {"rejected"}
+    assert done.starved == {}
+    assert plans.show("b", "p").proposals == {}
+
+
+def test_a_name_that_the_plan_has_not_is_refused_before_anything_is_decided(
+    plans: Plans, file: Path
+) -> None:
+    plans.submit(written(file, *DIAMOND))
+    seen = plans.show("b", "p").proposals
+
+    with pytest.raises(CallError, match="the plan 'p' has no task 'e'; its tasks: a, b, c, d"):
+        plans.approve("b", "p", ["a", "e"], seen=seen)
+    with pytest.raises(CallError, match="has no task 'e'"):
+        plans.reject("b", "p", seen=seen | {"e": "b/e:1"})
+    assert set(states(plans).values()) == {"planned"}
+
+
+def test_a_decision_on_what_was_not_seen_decides_nothing(plans: Plans, file: Path) -> None:
+    plans.submit(written(file, *DIAMOND))
+
+    done = plans.approve("b", "p", ["a", "b"], seen={"a": "b/a:7"})
+
+    assert answers(done) == {"a": "refused", "b": "unseen"}
+    assert set(states(plans).values()) == {"planned"}
+
+
+def test_of_those_who_decide_at_once_one_decides_each_task(
+    server: EmbeddedServer, prefix: str, file: Path
+) -> None:
+    crowd = [Plans(client_of(server.url, prefix)) for _ in range(6)]
+    crowd[0].submit(written(file, *(f"{{name: t{n}, title: T}}" for n in range(12))))
+    seen = crowd[0].show("b", "p").proposals
+    start = Barrier(len(crowd))
+
+    def decide(number: int) -> Decisions:
+        start.wait()
+        act = crowd[number].approve if number % 2 else crowd[number].reject
+        return act("b", "p", seen=seen)
+
+    with ThreadPoolExecutor(len(crowd)) as pool:
+        done = list(pool.map(decide, range(len(crowd))))
+
+    for task in (f"t{n}" for n in range(12)):
+        said = [answers(one)[task] for one in done]
+        assert sorted(said)[:5] == ["already"] * 5
+        assert {"open": "approved", "cancelled": "rejected"}[states(crowd[0])[task]] in said
+
+
+def test_roles_are_known_where_they_are_listed(
+    server: EmbeddedServer, prefix: str, file: Path
+) -> None:
+    listed = client_of(server.url, prefix, roles=("writer", "tester"))
+    plans = Plans(listed)
+
+    with pytest.raises(
+        PlanError,
+        match=r"6: task 'b': role: 'painter' is no known role; known: writer, tester, any",
+    ):
+        plans.submit(written(file, "{name: a, title: A}", "{name: b, title: B, role: painter}"))
+    with pytest.raises(UnknownRoleError, match="INTERLOCK_ROLES lists them"):
+        Tasks(listed).submit({"title": "x", "role": "painter"}, backlog="b", name="x")
+    assert born(listed) == []
+    plans.submit(written(file, "{name: a, title: A}", "{name: b, title: B, role: writer}"))
+    Tasks(listed).submit({"title": "x", "role": "any"}, backlog="b", name="x")
+    assert born(listed) == ["b/a", "b/b", "b/x"]
+
+
+def test_every_role_is_known_where_none_is_listed() -> None:
+    for role in ("painter", "any", None):
+        check_role(read_settings({}), role)
+    listed = read_settings({"INTERLOCK_ROLES": "writer, any"})
+    assert listed.roles == ("writer", "any")
+    for role in ("writer", "any", None):
+        check_role(listed, role)
+    with pytest.raises(SettingsError, match="INTERLOCK_ROLES='a b'"):
+        read_settings({"INTERLOCK_ROLES": "writer,a b"})
+
+
+def test_a_planned_task_is_a_card_that_anybody_can_decide(
+    plans: Plans, here: Client, file: Path
+) -> None:
+    plans.submit(written(file, *DIAMOND))
+
+    cards = {card.record_id: card for card in here.cards()}
+
+    assert set(cards) == {"b/a", "b/b", "b/c", "b/d"}
+    assert cards["b/d"].question == "It is planned in p, after b, c. Shall it be worked on?"
+    assert cards["b/a"].question == "It is planned in p. Shall it be worked on?"
+    assert (cards["b/a"].kind, cards["b/a"].title) == ("plan", "A")
+    assert [one.name for one in cards["b/a"].affordances] == ["approve", "reject"]
+
+
+class Shell:
+    """The command line over a store, as a program uses it."""
+
+    def __init__(self, server: EmbeddedServer, prefix: str, patch: pytest.MonkeyPatch) -> None:
+        for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
+            patch.setenv(f"INTERLOCK_{name}", value)
+
+    def __call__(self, *words: str, code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [*words, "--json"])
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    def told(self, *words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, list(words))
+        assert result.exit_code == code, result.output
+        return result.output
+
+
+@pytest.fixture
+def shell(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(server, prefix, monkeypatch)
+
+
+def test_the_command_line_submits_shows_and_decides(shell: Shell, file: Path) -> None:
+    written(file, *DIAMOND)
+
+    assert shell("plan", "check", str(file))["new"] == ["d", "b", "c", "a"]
+    assert shell("plan", "submit", str(file))["tasks"][0] == {"id": "b/a", "replayed": False}
+    assert shell("plan", "submit", str(file))["tasks"][0]["replayed"]
+    assert shell("plan", "check", str(file))["new"] == []
+    assert shell("plan", "list", "b")[0]["states"] == {"planned": 4}
+    plan = shell("plan", "show", "b", "p")
+    refusal = shell("plan", "approve", "b", "p", code=1)
+    assert refusal["message"].startswith(f"say which plan you saw: --seen {plan['seen']}")
+    seen = ("--seen", plan["seen"])
+    assert shell("plan", "approve", "b", "p", "a", *seen)["tasks"][0]["answer"] == "approved"
+    rejected = shell("plan", "reject", "b", "p", "c", "--reason", "no", *seen)
+    assert rejected["starved"] == {"d": "c"}
+    assert shell("task", "approve", "b/b", "--proposal", "b/b:1")["state"] == "open"
+    assert shell("decide", "b/d", "reject", "--proposal", "b/d:1")["state"] == "cancelled"
+    written(file, *DIAMOND, "{name: e, title: E}")
+    shell("plan", "submit", str(file))
+    stale = shell("plan", "approve", "b", "p", *seen, code=1)
+    assert stale["error"] == "StaleDecisionError"
+    left = shell("plan", "show", "b", "p")["tasks"]
+    assert [task["name"] for task in left if task["proposal"]] == ["e"]
+
+
+def test_the_command_line_speaks_to_people(shell: Shell, file: Path) -> None:
+    assert "there is no plan in this backlog" in shell.told("plan", "list", "b")
+    written(file, *DIAMOND)
+    assert "p in b is fit: 4 tasks, 4 of them new" in shell.told("plan", "check", str(file))
+    assert "nothing runs before it is approved" in shell.told("plan", "submit", str(file))
+    shown = shell.told("plan", "show", "b", "p")
+    seen = shell("plan", "show", "b", "p")["seen"]
+    assert f"interlock plan approve b p --seen {seen}" in shown
+    assert "planned 4" in shell.told("plan", "list", "b")
+    assert "It is planned in p, after a" in shell.told("cards")
+    assert "(no title)" not in shell.told("show", "b/a")
+    told = shell.told("plan", "reject", "b", "p", "a", "--seen", seen)
+    assert "b waits in vain for a: reject it as well" in told
+    written(file, "{name: c, title: other}")
+    assert "id_taken" in shell.told("plan", "submit", str(file), code=1)
+    file.write_text("plan: [")
+    assert "it is no YAML" in shell.told("plan", "check", str(file), code=1)

@@ -1,0 +1,203 @@
+"""Coding tasks as producers and agents of others see them: submit, claim, report, list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kernel.errors import (
+    CallError,
+    FencedError,
+    GuardRefusedError,
+    HeldError,
+    IllegalTransitionError,
+    InvalidIdError,
+)
+from tests.workers.threads.threads import client_of
+from workers.cli import app
+from workers.client import Client
+from workers.gateways.git.errors import RefusedError
+from workers.gateways.server import EmbeddedServer
+from workers.tasks.client import Claim, Tasks
+from workers.tasks.verification.signals import InvalidSignalError
+
+
+@pytest.fixture
+def here(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+@pytest.fixture
+def tasks(here: Client) -> Tasks:
+    return Tasks(here)
+
+
+def submitted(tasks: Tasks, name: str, *, priority: int = 5, **more: Any) -> str:
+    return str(tasks.submit({"title": name, **more}, backlog="b", name=name, priority=priority).id)
+
+
+def claimed(tasks: Tasks, **words: Any) -> Claim:
+    claim = tasks.claim_next("b", owner="ann", **words)
+    assert claim is not None
+    return claim
+
+
+def test_tasks_are_claimed_by_priority_then_age_and_by_role(tasks: Tasks) -> None:
+    submitted(tasks, "late", priority=9)
+    submitted(tasks, "first")
+    submitted(tasks, "second")
+    submitted(tasks, "writing", role="writer")
+
+    assert [claimed(tasks).task for _ in range(3)] == ["b/first", "b/second", "b/late"]
+    assert tasks.claim_next("b", owner="ann") is None
+    assert claimed(tasks, role="writer").task == "b/writing"
+
+
+def test_what_cannot_be_claimed_now_is_passed_over(tasks: Tasks) -> None:
+    submitted(tasks, "later", depends_on=["missing"])
+    submitted(tasks, "tomorrow", not_before=4_000_000_000_000)
+    submitted(tasks, "others", tenant="acme")
+    submitted(tasks, "now")
+
+    assert claimed(tasks).task == "b/now"
+    assert tasks.claim_next("b", owner="ann") is None
+    assert claimed(tasks, tenant="acme").task == "b/others"
+    with pytest.raises(GuardRefusedError):
+        tasks.claim("b/later", owner="ann")
+
+
+def test_a_claim_is_worked_on_under_its_token_and_nobody_elses(tasks: Tasks) -> None:
+    submitted(tasks, "one")
+    claim = claimed(tasks)
+
+    assert tasks.heartbeat(claim.key, claim.token) == "go"
+    with pytest.raises(FencedError):
+        tasks.report(claim.key, "1-forged", "started")
+    assert tasks.report(claim.key, claim.token, "started").state == "in_progress"
+    with pytest.raises(IllegalTransitionError):
+        tasks.claim("b/one", owner="bob")
+    done = tasks.report(claim.key, claim.token, "completed", {"summary": "done"})
+    assert done.state == "done"
+    assert tasks.heartbeat(claim.key, claim.token) == "lost"
+
+
+def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, here: Client) -> None:
+    submitted(tasks, "one")
+    claim = claimed(tasks)
+    here.fire("b/one", "released", {"reason": "another is better"})
+
+    assert tasks.heartbeat(claim.key, claim.token) == "stop"
+    with pytest.raises(FencedError):
+        tasks.report(claim.key, claim.token, "completed", {"summary": "late"})
+
+
+def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> None:
+    submitted(tasks, "one", owned_files=["src"])
+    submitted(tasks, "two", owned_files=["src/a.py"])
+    first = claimed(tasks)
+
+    assert tasks.claim_next("b", owner="bob") is None
+    with pytest.raises(HeldError, match="b/one holds what it needs"):
+        tasks.claim("b/two", owner="bob")
+    tasks.report(first.key, first.token, "failed", {"reason": "no"})
+    assert claimed(tasks).task == "b/two"
+
+
+def test_a_trigger_that_claims_without_a_holder_is_refused(tasks: Tasks, here: Client) -> None:
+    submitted(tasks, "one")
+
+    with pytest.raises(HeldError, match="claim it, do not fire it"):
+        here.fire("b/one", "claimed", {"owner": "x"})
+    assert here.show("b/one").state == "open"
+
+
+def test_a_task_whose_dependency_failed_for_good_is_shown_as_starved(tasks: Tasks) -> None:
+    submitted(tasks, "base", max_retries=0)
+    submitted(tasks, "top", depends_on=["base"])
+    submitted(tasks, "lost", depends_on=["nobody"])
+    claim = claimed(tasks)
+    tasks.report(claim.key, claim.token, "failed", {"reason": "no"})
+
+    rows = {row["id"]: row["why"] for row in tasks.of("b")}
+    assert rows["b/top"] == "it depends on base, which is failed for good"
+    assert rows["b/lost"] == "it depends on nobody, which does not exist"
+
+
+@pytest.mark.parametrize(
+    ("payload", "error"),
+    [
+        ({}, CallError),
+        ({"title": "x", "surprise": 1}, CallError),
+        ({"title": "x", "signals": [{"type": "?", "value": ""}]}, InvalidSignalError),
+        ({"title": "x", "agent": "make"}, CallError),
+        ({"title": "x", "repo": "/nowhere"}, CallError),
+        ({"title": "x", "signals": [{"type": "path_exists", "value": "a"}]}, CallError),
+        ({"title": "x", "agent": "make", "repo": "/nowhere"}, RefusedError),
+        ({"title": "x", "owned_files": ["../up"]}, CallError),
+    ],
+)
+def test_a_task_that_nobody_could_do_is_refused_before_anything_is_written(
+    tasks: Tasks, here: Client, payload: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        tasks.submit(payload, backlog="b", name="x")
+    assert here.list(machine="task") == []
+
+
+def test_a_backlog_is_no_path(tasks: Tasks) -> None:
+    with pytest.raises(InvalidIdError, match="<backlog>/<task>"):
+        tasks.submit({"title": "x"}, backlog="a/b", name="x")
+
+
+def test_a_dirty_repository_is_refused_in_one_sentence(tasks: Tasks, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["/usr/bin/env", "git", *words], cwd=tmp_path, check=True)
+
+    git("init", "-q", "-b", "main")
+    (tmp_path / "a").write_text("1")
+    git("add", "a")
+    git("-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "begin")
+    (tmp_path / "a").write_text("2")
+
+    with pytest.raises(RefusedError, match="commit or stash"):
+        tasks.submit({"title": "x", "agent": "make", "repo": str(tmp_path)}, backlog="b")
+
+
+@pytest.mark.usefixtures("here")
+def test_the_command_line_claims_and_reports(
+    server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
+        monkeypatch.setenv(f"INTERLOCK_{name}", value)
+
+    def ask(*words: str, noun: str = "task", code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [noun, *words, "--json"])
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    ask("submit", "--title", "mend it", "--backlog", "b", "--name", "one")
+    claim = ask("claim", "b", "--owner", "ann")
+    held = ("--key", claim["key"], "--token", claim["token"])
+    assert ask("heartbeat", *held)["answer"] == "go"
+    assert ask("start", *held)["state"] == "in_progress"
+    refused = ask("block", *held, "--on", "a key", code=1)["message"]
+    assert refused.endswith("blocked needs the trust level probationary; this agent's is untrusted")
+    (who,) = ask("trust", "b", noun="agent")
+    assert (who["trust"], who["name"], who["may"][-1]) == ("untrusted", "ann", "failed")
+    assert ask("promote", who["id"], noun="agent")["state"] == "probationary"
+    assert ask("block", *held, "--on", "a key")["state"] == "blocked"
+    assert ask("unblock", "b/one")["state"] == "open"
+    claim = ask("claim", "b/one", "--owner", "ann")
+    held = ("--key", claim["key"], "--token", claim["token"])
+    assert ask("fail", *held, "--reason", "no luck")["state"] == "failed"
+    assert ask("retry", "b/one")["state"] == "open"
+    assert ask("split", "b/one", "--subtasks", '[{"title": "half"}]')["state"] == (
+        "waiting_for_subtasks"
+    )
+    assert ask("cancel", "b/one")["state"] == "cancelled"
+    assert [row["state"] for row in ask("list", "b")] == ["cancelled"]

@@ -1,0 +1,33 @@
+"""The papers of keepers are forgotten when they are old, and only then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from workers.config import Settings
+from workers.tasks.papers import forget_old_papers
+
+DAY_S = 86_400
+
+
+def papers(home: Path, name: str, *, age_s: float) -> Path:
+    folder = home / "keepers" / "b" / name
+    folder.mkdir(parents=True)
+    log = folder / "output.log"
+    log.touch()
+    for path in (log, folder):
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age_s))
+    return folder
+
+
+def test_only_what_nobody_wrote_to_for_long_is_forgotten(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, prune_after_s=DAY_S)
+    old, young = papers(tmp_path, "a~1", age_s=2 * DAY_S), papers(tmp_path, "a~2", age_s=0)
+    at_work = papers(tmp_path, "a~3", age_s=2 * DAY_S)
+    (at_work / "output.log").write_text("more")
+
+    assert forget_old_papers(settings) == 1
+
+    assert (old.exists(), young.exists(), at_work.exists()) == (False, True, True)
+    assert forget_old_papers(Settings(home=tmp_path / "none")) == 0

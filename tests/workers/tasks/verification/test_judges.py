@@ -1,0 +1,160 @@
+"""Whoever judges is paid from the family's budget: reserved before, booked however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
+from tests.workers.engine.running import Running, settings_for
+from tests.workers.engine.test_work import claimed
+from workers.engine.work import Outcome, Work
+from workers.gateways.llm.judge import Kind
+from workers.gateways.server import EmbeddedServer
+from workers.tasks.verification.judges import Judges
+from workers.tasks.verification.opinion import UnansweredError
+
+MODEL = "openai:gpt-4o-mini"
+Start = Callable[..., Work]
+
+
+@pytest.fixture
+def provider() -> Iterator[OpenAIServer]:
+    with OpenAIServer(otherwise=refuses(418)) as server:
+        yield server
+
+
+@pytest.fixture
+def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterator[Start]:
+    """Return what claims an effect of a record with a cap."""
+    opened: list[Running] = []
+
+    def start(cap: int, **more: str) -> Work:
+        given = {"INTERLOCK_MODEL_BASE_URL": provider.url, "INTERLOCK_JUDGE_MODEL": MODEL}
+        running = Running(settings_for(server.url, prefix, **(given | more)))
+        opened.append(running)
+        policy = {"composition": "end_to_end", "budget_micro": cap}
+        running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="one")
+        return claimed(running, name="inference")
+
+    yield start
+    for running in opened:
+        running.dispatch.client.close()
+
+
+async def ask(judges: Judges) -> Any:
+    asked = judges.asked(Kind.REVIEW, task="mend it", changes="+a\n")
+    assert asked is not None
+    return await asked("is it good?")
+
+
+def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
+    """Run in a loop of its own, and leave no connection in it."""
+
+    async def closing() -> Any:
+        try:
+            return await action
+        finally:
+            assert work.equipment.judge is not None
+            await work.equipment.judge.close()
+
+    return asyncio.run(closing())
+
+
+def counters(work: Work) -> tuple[int, int]:
+    found = work.dispatch.views.record(work.record.id).counters
+    return found.get("tree.spent", 0), found.get("tree.reserved", 0)
+
+
+def test_each_call_is_reserved_with_what_was_spent_before(
+    start: Start, provider: OpenAIServer
+) -> None:
+    work = start(1_000_000)
+    provider.then(writes("PASS"), writes("FAIL"))
+    held = []
+
+    async def twice() -> dict[str, int]:
+        async with Judges(work) as judges:
+            for _ in range(2):
+                await ask(judges)
+                held.append(counters(work)[1])
+            return dict(judges.deltas)
+
+    assert run(work, twice()) == {"spent": 72, "tokens_in": 240, "tokens_out": 60}
+    assert held[1] == held[0] + 36
+    assert counters(work)[0] == 0, "the outcome books it"
+
+
+def test_a_call_that_the_budget_does_not_allow_is_not_made_and_frees_nothing(
+    start: Start, provider: OpenAIServer
+) -> None:
+    provider.then(writes("PASS"))
+    work = start(1_000_000)
+    other = 1_000_000 - 1_000
+
+    async def twice() -> None:
+        async with Judges(work) as judges:
+            await ask(judges)
+            spend = Outcome("elsewhere", deltas={"spent": other})
+            await asyncio.to_thread(work.late, spend)
+            with pytest.raises(UnansweredError, match=r"may cost 0\.00\d\d \$, more than"):
+                await ask(judges)
+
+    run(work, twice())
+
+    assert len(provider.asked) == 1
+    assert counters(work) == (other, 36)
+
+
+def test_what_a_cancelled_call_may_cost_is_booked(start: Start, provider: OpenAIServer) -> None:
+    provider.then(hangs())
+    work = start(1_000_000)
+
+    async def cancelled() -> None:
+        async with Judges(work) as judges:
+            await ask(judges)
+
+    async def cancel() -> None:
+        task = asyncio.create_task(cancelled())
+        await asyncio.to_thread(provider.was_asked.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(work, cancel())
+
+    spent, reserved = counters(work)
+    assert 0 < spent <= reserved
+
+
+def test_a_provider_that_fails_is_told_and_costs_nothing(
+    start: Start, provider: OpenAIServer
+) -> None:
+    work = start(1_000_000)
+
+    async def refused() -> None:
+        async with Judges(work) as judges:
+            with pytest.raises(UnansweredError, match="refused with status 418"):
+                await ask(judges)
+            assert judges.deltas == {}
+
+    run(work, refused())
+
+    assert len(provider.asked) == 1
+
+
+def test_the_model_that_infers_judges_where_no_other_is_named(start: Start) -> None:
+    named = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o").equipment
+    assert named.judge is not None
+    assert named.judge.name == "openai:gpt-4o"
+
+
+def test_the_embedded_model_is_nobody_to_ask(start: Start) -> None:
+    none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
+    judges = Judges(start(1, **none))
+
+    assert not judges.able
+    assert judges.asked(Kind.REVIEW, task="", changes="") is None

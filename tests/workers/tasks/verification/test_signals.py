@@ -1,0 +1,81 @@
+"""What a task may ask of its finished work, and what is refused before the task exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernel.errors import CallError
+from workers.tasks.verification.signals import (
+    SIGNALS_MAX,
+    VALUE_LENGTH_MAX,
+    InvalidSignalError,
+    Signal,
+    SignalType,
+    parse_signals,
+)
+
+
+def given(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
+    return [{"type": of, "value": value} for of, value in pairs]
+
+
+def test_signals_of_every_type_are_taken_over_in_their_order() -> None:
+    pairs = [
+        ("path_exists", "src/total.py"),
+        ("glob_exists", "**/test_*.py"),
+        ("test_passes", "pytest -q ../tests"),
+        ("file_contains", "README.md :: how to :: run"),
+        ("llm_review", "Is it readable?"),
+        ("llm_judge", "Is it done?"),
+    ]
+
+    assert parse_signals(given(*pairs)) == tuple(Signal(*pair) for pair in pairs)
+    assert sorted(of for of, _ in pairs) == sorted(SignalType)
+
+
+def test_no_signals_are_fine() -> None:
+    assert parse_signals([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("signal", "told"),
+    [
+        ({"type": "path_exists"}, "a signal has the two fields type and value"),
+        ({"type": "path_exists", "value": "a", "x": 1}, "a signal has the two fields"),
+        ("path_exists", "a signal has the two fields"),
+        ({"type": "vibes", "value": "good"}, "'vibes' is no type of signal; known: path_exists, "),
+        ({"type": ["path_exists"], "value": "a"}, "is no type of signal"),
+        ({"type": "llm_review", "value": 7}, "signal 1, 7: the value must be a text"),
+        ({"type": "llm_review", "value": " "}, "the value must be a text"),
+        ({"type": "llm_review", "value": "a" * (VALUE_LENGTH_MAX + 1)}, "at most 4000 are allow"),
+        ({"type": "test_passes", "value": "a\0b"}, "a character that no command and no path"),
+        ({"type": "test_passes", "value": "\udc80"}, "a character that no command and no path"),
+        ({"type": "path_exists", "value": "../x"}, "signal 1, '../x': the path has '..'"),
+        ({"type": "path_exists", "value": "/etc/passwd"}, "the path is absolute"),
+        ({"type": "glob_exists", "value": "a/../../*"}, "the path has '..'"),
+        ({"type": "glob_exists", "value": "/**"}, "the path is absolute"),
+        ({"type": "file_contains", "value": "../x :: y"}, "the path has '..'"),
+        ({"type": "file_contains", "value": " :: y"}, "the path is empty"),
+        ({"type": "file_contains", "value": "README.md"}, "write it as 'path :: text'"),
+        ({"type": "file_contains", "value": "README.md :: "}, "write it as 'path :: text'"),
+    ],
+)
+def test_a_signal_that_cannot_be_judged_is_refused_with_its_index_and_value(
+    signal: Any, told: str
+) -> None:
+    with pytest.raises(InvalidSignalError) as raised:
+        parse_signals([*given(("llm_review", "fine")), signal])
+
+    assert told in str(raised.value)
+    assert str(raised.value).startswith("signal 1, ")
+    assert raised.value.index == 1
+    assert isinstance(raised.value, CallError)
+
+
+def test_a_task_has_a_bounded_number_of_signals() -> None:
+    parse_signals(given(*[("llm_review", "a")] * SIGNALS_MAX))
+
+    with pytest.raises(InvalidSignalError, match="at most 50 signals, these are 51"):
+        parse_signals(given(*[("llm_review", "a")] * (SIGNALS_MAX + 1)))

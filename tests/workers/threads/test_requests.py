@@ -1,0 +1,255 @@
+"""Requests as people write them, and what they are told when it does not work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from workers.threads.requests import KEYS, RequestError, read_request, request_files
+
+WHOLE = """\ufeff---
+id: tea-party
+title: Tea on Sunday
+source: letter
+at: 2026-03-04 10:00:00+01:00
+priority: 0
+policy: {composition: hands_off, budget_usd: 0.1}
+items:
+  - the guest list
+  - {id: cake, label: The cake, type: thing, source: kitchen, payload: {when: 2026-03-04}}
+fields: {guests: 4, outside: yes, day: 2026-03-08}
+children:
+  - title: Bake
+  - {title: Invite, text: All of them, fields: {by: 2026-03-06}}
+relationship: group
+---
+
+Let us have tea.
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a test's request goes."""
+    return tmp_path / "Buy Milk, please!.md"
+
+
+def test_every_key_is_read(file: Path) -> None:
+    file.write_text(WHOLE)
+
+    assert read_request(file) == {
+        "id": "tea-party",
+        "inciting": {
+            "source": "letter",
+            "title": "Tea on Sunday",
+            "text": "Let us have tea.",
+            "at": "2026-03-04T10:00:00+01:00",
+            "fields": {
+                "guests": 4,
+                "outside": True,
+                "day": "2026-03-08",
+                "request_path": str(file),
+                "request_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            },
+        },
+        "items": [
+            {
+                "id": "item-1",
+                "source": "letter",
+                "type": "note",
+                "label": "the guest list",
+                "payload": {},
+            },
+            {
+                "id": "cake",
+                "source": "kitchen",
+                "type": "thing",
+                "label": "The cake",
+                "payload": {"when": "2026-03-04"},
+            },
+        ],
+        "policy": {"composition": "hands_off", "budget_usd": 0.1},
+        "children": [
+            {"title": "Bake", "text": "", "fields": {}},
+            {"title": "Invite", "text": "All of them", "fields": {"by": "2026-03-06"}},
+        ],
+        "relationship": "group",
+        "priority": 0,
+    }
+
+
+def test_no_line_of_front_matter_is_needed(file: Path) -> None:
+    file.write_text("# Milk\r\n\r\nTwo litres.\r\n")
+
+    request = read_request(file)
+
+    assert request["id"] == "buy-milk-please"
+    assert request["inciting"]["title"] == "Milk"
+    assert request["inciting"]["text"] == "Two litres."
+    assert (request["inciting"]["source"], request["inciting"]["at"]) == ("inbox", None)
+    assert (request["items"], request["policy"]) == ([], None)
+    assert (request["children"], request["relationship"]) == (None, None)
+    assert request["priority"] == 5
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "---\n---\n", "---\n# only a comment\n---"])
+def test_an_empty_request_is_a_request(file: Path, content: str) -> None:
+    file.write_text(content)
+
+    inciting = read_request(file)["inciting"]
+
+    assert (inciting["title"], inciting["text"]) == ("", "")
+
+
+def test_without_a_heading_the_first_line_is_the_title(file: Path) -> None:
+    file.write_text("Milk is out.\n\n---\n\nPlease buy some.")
+
+    inciting = read_request(file)["inciting"]
+
+    assert inciting["title"] == "Milk is out."
+    assert inciting["text"] == "Milk is out.\n\n---\n\nPlease buy some."
+
+
+def test_a_composition_can_be_given_by_its_name(file: Path) -> None:
+    file.write_text("---\npolicy: end_to_end\n---\n")
+
+    assert read_request(file)["policy"] == {"composition": "end_to_end"}
+
+
+def test_children_are_parts_of_the_work_unless_said_otherwise(file: Path) -> None:
+    file.write_text("---\nchildren: [{title: a}]\n---\n")
+
+    assert read_request(file)["relationship"] == "decompose"
+
+
+@pytest.mark.parametrize(
+    ("front", "line", "told"),
+    [
+        ("id: a\ncolour: red", 3, "'colour' is no key of a request; known: id, title"),
+        ("id: a\n\nid: b", 4, "'id' is there twice"),
+        ("id: a/b", 2, "a slash is for children"),
+        ("id: 'a b'", 2, "cannot be an id"),
+        ("title: x\nid: 7", 3, "7 is no text; put it in quotation marks"),
+        ("at: tomorrow", 2, "'tomorrow' is no date"),
+        ("at: [1]", 2, "[1] is no date"),
+        ("priority: 10", 2, "write 0 (first) to 9 (last)"),
+        ("priority: true", 2, "write 0 (first)"),
+        ("policy: 3", 2, "a composition's name"),
+        ("items: one", 2, "write a list"),
+        ("items: [{type: a}]", 2, "item 1 needs a label"),
+        ("items: [a, {label: b, colour: red}]", 2, "item 2 has 'colour'"),
+        ("items: [{label: a, payload: 1}]", 2, "payload is a mapping"),
+        ("items: [{label: a, id: x}, {label: b, id: x}]", 2, "two items have the id 'x'"),
+        ("fields: 1", 2, "key: value"),
+        ("fields: {a: .nan}", 2, "nothing that JSON can say"),
+        ('fields: {a: "\\ud800"}', 2, "nothing that JSON can say"),
+        ('title: "\\ud800"', 2, "nothing that JSON can say"),
+        ("fields: {a: !!binary aGk=}", 2, "nothing that JSON can say"),
+        ("children: []", 2, "the list is empty"),
+        ("children: [a]", 2, "child 1 needs a title"),
+        ("children: [{title: a, capability: run_command}]", 2, "has 'capability'"),
+        ("children: [{title: a, text: 1}]", 2, "text is text"),
+        ("relationship: group", 2, "there are no children"),
+        ("children: [{title: a}]\nrelationship: twins", 3, "is none of decompose, group"),
+        ("a: &a [1]\nb: *a", 3, "aliases (*name) are not allowed"),
+        ("title: [", 2, "is no YAML"),
+        ("title: a\n  b: c", 3, "is no YAML"),
+        ("- a", 2, "lines of the form key: value"),
+        ("title: !!python/object:os.system x", 2, "is no YAML"),
+        ("id: a\ntitle: " + "[" * 50_000, 3, "is nested deeper than 16 levels"),
+        ("title: " + "a" * 70_000, 2, "is longer than 65536 characters"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_and_line(
+    file: Path, front: str, line: int, told: str
+) -> None:
+    file.write_text(f"---\n{front}\n---\ntext\n")
+
+    with pytest.raises(RequestError) as raised:
+        read_request(file)
+
+    assert told in str(raised.value)
+    assert str(raised.value).startswith(f"{file}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "told"),
+    [
+        (b"---\ntitle: a\n", 1, "is not closed"),
+        (b"fine\n\xff", 2, "is not UTF-8"),
+        (b"fine\n\na\0b", 3, "NUL"),
+        (b"x" * (256 * 1024 + 1), 0, "at most 262144"),
+    ],
+)
+def test_a_file_that_is_no_text_is_told_apart(
+    file: Path, content: bytes, line: int, told: str
+) -> None:
+    file.write_bytes(content)
+
+    with pytest.raises(RequestError, match=told) as raised:
+        read_request(file)
+
+    assert raised.value.line == line
+
+
+def test_a_name_that_gives_no_id_needs_one(tmp_path: Path) -> None:
+    file = tmp_path / "\u2026.md"
+    file.write_text("text")
+
+    with pytest.raises(RequestError, match="give one in the front matter"):
+        read_request(file)
+
+
+def test_a_folder_stands_for_its_requests_and_a_file_for_itself(tmp_path: Path) -> None:
+    for name in ("b.md", "a.md", ".hidden.md", "notes.txt", "done/c.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    assert [one.name for one in request_files(tmp_path)] == ["a.md", "b.md"]
+    assert request_files(tmp_path / "a.md") == (tmp_path / "a.md",)
+    with pytest.raises(RequestError, match="Markdown"):
+        request_files(tmp_path / "notes.txt")
+
+
+def test_a_folder_without_requests_and_a_missing_file_are_told(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no request"):
+        request_files(tmp_path)
+    with pytest.raises(RequestError, match="cannot be read: No such file"):
+        read_request(tmp_path / "none.md")
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+@given(
+    st.dictionaries(
+        st.sampled_from(KEYS),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=8,
+        ),
+    )
+)
+def test_any_front_matter_gives_json_or_an_error_with_a_line(
+    file: Path, front: dict[str, Any]
+) -> None:
+    # JSON is YAML; what JSON cannot say is in the table above.
+    lines = "\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items())
+    file.write_text(f"---\n{lines}\n---\n")
+
+    try:
+        request = read_request(file)
+    except RequestError as error:
+        told = error.line
+    else:
+        told = 1
+        json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
+
+    assert 1 <= told <= len(front) + 2

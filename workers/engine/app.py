@@ -1,0 +1,101 @@
+"""The Celery app of a deployment: its broker, its queues, its habits. It registers no work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+from kombu import Exchange, Queue
+
+from workers.config import Settings
+
+# Redis serves 0 first, AMQP serves 9 first; a record's priority is 0 for first everywhere else.
+PRIORITY_LAST = 9
+SWEEPS = "sweeps"
+INTAKE = "intake"
+REDIS = ("redis://", "rediss://", "unix://", "sentinel://")
+
+
+def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
+    """Return a configured app that serves these queues: an effect's each, SWEEPS, or INTAKE."""
+    names = [queue_of(settings, name) for name in queues]
+    redis = settings.broker.startswith(REDIS)
+    app = Celery(settings.namespace, set_as_current=False)
+    app.conf.update(
+        broker_url=_address(settings.broker),
+        broker_transport="workers.engine.broker:Transport" if redis else None,
+        broker_transport_options=_redis_options(settings) if redis else {"confirm_publish": True},
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_pool_acquire_timeout=10,
+        broker_pool_limit=settings.concurrency + 10,
+        task_queues=[_queue(name, redis=redis) for name in names],
+        task_default_queue=names[0],
+        task_create_missing_queues=False,
+        task_serializer="json",
+        accept_content=["json"],
+        event_serializer="json",
+        task_ignore_result=True,
+        result_backend=None,
+        # The lease protects an effect, not the message; only intake waits with its receipt.
+        task_acks_late=False,
+        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_max": 0.5},
+        worker_prefetch_multiplier=1,
+        worker_consumer="workers.engine.consumer:Consumer",
+        worker_send_task_events=settings.task_events,
+        task_send_sent_event=False,
+        worker_hijack_root_logger=False,
+        worker_soft_shutdown_timeout=10.0,
+        beat_max_loop_interval=1.0,
+        timezone="UTC",
+        enable_utc=True,
+    )
+    return app
+
+
+def queue_of(settings: Settings, name: str) -> str:
+    """Return the name of a queue, which on Redis is the name of a list."""
+    return f"{settings.namespace}.{name}"
+
+
+def queue_at(settings: Settings, host: str) -> Queue:
+    """Return the queue of local effects on one machine, which that machine's workers serve."""
+    redis = settings.broker.startswith(REDIS)
+    return _queue(queue_of(settings, at(host)), redis=redis)
+
+
+def at(host: str) -> str:
+    """Return the name of one machine's queue. One for all effects: a worker asks every queue."""
+    return f"local@{host}"
+
+
+def broker_priority(settings: Settings, priority: int) -> int:
+    """Translate a record's priority (0 first, 9 last) for the broker."""
+    first_is_zero = not settings.broker.startswith(("amqp", "pyamqp"))
+    return priority if first_is_zero else PRIORITY_LAST - priority
+
+
+def _address(url: str) -> str:
+    # Kombu speaks Redis over a socket under another name.
+    return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
+
+
+def _queue(name: str, *, redis: bool) -> Queue:
+    arguments = {} if redis else {"x-max-priority": PRIORITY_LAST}
+    return Queue(name, Exchange(name, "direct"), routing_key=name, queue_arguments=arguments)
+
+
+def _redis_options(settings: Settings) -> dict[str, Any]:
+    """Return what survived half-open and dropped connections; kombu's defaults wedge for ever."""
+    return {
+        "ack_emulation": settings.ack_emulation,
+        "visibility_timeout": 3_600,
+        "socket_timeout": 5,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": not settings.broker.startswith("unix://"),
+        "health_check_interval": 5,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        "max_connections": settings.concurrency + 50,
+        "client_name": settings.namespace,
+    }

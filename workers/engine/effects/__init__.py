@@ -1,0 +1,1 @@
+"""The effects that every system may owe, one a file."""

@@ -1,0 +1,35 @@
+"""Makes the surfaces show what a record asks a person now, or nothing; it decides nothing."""
+
+from __future__ import annotations
+
+from kernel.record import Record
+from workers.engine.card import card_of
+from workers.engine.work import Work
+
+
+def resolution(work: Work) -> None:
+    """Publish the record's card, or withdraw it. Repeating it changes nothing.
+
+    Whoever wrote last has looked again since: of two at once, none leaves an outdated card behind.
+    """
+    shown: Record | None = None
+    while True:
+        record = work.dispatch.views.record(work.record.id)
+        if shown is not None and record.version == shown.version:
+            return
+        work.go_on()
+        show(work, record)
+        shown = record
+
+
+def show(work: Work, record: Record) -> None:
+    """Make the surfaces agree with one version of the record."""
+    card = card_of(work.machine, record)
+    # One piece of work may show several versions: a receiver tells them apart by this.
+    key = f"{work.key}@{record.version}"
+    if card is None:
+        work.equipment.surfaces.withdraw(record.id, key)
+        work.audit("card_withdrawn", {})
+        return
+    work.equipment.surfaces.show(card.as_data(), key)
+    work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

@@ -1,0 +1,42 @@
+"""Bears the children that a record has listed, each once; it lists none itself."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from kernel.errors import CallError, ClosedParentError, IdTakenError
+from kernel.event import Cause
+from kernel.store.commands import Call
+from workers.engine.work import Work
+
+
+def spawn(work: Work) -> None:
+    """Create every child of the list. A repetition finds those that exist and goes on."""
+    record = work.record
+    generation = work.lease.suffix.partition(".")[0]
+    countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
+    cause = Cause("spawn", f"part of {record.id}")
+    begins, part = work.machine.begins, work.machine.part
+    assert part is not None, "a machine that spawns says what its parts are born from"
+    for number, child in enumerate(record.data["children"], start=1):
+        work.go_on()
+        child_id = f"{record.id}/{generation}.{number}"
+        payload, cap = part(record.data, child)
+        # An earlier attempt, perhaps of another version of this program, may have borne it.
+        with suppress(IdTakenError):
+            try:
+                work.dispatch.create(
+                    record.machine,
+                    child_id,
+                    payload,
+                    Call(cause),
+                    priority=record.priority,
+                    countdown=countdown,
+                    cap=cap,
+                )
+            except ClosedParentError:
+                return  # the parent ended, or the countdown is over: nothing more is to be born
+        if begins:
+            # Its own kickoff, a person or an earlier attempt may have begun it, or even ended it.
+            with suppress(CallError):
+                work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))

@@ -1,0 +1,28 @@
+"""Takes the lease that is born with a record or its state; it claims nothing that is owed."""
+
+from __future__ import annotations
+
+from kernel.errors import HeldError
+from kernel.store.commands import Tenure
+from kernel.store.leases import Lease, Refused
+from workers.engine.dispatch import Dispatch
+
+
+def born_with(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
+    """Return the lease that was born with a record's state, or that it was born with."""
+    record = dispatch.views.record(record_id)
+    machine = dispatch.lifecycle.machine(record.machine)
+    mine = [one for one in record.entries if one.token.endswith(f"-{tenure.nonce}")]
+    if not mine:
+        raise HeldError(record_id, "it was taken away again at once")
+    entry = mine[0]
+    lease = dispatch.leases.claim(
+        entry.key(record.id),
+        dispatch.effect(record.machine, entry.name),
+        nonce=tenure.nonce,
+        holder=tenure.holder,
+        schema=machine.schema,
+    )
+    if isinstance(lease, Refused):
+        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
+    return lease

@@ -1,0 +1,97 @@
+"""Renders the message that Celery would send, from a template of Celery's; it sends nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+from celery import Celery
+
+from workers.engine.broker import Rendered
+
+# Stand-ins that occur nowhere else in a message and need no escaping in JSON.
+SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One task's message for one queue and priority, cut at the places that differ."""
+
+    queue: str
+    parts: tuple[str, ...]
+    places: tuple[str, ...]
+    body: str
+
+    def fill(self, argument: str, shown: str) -> bytes:
+        """Return the message for one argument. Every call has a fresh delivery tag."""
+        body = self.body.replace(ARGUMENT, json.dumps(argument)[1:-1])
+        values = {
+            "id": argument,
+            "shown": shown,
+            "tag": os.urandom(16).hex(),
+            "body": base64.b64encode(body.encode()).decode(),
+        }
+        filled = [self.parts[0]]
+        for place, part in zip(self.places, self.parts[1:], strict=True):
+            filled += (values[place], part)
+        return "".join(filled).encode()
+
+
+class Envelopes:
+    """The templates of one app. `render` costs a fraction of Celery's own way."""
+
+    def __init__(self, app: Celery) -> None:
+        self.app = app
+        self.template = lru_cache(maxsize=512)(self._template)
+
+    def render(
+        self, task: str, queue: str, priority: int, argument: str, shown: str
+    ) -> tuple[str, bytes]:
+        """Return the list to push to and the message, as `apply_async` would have sent it."""
+        template = self.template(task, queue, priority)
+        return template.queue, template.fill(argument, shown)
+
+    def sent(
+        self, task: str, queue: str, priority: int, argument: str, shown: str
+    ) -> tuple[str, str]:
+        """Let Celery itself render one message: the list, and the JSON text."""
+        with self.app.producer_pool.acquire(block=True) as producer:
+            channel = producer.channel
+            rendered = Rendered(channel)
+            channel.rendering = rendered
+            try:
+                with producer.batch():
+                    self.app.send_task(
+                        task,
+                        args=[argument],
+                        task_id=argument,
+                        queue=queue,
+                        priority=priority,
+                        argsrepr=shown,
+                        kwargsrepr="",
+                        producer=producer,
+                        retry=False,
+                        ignore_result=True,
+                    )
+            finally:
+                channel.rendering = None
+        pushes = [args for name, args in rendered.commands if name == "lpush"]
+        assert len(pushes) == 1, f"one message is one push, got {rendered.commands}"
+        return pushes[0]
+
+    def _template(self, task: str, queue: str, priority: int) -> Template:
+        name, text = self.sent(task, queue, priority, ARGUMENT, SHOWN)
+        message = json.loads(text)
+        body = base64.b64decode(message["body"]).decode()
+        # Rendered inside a running effect, Celery would name that effect as its parent for ever.
+        message["headers"] |= {"root_id": ARGUMENT, "parent_id": None}
+        text = json.dumps(message)
+        # The argument is the task's id too; what stands in the body is replaced there.
+        text = text.replace(message["body"], "\0body\0")
+        text = text.replace(message["properties"]["delivery_tag"], "\0tag\0")
+        text = text.replace(ARGUMENT, "\0id\0").replace(SHOWN, "\0shown\0")
+        pieces = text.split("\0")
+        return Template(name, tuple(pieces[::2]), tuple(pieces[1::2]), body)

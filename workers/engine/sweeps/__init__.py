@@ -1,0 +1,1 @@
+"""The sweeps that serve every system, one a file."""

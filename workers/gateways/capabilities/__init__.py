@@ -1,0 +1,1 @@
+"""Capabilities: functions, commands and MCP tools that a thread or job may use."""

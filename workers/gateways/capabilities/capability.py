@@ -1,0 +1,286 @@
+"""A capability: what a thread may execute, with its parameters and risks; it never runs itself."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import partial
+from math import isfinite
+from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import SchemaError
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from referencing import Registry as Schemas
+from referencing.exceptions import Unresolvable
+
+from kernel.machines.threads.autonomy import Level
+from workers.gateways.capabilities.result import STEPS_MAX, StepList, sentence
+
+# Filled in by the worker for each run, under these names; hidden from model and person.
+RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})
+DEADLINE_S_MAX = 24 * 3600.0
+PROBLEMS_MAX = 20
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATETIME = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII
+)
+_STEP_NAME_LENGTH_MAX = 80
+_FIELD = "parameter_"
+
+
+class CapabilityError(Exception):
+    """Raise it in a capability, with one sentence for people, when it cannot do its work."""
+
+
+class CapabilityDefectError(ValueError):
+    """A capability is declared wrongly. Raised where it is declared; correct the declaration."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the capability {name!r} is declared wrongly: {reason}")
+        self.name, self.reason = name, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Something a thread may execute.
+
+    `parameters` is the JSON schema of what model and person may set; `runtime` names what the
+    worker adds. `call` takes both as keyword arguments, sync or async, and returns JSON data or a
+    Result. Not `idempotent` means that after a lost worker a person is asked, not run again.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    call: Callable[..., Any]
+    runtime: frozenset[str]
+    idempotent: bool
+    irreversibility: Level
+    regret_potential: Level
+    risk_amplifier: bool
+    requires_post_review: bool
+    deadline_s: float
+    examples: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be called or checked later."""
+        if not _NAME.fullmatch(self.name):
+            why = "a name has small letters, digits and _, starts with a letter, at most 64"
+            raise CapabilityDefectError(self.name, why)
+        if not self.description.strip():
+            why = "it has no description; a model chooses by it, so write a docstring"
+            raise CapabilityDefectError(self.name, why)
+        if not (isfinite(self.deadline_s) and 0 < self.deadline_s <= DEADLINE_S_MAX):
+            why = f"deadline_s is {self.deadline_s}, give 0 to {DEADLINE_S_MAX:.0f} seconds"
+            raise CapabilityDefectError(self.name, why)
+        if unknown := sorted(self.runtime - RUNTIME_PARAMETERS):
+            known = ", ".join(sorted(RUNTIME_PARAMETERS))
+            why = f"{unknown[0]!r} is no run-time parameter; there are {known}"
+            raise CapabilityDefectError(self.name, why)
+        if reason := _defect_of(self.parameters, self.runtime):
+            raise CapabilityDefectError(self.name, reason)
+
+    def declared(self) -> dict[str, Any]:
+        """Return what it says of itself, as a record keeps it: the lower bound of every claim."""
+        return {
+            "idempotent": self.idempotent,
+            "irreversibility": str(self.irreversibility),
+            "regret_potential": str(self.regret_potential),
+            "risk_amplifier": self.risk_amplifier,
+            "requires_post_review": self.requires_post_review,
+            "deadline_s": self.deadline_s,
+        }
+
+
+class Steps:
+    """What a capability did on its way, for the run record; a parameter named `steps` gets it."""
+
+    def __init__(self, on_step: Callable[[Mapping[str, str]], None] | None = None) -> None:
+        self._taken: list[Mapping[str, str]] = []
+        self._on_step = on_step
+
+    def add(self, name: str, detail: str = "") -> None:
+        """Add a step; of more than 100 the later ones are dropped."""
+        if len(self._taken) >= STEPS_MAX:
+            return
+        name = sentence(name, length_max=_STEP_NAME_LENGTH_MAX)
+        step = {"name": name, "detail": sentence(detail)}
+        self._taken.append(step)
+        if self._on_step is not None:
+            # Whoever listens only looks on: a log that cannot be written must not end the work
+            # half-way. The step stays in the result.
+            try:
+                self._on_step(step)
+            except Exception:  # noqa: BLE001
+                _log.exception("a step was not passed on: %s", name)
+
+    def taken(self) -> StepList:
+        """Return the steps so far."""
+        return tuple(self._taken)
+
+
+def capability(
+    *,
+    idempotent: bool,
+    irreversibility: Level,
+    deadline_s: float,
+    regret_potential: Level | None = None,
+    risk_amplifier: bool = False,
+    requires_post_review: bool = False,
+    examples: tuple[str, ...] = (),
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Capability]:
+    """Make a capability of a function: its signature gives the parameters, its docstring the rest.
+
+    Left out, the regret potential equals the irreversibility. Parameters are converted to their
+    types before the call. Raises CapabilityDefectError.
+    """
+
+    def declare(function: Callable[..., Any]) -> Capability:
+        own_name = name or function.__name__
+        model, runtime = _read_signature(own_name, function)
+        paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
+        call = _call_async if inspect.iscoroutinefunction(function) else _call
+        return Capability(
+            name=own_name,
+            description=" ".join(paragraph.split()),
+            parameters=_schema_of(own_name, model),
+            call=partial(call, function, model),
+            runtime=runtime,
+            idempotent=idempotent,
+            irreversibility=irreversibility,
+            regret_potential=irreversibility if regret_potential is None else regret_potential,
+            risk_amplifier=risk_amplifier,
+            requires_post_review=requires_post_review,
+            deadline_s=deadline_s,
+            examples=examples,
+        )
+
+    return declare
+
+
+def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is wrong with parameters, each with its path; at most 20, none if all is well."""
+    # An empty registry: a schema cannot make this process fetch an address.
+    validator = Draft202012Validator(schema, registry=Schemas(), format_checker=_FORMATS)
+    problems: list[str] = []
+    try:
+        for error in validator.iter_errors(dict(parameters)):
+            path = error.json_path.removeprefix("$").removeprefix(".")
+            told = sentence(error.message, length_max=200)
+            problems.append(f"{path}: {told}" if path else told)
+            if len(problems) >= PROBLEMS_MAX:
+                break
+    except Unresolvable as error:
+        problems.append(f"the schema refers to {error.ref!r}, which it does not hold")
+    except RecursionError:
+        problems.append("the schema refers to itself without end")
+    return tuple(sorted(problems))
+
+
+def _call(function: Callable[..., Any], model: type[BaseModel], /, **bound: object) -> object:
+    return function(**_converted(model, bound))
+
+
+async def _call_async(
+    function: Callable[..., Any], model: type[BaseModel], /, **bound: object
+) -> object:
+    return await function(**_converted(model, bound))
+
+
+def _converted(model: type[BaseModel], bound: Mapping[str, object]) -> dict[str, object]:
+    names = {name.removeprefix(_FIELD) for name in model.model_fields}
+    given = model.model_validate({name: bound[name] for name in bound if name in names})
+    typed = {name: getattr(given, _FIELD + name) for name in names}
+    return {**bound, **typed}
+
+
+def _read_signature(
+    name: str, function: Callable[..., Any]
+) -> tuple[type[BaseModel], frozenset[str]]:
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    runtime: set[str] = set()
+    for own, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            why = f"{parameter} cannot be given by name; take named parameters only"
+            raise CapabilityDefectError(name, why)
+        if own in RUNTIME_PARAMETERS:
+            runtime.add(own)
+            continue
+        if own not in hints:
+            raise CapabilityDefectError(name, f"the parameter {own} has no type")
+        required = parameter.default is parameter.empty
+        field = Field(alias=own) if required else Field(alias=own, default=parameter.default)
+        # Prefixed, for a field called `copy` or `json` would hide a method of the model.
+        fields[_FIELD + own] = (hints[own], field)
+    strict = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+    return create_model(name, __config__=strict, **fields), frozenset(runtime)
+
+
+class _Untitled(GenerateJsonSchema):
+    """A schema without the titles that repeat each property's name; it leaves nothing out."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        del schema
+        return False
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        raise TypeError(f"{kind}: {detail}")
+
+
+def _schema_of(name: str, model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema(schema_generator=_Untitled)
+        json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError, PydanticUserError) as error:
+        why = f"its parameters cannot be told in JSON: {sentence(str(error), length_max=200)}"
+        raise CapabilityDefectError(name, why) from error
+    del schema["title"]
+    return schema
+
+
+def _defect_of(schema: Mapping[str, Any], runtime: frozenset[str]) -> str | None:
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"its parameters are no JSON schema: {sentence(error.message, length_max=200)}"
+    if schema.get("type") != "object" or schema.get("additionalProperties") is not False:
+        return 'its parameters must be {"type": "object", "additionalProperties": false, ...}'
+    if both := sorted(runtime & set(schema.get("properties", {}))):
+        return f"{both[0]!r} is filled in at run time and cannot be a parameter as well"
+    return None
+
+
+def _is_date(value: object) -> bool:
+    if not isinstance(value, str):
+        return True
+    # Only the dashed form: pydantic would read 20260304 as seconds since 1970.
+    return bool(_DATE.fullmatch(value)) and bool(date.fromisoformat(value))
+
+
+def _is_datetime(value: object) -> bool:
+    if not isinstance(value, str):
+        return True
+    return bool(_DATETIME.fullmatch(value)) and bool(datetime.fromisoformat(value))
+
+
+def _formats() -> FormatChecker:
+    formats = FormatChecker(formats=("ipv4", "ipv6", "email", "regex", "uuid"))
+    formats.checks("date", raises=ValueError)(_is_date)
+    formats.checks("date-time", raises=ValueError)(_is_datetime)
+    return formats
+
+
+_FORMATS = _formats()

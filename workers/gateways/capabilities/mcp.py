@@ -1,0 +1,355 @@
+"""Tools of MCP servers as capabilities: listed by the operator, called over transport.
+
+Each call starts the server, asks for its tools, calls one and ends the server with all its
+children: slower than a lasting session, but a server that hangs, crashes or leaks spoils one call
+only. It never lets a server say how safe a tool is, and never offers a tool that is not listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import anyio
+from mcp import Client, MCPError
+from mcp_types import CallToolResult, TextContent, Tool
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel.machines.threads.autonomy import Level
+from workers.gateways.capabilities.capability import Capability, CapabilityDefectError, problems_of
+from workers.gateways.capabilities.extension import ExtensionError, ServerTable
+from workers.gateways.capabilities.mcp_transport import McpTransport
+from workers.gateways.capabilities.result import Failed, Result, Succeeded, sentence
+
+LISTING_PAGES_MAX = 20
+DISCOVERY_AGAIN_S = 30.0
+DESCRIPTION_LENGTH_MAX = 1000
+_JOIN_S = 10.0
+_ANYTHING: Mapping[str, Any] = {
+    "type": "object",
+    # Closed as every capability's schema is, and yet open to any name.
+    "patternProperties": {"^": {}},
+    "additionalProperties": False,
+}
+_Word = Literal["low", "medium", "high"]
+_T = TypeVar("_T")
+# What a client raises for a server that misbehaves; its task groups wrap it once more.
+_BROKEN = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    MCPError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+    anyio.EndOfStream,
+    ExceptionGroup,
+)
+_log = logging.getLogger(__name__)
+
+
+class ToolTable(BaseModel):
+    """One [[mcp.tool]]: what the operator says of a tool; the server's own hints are not asked.
+
+    With `description` and `parameters` the server is not asked for them. `sha256` is a fingerprint
+    of what was reviewed; a tool that differs is refused. `runtime` gives parameters of the tool a
+    run-time value, as in {request_id = "key"}; they are hidden from model and person.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tool: str = Field(min_length=1)
+    name: str = ""
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    idempotent: bool
+    irreversibility: _Word
+    regret_potential: _Word | None = None
+    risk_amplifier: bool = False
+    requires_post_review: bool = False
+    deadline_s: float = 60.0
+    examples: tuple[str, ...] = ()
+    runtime: dict[str, Literal["record_id", "key", "item_ids", "token_number"]] = {}
+    sha256: str | None = None
+
+    @property
+    def own_name(self) -> str:
+        """The capability's name: the tool's, if no other is given."""
+        return self.name or self.tool
+
+    @property
+    def told(self) -> bool:
+        """Whether the table says all that a catalog needs."""
+        return bool(self.description) and self.parameters is not None
+
+
+class McpTable(BaseModel):
+    """One [[mcp]]: how to start a server, in the file's folder or in `cwd` below it.
+
+    `{python}` as the command is the interpreter of this process. Of the environment a server gets
+    HOME, PATH and the like, and what `env` adds; never the worker's own settings and keys.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    command: str = Field(min_length=1)
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = "."
+    start_s: float = Field(default=15.0, gt=0, le=120)
+    tool: tuple[ToolTable, ...] = Field(min_length=1)
+
+
+class UnavailableError(Exception):
+    """A server, or a tool of it, cannot be used now."""
+
+
+class McpServer:
+    """A server's tools as capabilities. Asked for its listing once; asked again if it was down."""
+
+    def __init__(self, table: McpTable, folder: Path) -> None:
+        self.names = tuple(tool.own_name for tool in table.tool)
+        self._table = table
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._offered: tuple[Capability, ...] | None = None
+        self._again_at = 0.0
+        self._stand_ins = {tool.own_name: self._stand_in(tool) for tool in table.tool}
+
+    def offered(self) -> tuple[Capability, ...]:
+        """Return the tools that can be called now, or as far as is known; never raises."""
+        tools = self._table.tool
+        with self._lock:
+            if self._offered is None and all(tool.told for tool in tools):
+                self._offered = self._built({})
+            if self._offered is None and time.monotonic() >= self._again_at:
+                try:
+                    listing = _in_own_loop(self.listing(), self._table.start_s + _JOIN_S)
+                    self._offered = self._built(listing)
+                except UnavailableError as error:
+                    self._again_at = time.monotonic() + DISCOVERY_AGAIN_S
+                    _log.warning("its tools are left out for now: %s", error)
+            return self._built({}) if self._offered is None else self._offered
+
+    def capability(self, name: str) -> Capability:
+        """Return a tool; if the server is down, one that takes any parameters and will fail."""
+        for one in self.offered():
+            if one.name == name:
+                return one
+        return self._stand_ins[name]
+
+    def _stand_in(self, tool: ToolTable) -> Capability:
+        why = f"A tool of the MCP server {self._table.name}, which does not offer it now."
+        return self._capability(tool, why, _ANYTHING)
+
+    def _built(self, listing: Mapping[str, Tool]) -> tuple[Capability, ...]:
+        found = []
+        for table in self._table.tool:
+            try:
+                if (one := self._build(table, listing)) is not None:
+                    found.append(one)
+            except (CapabilityDefectError, UnavailableError) as error:
+                _log.warning("a tool of %s is left out: %s", self._table.name, error)
+        return tuple(found)
+
+    def _build(self, table: ToolTable, listing: Mapping[str, Tool]) -> Capability | None:
+        live = listing.get(table.tool)
+        if live is None and (listing and not table.told):
+            raise UnavailableError(f"it has no tool {table.tool!r}")
+        if live is not None and (refusal := _refusal(table, live)):
+            raise UnavailableError(f"it {refusal}")
+        description, schema = table.description, table.parameters
+        if live is not None:
+            description = description or live.description or table.tool
+            schema = live.input_schema if schema is None else schema
+        if description is None or schema is None:
+            return None
+        return self._capability(table, description, schema)
+
+    def _capability(
+        self, table: ToolTable, description: str, schema: Mapping[str, Any]
+    ) -> Capability:
+        return Capability(
+            name=table.own_name,
+            description=sentence(description, length_max=DESCRIPTION_LENGTH_MAX),
+            parameters=_without(schema, set(table.runtime)),
+            call=partial(self._call, table),
+            runtime=frozenset(table.runtime.values()),
+            idempotent=table.idempotent,
+            irreversibility=Level(table.irreversibility),
+            regret_potential=Level(table.regret_potential or table.irreversibility),
+            risk_amplifier=table.risk_amplifier,
+            requires_post_review=table.requires_post_review,
+            deadline_s=table.deadline_s,
+            examples=table.examples,
+        )
+
+    async def listing(self) -> Mapping[str, Tool]:
+        """Start the server, ask for its tools, end it. Raises UnavailableError."""
+
+        async def nothing_more(_: Client, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+            return tools
+
+        return await self._talk(self._transport(), nothing_more)
+
+    async def _call(self, table: ToolTable, /, **bound: Any) -> Result:
+        mapped = {parameter: bound[value] for parameter, value in table.runtime.items()}
+        rest = {name: bound[name] for name in bound if name not in table.runtime.values()}
+        transport = self._transport()
+        try:
+            answer = await self._talk(transport, partial(self._use, table, {**rest, **mapped}))
+        except UnavailableError as error:
+            return Failed("unavailable", sentence(str(error)))
+        if isinstance(answer, Exception):
+            return self._failed("error", f"failed during the call: {transport.explained(answer)}")
+        return answer
+
+    async def _use(
+        self,
+        table: ToolTable,
+        arguments: dict[str, Any],
+        client: Client,
+        tools: Mapping[str, Tool],
+    ) -> Result | Exception:
+        tool = tools.get(table.tool)
+        if tool is None:
+            return self._failed("unavailable", f"has no tool {table.tool!r}")
+        if refusal := _refusal(table, tool):
+            return self._failed("unavailable", refusal)
+        # Again, for what was checked before may be a listing of yesterday.
+        if problems := problems_of(tool.input_schema, arguments):
+            return self._failed("error", f"refuses the parameters: {'; '.join(problems)}")
+        try:
+            return _result(await client.call_tool(table.tool, arguments))
+        except _BROKEN as error:
+            return error
+
+    async def _talk(
+        self, transport: McpTransport, talk: Callable[[Client, Mapping[str, Tool]], Awaitable[_T]]
+    ) -> _T:
+        """Start the server and talk to it. Raises UnavailableError for what fails before that."""
+        starting = asyncio.timeout(self._table.start_s)
+        answers: list[_T] = []
+        try:
+            async with starting, Client(transport.connected(), cache=None) as client:
+                tools = await _listed(client)
+                starting.reschedule(None)
+                answers.append(await talk(client, tools))
+        except _BROKEN as error:
+            if not answers:
+                why = (
+                    f"did not answer within {self._table.start_s:g} s"
+                    if starting.expired()
+                    else f"cannot be used: {transport.explained(error)}"
+                )
+                raise UnavailableError(f"the MCP server {self._table.name} {why}") from error
+            # It has answered; that it then parted badly changes nothing.
+            _log.warning("%s: %s", self._table.name, transport.explained(error))
+        return answers[0]
+
+    def _transport(self) -> McpTransport:
+        table = self._table
+        command = sys.executable if table.command == "{python}" else table.command
+        return McpTransport([command, *table.args], self._folder / table.cwd, table.env)
+
+    def _failed(self, code: Literal["error", "unavailable"], what: str) -> Failed:
+        return Failed(code, sentence(f"the MCP server {self._table.name} {what}"))
+
+
+def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
+    """Return the servers that [[mcp]] tables describe; starts none. Raises ExtensionError."""
+    found = []
+    for one in tables:
+        try:
+            table = McpTable.model_validate(one.table)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ExtensionError(one.file, f"[[mcp]] {where}: {first['msg']}") from error
+        try:
+            found.append(McpServer(table, one.file.parent))
+        except CapabilityDefectError as error:
+            raise ExtensionError(one.file, f"[[mcp]] {table.name}: {error}") from error
+    return tuple(found)
+
+
+def fingerprint(tool: Tool) -> str:
+    """Return the sha256 of what a model is told of a tool: its description and its schema."""
+    told = {"description": tool.description, "parameters": tool.input_schema}
+    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _refusal(table: ToolTable, tool: Tool) -> str | None:
+    if table.sha256 is None or fingerprint(tool) == table.sha256:
+        return None
+    return (
+        f"has changed the description or parameters of {table.tool!r} since it was reviewed; "
+        f"review it, then set sha256 = {fingerprint(tool)!r}"
+    )
+
+
+def _without(schema: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    kept = {name: properties[name] for name in properties if name not in names}
+    required = [name for name in schema.get("required", ()) if name not in names]
+    closed = {**schema, "type": "object", "properties": kept, "additionalProperties": False}
+    closed["required"] = required
+    return closed
+
+
+async def _listed(client: Client) -> Mapping[str, Tool]:
+    tools: dict[str, Tool] = {}
+    cursor: str | None = None
+    for _ in range(LISTING_PAGES_MAX):
+        page = await client.list_tools(cursor=cursor)
+        tools |= {tool.name: tool for tool in page.tools}
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tools
+
+
+def _result(answer: CallToolResult) -> Result:
+    texts = [_text_of_block(block) for block in answer.content]
+    text = "\n".join(texts)
+    if answer.is_error:
+        return Failed("error", sentence(text) or "the tool failed without saying why")
+    if answer.structured_content is not None:
+        return Succeeded(answer.structured_content)
+    return Succeeded(text)
+
+
+def _text_of_block(block: object) -> str:
+    # Pictures and sounds have no place in a log; that there was one does.
+    return block.text if isinstance(block, TextContent) else f"[{type(block).__name__} left out]"
+
+
+def _in_own_loop(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:
+    """Await something from code that may itself run inside an event loop. Blocks, bounded."""
+    answers: list[_T | Exception] = []
+
+    def ask() -> None:
+        try:
+            answers.append(asyncio.run(asking))
+        except UnavailableError as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=ask, name="interlock-mcp-discovery", daemon=True)
+    thread.start()
+    thread.join(wait_s)
+    if not answers:
+        raise UnavailableError("an MCP server's listing does not end")
+    answer = answers[0]
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,116 @@
+"""MCP's stdio transport over a process group: every line bounded, every end explained.
+
+It never outlives its block, and takes no more than a few MiB however much a server sends; the
+client library's own transport collects a line without bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from workers.gateways.capabilities.result import sentence
+from workers.processes.group import Tail, process_group, text_of
+
+GOODBYE_S = 0.3
+_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+_Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+class McpTransport:
+    """One connection to one server. Of the worker's environment it gets PATH and the like only."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, environment: Mapping[str, str]
+    ) -> None:
+        self._command = tuple(command)
+        self._folder = folder
+        self._environment = environment
+        self._problem = ""
+        self._noise = ""
+        self._errors: Tail | None = None
+
+    def explained(self, error: BaseException) -> str:
+        """Return why the connection failed, with the last line that the server wrote about it."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        why = self._problem or f"{type(error).__name__}: {error}"
+        errors = self._errors.text() if self._errors else ""
+        # Either may say why: some servers print their last words where messages belong.
+        last = errors.strip().rpartition("\n")[2] or self._noise
+        return f"{why}; it wrote: {last}" if last else why
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[_Streams]:
+        """Start the server and yield its streams; end it, with its children, on leaving."""
+        to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+        with to_session, incoming, outgoing, from_session:
+            async with process_group(
+                self._command,
+                reads=True,
+                folder=self._folder,
+                environment={**get_default_environment(), **self._environment},
+            ) as group:
+                leader = group.leader
+                assert leader.stdin is not None, "started with pipes"
+                assert leader.stdout is not None, "started with pipes"
+                assert leader.stderr is not None, "started with pipes"
+                reader = asyncio.create_task(self._read(leader.stdout, to_session))
+                writer = asyncio.create_task(self._write(leader.stdin, from_session))
+                self._errors = Tail(leader.stderr)
+                errors = asyncio.create_task(self._errors.read())
+                try:
+                    yield incoming, outgoing
+                finally:
+                    writer.cancel()
+                    leader.stdin.close()
+                    await asyncio.wait({errors}, timeout=GOODBYE_S)
+                    await group.end()
+                    await asyncio.wait({reader, writer, errors}, timeout=GOODBYE_S)
+                    for task in (reader, errors):
+                        task.cancel()
+
+    async def _read(self, output: asyncio.StreamReader, session: _Incoming) -> None:
+        try:
+            while line := await output.readline():
+                message = self._parsed(line)
+                if message is not None:
+                    await session.send(message)
+        except ValueError:
+            self._problem = "it sent a line of more than 4 MiB"
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return
+        finally:
+            session.close()
+
+    def _parsed(self, line: bytes) -> SessionMessage | None:
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            # Some servers print to stdout what belongs on stderr; the protocol says: not a message.
+            self._noise = self._noise or sentence(text_of(line), length_max=80)
+            return None
+
+    async def _write(
+        self, server: asyncio.StreamWriter, session: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        try:
+            async for message in session:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                server.write(text.encode() + b"\n")
+                await server.drain()
+        except (OSError, anyio.ClosedResourceError):
+            return
+        finally:
+            session.close()

@@ -1,0 +1,1 @@
+"""Drawings of a graph of jobs."""

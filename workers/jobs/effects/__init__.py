@@ -1,0 +1,1 @@
+"""The effects of jobs and graphs, one a file."""

@@ -1,0 +1,16 @@
+"""Rewrites a job's manifest, so that its file says what its log adds up to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workers.engine.work import Work
+from workers.jobs.manifest import alone_at, write_manifest
+from workers.jobs.view import manifest_now
+
+
+def manifest(work: Work) -> None:
+    """Write it as the job is now: whoever writes last has read the latest."""
+    folder = Path(work.record.data["dir"])
+    with alone_at(folder):
+        write_manifest(folder, manifest_now(work.dispatch, work.record.id))

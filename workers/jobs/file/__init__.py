@@ -1,0 +1,1 @@
+"""Graph files: read with every problem in them named, and written."""

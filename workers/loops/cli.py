@@ -1,0 +1,177 @@
+"""The command line of long-lived agents: `interlock agent start ...`. It only calls the client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernel.machines.loops.loop.names import Next, ResetOn
+from workers.loops import screen as loop_screen
+from workers.loops.client import Loops
+from workers.loops.mailbox import OPERATOR
+from workers.tasks.agent_screen import agents as show_agents
+from workers.tasks.agents import Agents
+from workers.terminal import screen
+from workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(help="An agent's name.", metavar="NAME")]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its process.")]
+Text = Annotated[list[str], typer.Argument(help="What to say.", metavar="TEXT")]
+
+
+@app.command()
+@guarded
+def start(
+    name: Name,
+    repo: Annotated[Path, typer.Option(help="Its repository; a worktree of it becomes its home.")],
+    command: Annotated[str, typer.Option(help="One session; it reads its prompt from stdin.")],
+    identity: Annotated[str, typer.Option(help="Who it is; every prompt begins with it.")] = "",
+    instructions: Annotated[
+        Path | None, typer.Option(help="A file with what is asked of it, for every prompt.")
+    ] = None,
+    on_mail: Annotated[bool, typer.Option(help="Begin a session only when mail has come.")] = False,
+    every: Annotated[int | None, typer.Option(min=1, help="Seconds between two sessions.")] = None,
+    session_timeout: Annotated[
+        int | None, typer.Option(help="Seconds that a session may take.")
+    ] = None,
+    grace: Annotated[int, typer.Option(help="Seconds to end after an interrupt.")] = 30,
+    max_consecutive_errors: Annotated[int, typer.Option(help="Stop after so many in a row.")] = 5,
+    max_total_errors: Annotated[int, typer.Option(help="Stop after so many in all.")] = 20,
+    reset_on: Annotated[
+        ResetOn, typer.Option(help="What ends a row of errors.")
+    ] = ResetOn.SESSION_STARTED,
+    min_runtime: Annotated[int, typer.Option(help="Seconds, for --reset-on min_runtime.")] = 60,
+    park: Annotated[
+        bool, typer.Option("--park", help="A provider's rate limit is a pause, not an error.")
+    ] = False,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Start a long-lived agent: session after session, in a worktree of its own, with mail."""
+    if on_mail and every is not None:
+        fail("give --on-mail or --every, not both", as_json=as_json, kind="UsageError")
+    follows = Next.ON_MAIL if on_mail else Next.AT_ONCE if every is None else Next.LATER
+    options: dict[str, Any] = {
+        "identity": identity,
+        "next": follows.value,
+        "grace_s": grace,
+        "max_consecutive_errors": max_consecutive_errors,
+        "max_total_errors": max_total_errors,
+        "reset_on": reset_on.value,
+        "min_runtime_s": min_runtime,
+        "parks": park,
+    }
+    options |= {} if every is None else {"every_s": every}
+    options |= {} if session_timeout is None else {"session_timeout_s": session_timeout}
+    if instructions is not None:
+        try:
+            options["instructions"] = instructions.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as refusal:
+            fail(f"{instructions} cannot be read: {refusal}", as_json=as_json, kind="UsageError")
+    record = Loops(client(actor)).start(name, repo=repo, command=command, **options)
+    answer({"id": name, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def stop(
+    name: Name,
+    reason: Reason = "",
+    fatal: Annotated[bool, typer.Option("--fatal", help="It can never go on; say why.")] = False,
+    wait: Wait = 60,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Stop an agent, and wait until nothing of it is left. To stop it again changes nothing."""
+    here = Loops(client(actor))
+    if fatal and not reason:
+        fail("say why with --reason", as_json=as_json, kind="UsageError")
+    if fatal:
+        record = here.fail(name, reason, wait_s=wait)
+    else:
+        record = here.stop(name, reason=reason, wait_s=wait)
+    left = [entry.name for entry in record.entries]
+    answer({"id": name, "state": record.state, "left": left}, as_json=as_json, show=screen.moved)
+    if left:
+        host = record.data.get("host") or "no machine"
+        told = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
+        if not as_json:
+            screen.error(told)
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def send(
+    name: Name,
+    text: Text,
+    urgent: Annotated[bool, typer.Option("--urgent", help="Interrupt its session.")] = False,
+    kind: Annotated[str, typer.Option(help="message, task, status or nudge.")] = "message",
+    thread: Annotated[str, typer.Option(help="What it belongs to.")] = "",
+    reply_to: Annotated[str, typer.Option(help="The mail that it answers.")] = "",
+    as_json: AsJson = False,
+    actor: Actor = OPERATOR,
+) -> None:
+    """Send mail to an agent: its next session is given it, or, if urgent, one begins for it."""
+    about = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
+    sent = Loops(client(actor)).send(name, " ".join(text), sender=actor, **about)
+    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.flagged)
+
+
+@app.command(name="list")
+@guarded
+def list_agents(
+    backlog: Annotated[
+        str | None, typer.Argument(help="A backlog, for the agents at work on its tasks.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the long-lived agents; of a backlog those that live, with task and process."""
+    here = client()
+    if backlog is not None:
+        answer(Agents(here).of(backlog), as_json=as_json, show=show_agents)
+        return
+    now_ms = here.dispatch.views.now_ms()
+    rows = Loops(here).list()
+    answer(rows, as_json=as_json, show=lambda value: loop_screen.loops(value, now_ms))
+
+
+@app.command()
+@guarded
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show an agent whole: where it stands, its session, its errors, its mail, what is due."""
+    answer(Loops(client()).show(name), as_json=as_json, show=loop_screen.loop)
+
+
+@app.command()
+@guarded
+def mail(
+    name: Name,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List an agent's newest mail, each with when it was delivered."""
+    here = Loops(client())
+    here.latest(name)  # a name that nobody has is told, and is no empty mailbox
+    rows = here.mailbox.listed(name, limit)
+    answer(rows, as_json=as_json, show=loop_screen.letters)
+
+
+@app.command()
+@guarded
+def logs(name: Name) -> None:
+    """Print what an agent's last session printed."""
+    _, file = Loops(client()).logs(name)
+    typer.echo(file.read_text("utf-8", errors="replace") if file.exists() else "", nl=False)
+
+
+@app.command()
+@guarded
+def tail(name: Name) -> None:
+    """Print what an agent's sessions print from now on, until it has stopped."""
+    for text in Loops(client()).tail(name):
+        typer.echo(text, nl=False)

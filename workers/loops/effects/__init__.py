@@ -1,0 +1,1 @@
+"""The effects of long-lived agents, one a file."""

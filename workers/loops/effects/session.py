@@ -1,0 +1,37 @@
+"""Starts the keeper of a long-lived agent's session, and hands its lease over."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workers.engine.work import Outcome, Work
+from workers.loops.brief import SessionBrief, key_told
+from workers.loops.home import Home
+from workers.supervision.launch import KeeperError, start_detached
+from workers.supervision.leftovers import end_left
+
+
+def session(work: Work) -> Outcome | None:
+    """Start it. From then on the keeper holds the lease, and tells what becomes of the session."""
+    record, lease, dispatch = work.record, work.lease, work.dispatch
+    data, home = record.data, Home(record.id, dispatch.settings)
+    brief = SessionBrief(
+        key=lease.key,
+        token=lease.token,
+        papers=str(home.session(int(data["attempt"]))),
+        worktree=str(data["worktree"]),
+        command=str(data["command"]),
+        prompt=str(data["prompt"]),
+        digest=str(data["digest"]),
+        session_seq=int(data["session_seq"]),
+    )
+    # Where a keeper and its watchdog died together, their process goes on; it shares this place.
+    for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
+        end_left(key_told(home.session(attempt)), of=record.id)
+    lease_ms = work.held.lease_ms
+    renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    try:
+        start_detached("workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+    except (KeeperError, OSError) as refusal:
+        return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
+    return None

@@ -1,0 +1,261 @@
+"""Keeps one session of a long-lived agent: lease, orders, mail that it sends, its end.
+
+A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
+nothing.
+The agent's command waits behind a gate until the table says that its session has started: only then
+is its mail delivered, and only then does it read its prompt.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from kernel.effect import SESSION
+from kernel.errors import CallError, FencedError, KernelError
+from kernel.machines import MACHINES
+from kernel.store.commands import Jot
+from workers.config import PREFIX, environment_without_settings, read_settings
+from workers.engine.dispatch import Dispatch, assembled
+from workers.engine.heartbeat import Heartbeat
+from workers.engine.resources import Equipment
+from workers.engine.work import Outcome, Work
+from workers.loops.brief import SessionBrief, read_brief
+from workers.loops.home import name_of
+from workers.loops.mailbox import Mailbox
+from workers.loops.stored import read_prompt
+from workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from workers.supervision.launch import detach
+from workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
+from workers.supervision.streams import STREAMS
+
+LOOK_S = 0.1
+STOP_GRACE_S = 3.0
+# An order to stop, or the lease's end, cuts it short: how long it has is the table's word.
+INTERRUPT_GRACE_S = 86_400.0
+DETAIL_LENGTH_MAX = 4_000
+PLAIN = re.compile(r"[\w./+-]+")
+INTERRUPTED, STOPPED = "interrupted", "stopped"
+# Says that it is there, and begins when it is told to; a command that does not exist is no session.
+GATE = """\
+if [ -n "$2" ] && ! type -- "$2" >/dev/null 2>&1; then
+  printf '%s: there is no such command\\n' "$2" >&2
+  exit 127
+fi
+printf '{"type": "ready"}\\n' >&"$INTERLOCK_REPORT_FD"
+IFS= read -r go || exit 75
+exec bash -c "$1"
+"""
+
+
+class SessionKeeper:
+    """One attempt to run a session."""
+
+    def __init__(self, brief: SessionBrief, dispatch: Dispatch) -> None:
+        self.brief, self.dispatch = brief, dispatch
+        self.papers = Path(brief.papers)
+        self.stream = STREAMS["interlock"]()
+        asked_at = time.monotonic()
+        effect = dispatch.effect("loop", SESSION.name)
+        holder = f"{dispatch.holder}:{os.getpid()}"
+        lease = dispatch.leases.adopt(
+            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+        )
+        self.work = Work(
+            dispatch,
+            Equipment(dispatch.settings),
+            MACHINES["loop"],
+            lease,
+            lease_ms=effect.lease_ms,
+            asked_at=asked_at,
+        )
+        self.name = name_of(self.work.record.id)
+        self.mailbox = Mailbox(dispatch)
+        lease_s = effect.lease_ms / 1_000
+        self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
+        self.prompt = ""
+        self.ready = self.started = False
+        self.failed: Failed | None = None
+        self.mails_sent = 0
+        self.began = self.armed = 0.0
+
+    def keep(self) -> None:
+        """Run the session to its end, and tell what became of it."""
+        self.heartbeat.hold(self.work.held)
+        try:
+            self.prompt = read_prompt(self.papers, self.brief.prompt, self.brief.digest)
+            process = self._launched()
+        except (SpawnError, OSError) as refusal:
+            self._tell(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
+            return
+        with process:
+            ended = self._followed(process)
+        self._tell(self._outcome(ended))
+
+    def _launched(self) -> AgentProcess:
+        brief, own = self.brief, {"AGENT": self.name, "SESSION": str(self.brief.session_seq)}
+        own["PROMPT_FILE"] = str(self.papers / brief.prompt)
+        told = {f"{PREFIX}{name}": value for name, value in own.items()}
+        self.began = time.monotonic()
+        return AgentProcess.start(
+            ["bash", "-c", GATE, "session", brief.command, _program(brief.command)],
+            folder=Path(brief.worktree),
+            environment={**environment_without_settings(), **told},
+            prompt="",
+            more_follows=True,
+            hears_output=False,
+            logs=Logs(
+                self.papers / "output.log",
+                self.papers / "errors.log",
+                self.dispatch.settings.agent_log_bytes_max,
+            ),
+            mark=brief.key,
+            kill_by=self._kill_by(),
+        )
+
+    def _kill_by(self) -> float:
+        """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
+        return self.work.held.good_until + SESSION.grace_ms / 2_000
+
+    # --- while it runs -------------------------------------------------------------------------
+
+    def _followed(self, process: AgentProcess) -> Exit:
+        while True:
+            ended = process.wait(LOOK_S)
+            self._hear(process)
+            if ended is not None:
+                return ended
+            if self._kill_by() > self.armed + 1:
+                self.armed = self._kill_by()
+                process.arm(self.armed)
+            if self.work.stopped.is_set():
+                process.end(STOPPED, grace_s=STOP_GRACE_S)
+            elif self.ready and not self.started:
+                self._begin(process)
+            elif self.work.interrupted.is_set():
+                process.end(INTERRUPTED, grace_s=INTERRUPT_GRACE_S)
+
+    def _begin(self, process: AgentProcess) -> None:
+        """Tell that the session has started, and only then let its command read its mail."""
+        told = {"session_seq": self.brief.session_seq, "pid": process.pid}
+        try:
+            self.work.fire(Outcome("session_started", {**told, "containment": process.containment}))
+        except KernelError:
+            # It was taken away, or the store is gone for good: it never began.
+            process.end(STOPPED, grace_s=0)
+            return
+        self.started = True
+        process.send(f"go\n{self.prompt}", last=True)
+
+    def _hear(self, process: AgentProcess) -> None:
+        for line in process.reports():
+            for report in self.stream.feed(line):
+                match report:
+                    case Ready():
+                        self.ready = True
+                    case MailSent():
+                        self._post(report)
+                    case Failed():
+                        self.failed = self.failed or report
+                    case Progress():
+                        self._note("said", {"message": report.message, "percent": report.percent})
+                    case Usage():
+                        self._used(report)
+                    case Rejected():
+                        self._note("report_refused", {"reason": report.reason})
+                    case _:
+                        why = f"{type(report).__name__} is for agents that work on tasks"
+                        self._note("report_refused", {"reason": why})
+
+    def _post(self, mail: MailSent) -> None:
+        self.mails_sent += 1
+        op_id = f"{self.brief.key}:{self.mails_sent}"
+        about: dict[str, Any] = {
+            name: value
+            for name in ("kind", "urgent", "thread", "reply_to")
+            if (value := getattr(mail, name))
+        }
+
+        def send() -> str:
+            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **about)
+
+        try:
+            sent = self.work.patiently(send)
+        except CallError as refusal:
+            self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
+        except KernelError as refusal:
+            self._note("mail_lost", {"to": mail.to, "reason": str(refusal)})
+        else:
+            self._note("mail_sent", {"to": mail.to, "mail": sent})
+
+    def _used(self, usage: Usage) -> None:
+        if usage.deltas:
+            jot = Jot("usage", {}, deltas=usage.deltas)
+            with suppress(KernelError):
+                self.dispatch.note(self.work.record, jot, op_id=uuid4().hex)
+
+    def _note(self, kind: str, detail: dict[str, Any]) -> None:
+        with suppress(KernelError):
+            self.work.audit(kind, detail)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def _outcome(self, ended: Exit) -> Outcome:
+        told: dict[str, Any] = {
+            "exit_code": ended.code,
+            "ran_s": round(time.monotonic() - self.began, 3),
+        }
+        if not self.started:
+            said = ended.errors.strip() or "it ended before its session began"
+            return Outcome("session_error", {**told, "code": "spawn_error", "detail": _last(said)})
+        if self.failed is not None:
+            told |= {"code": "failed", "detail": _last(self.failed.error)}
+            if self.failed.retry_after_s:
+                told["retry_after_s"] = self.failed.retry_after_s
+            return Outcome("session_error", told)
+        if ended.code == 0:
+            return Outcome("session_succeeded", told)
+        words = ended.errors.strip() or f"it ended with {ended.code}"
+        return Outcome(
+            "session_error", {**told, "code": ended.reason_by_us or "exit", "detail": _last(words)}
+        )
+
+    def _tell(self, outcome: Outcome) -> None:
+        """Tell how the session ended; of one that was taken away, that nothing of it is left."""
+        try:
+            self.work.fire(outcome)
+        except FencedError:
+            with suppress(KernelError):
+                self.work.late(outcome)
+                answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
+                self.dispatch.publish(answer.owed)
+        self.heartbeat.drop(self.work.held)
+
+
+def _last(said: str) -> str:
+    return said[-DETAIL_LENGTH_MAX:]
+
+
+def _program(command: str) -> str:
+    """Return the program that a command begins with, where that is a plain word; else nothing."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        first = words.get_token() or ""
+    except ValueError:
+        return ""
+    # Expansions, assignments and quotes are the shell's: it says itself what is wrong with them.
+    return first if PLAIN.fullmatch(first) else ""
+
+
+def main() -> None:
+    """Take over what a brief names, say so, and go on alone."""
+    brief = read_brief(Path(sys.argv[1]))
+    detach(Path(brief.papers), lambda: SessionKeeper(brief, assembled(read_settings())))

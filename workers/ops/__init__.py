@@ -1,0 +1,1 @@
+"""What an operator uses across systems: top, doctor, verify, events, demo, deployment."""

@@ -1,0 +1,87 @@
+"""What a codon's model and its prompts have said so far, in one file; it asks no model itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from kernel.errors import CallError
+from workers.files.atomic import replace_bytes
+from workers.gateways.capabilities.result import sentence
+
+BYTES_MAX = 32 * 1024 * 1024
+
+
+class ConversationError(CallError):
+    """The file holds no conversation, or cannot be read. Remove it, or name another one."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path} holds no conversation that can go on: {sentence(problem)}")
+        self.path = path
+
+
+class Turn(BaseModel):
+    """One message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class Conversation(BaseModel):
+    """A session by its id, and its messages in order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    session: Annotated[str, Field(min_length=1, max_length=200)]
+    turns: tuple[Turn, ...] = ()
+
+    @classmethod
+    def begun(cls) -> Self:
+        """Return a new one, whose id nobody has."""
+        return cls(session=str(uuid4()))
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how long all its messages are."""
+        return sum(len(turn.text.encode(errors="replace")) for turn in self.turns)
+
+    def messages(self) -> list[ModelMessage]:
+        """Return the messages as a provider is sent them."""
+        return [
+            ModelRequest(parts=[UserPromptPart(turn.text)])
+            if turn.role == "user"
+            else ModelResponse(parts=[TextPart(turn.text)])
+            for turn in self.turns
+        ]
+
+    def after(self, prompt: str, answer: str) -> Conversation:
+        """Return the conversation with one prompt and its answer more."""
+        added = (Turn(role="user", text=prompt), Turn(role="assistant", text=answer))
+        return Conversation(session=self.session, turns=(*self.turns, *added))
+
+
+def read_conversation(path: Path | None) -> Conversation:
+    """Read the conversation to go on with; a new one where there is none."""
+    if path is None or not path.exists():
+        return Conversation.begun()
+    try:
+        if path.stat().st_size > BYTES_MAX:
+            raise ConversationError(path, f"it is larger than {BYTES_MAX} bytes")
+        return Conversation.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConversationError(path, f"{where}: {first['msg']}") from error
+    except OSError as error:
+        raise ConversationError(path, str(error)) from error
+
+
+def write_conversation(path: Path, conversation: Conversation) -> None:
+    """Replace the file at once, or leave it as it was. Raises OSError."""
+    replace_bytes(path, conversation.model_dump_json().encode())

@@ -1,0 +1,52 @@
+"""What a codon may use: time, silence, budgets of its own and of its run. It ends nothing."""
+
+from __future__ import annotations
+
+import time
+
+from kernel.machines.runs.values import BudgetExceeded
+from workers.runs.codon.budget import Used, exceeded
+from workers.runs.codon.transcript import Hearing
+from workers.runs.outcome import Patience
+from workers.runs.plan.model import Budget, Exceeded, PlannedCodon
+
+TIMED_OUT, IDLE, SPENT = "timeout", "idle", "budget"
+PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}
+
+
+class Limits:
+    """The limits of one execution, counted from when its process began.
+
+    `whole` is the run's budget, and `before` what was used of that by earlier codons. `over` is the
+    budget that is used up, and `policy` what then becomes of the codon.
+    """
+
+    def __init__(self, codon: PlannedCodon, whole: Budget | None, before: Used) -> None:
+        self.codon, self.whole, self.before = codon, whole, before
+        self.over: BudgetExceeded | None = None
+        self.policy = Exceeded.COMPLETE
+        self.began = 0.0
+
+    def begin(self) -> None:
+        """Count from now."""
+        self.began = time.monotonic()
+
+    def passed(self, hearing: Hearing, progress: float) -> str | None:
+        """Return which limit is passed; `progress` is the time of the last sign of life."""
+        now = time.monotonic()
+        if self.codon.timeout_s is not None and now > self.began + self.codon.timeout_s:
+            return TIMED_OUT
+        if now > max(progress, self.began) + self.codon.idle_s:
+            return IDLE
+        return SPENT if self._is_over(hearing, now) else None
+
+    def _is_over(self, hearing: Hearing, now: float) -> bool:
+        if self.over is not None:
+            return True
+        lasted_ms, output = int((now - self.began) * 1_000), hearing.tokens.output_tokens
+        own = Used(hearing.cost_micro, lasted_ms, output)
+        for budget, used in ((self.codon.budget, own), (self.whole, own.plus(self.before))):
+            if budget is not None and (over := exceeded(budget, used)):
+                self.over, self.policy = over, budget.exceeded
+                return True
+        return False

@@ -1,0 +1,1 @@
+"""The effects of runs, one a file."""

@@ -1,0 +1,28 @@
+"""Starts the conductor of a run on the workspace's machine, and hands its lease over."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from workers.engine.work import Outcome, Work
+from workers.runs.brief import RunBrief
+from workers.runs.paths import RunPlace
+from workers.supervision.launch import KeeperError, start_detached
+
+
+def conductor(work: Work) -> Outcome | None:
+    """Start it. From then on it holds the lease, and tells what becomes of the run."""
+    record, lease, dispatch = work.record, work.lease, work.dispatch
+    folder = Path(str(record.data["folder"]))
+    if not folder.is_dir():
+        return Outcome("fail", {"reason": f"the workspace {folder} is no folder any more"})
+    place = RunPlace(record.id, dispatch.settings)
+    brief = RunBrief(key=lease.key, token=lease.token, papers=str(place.papers))
+    lease_ms = work.held.lease_ms
+    renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    try:
+        start_detached("workers.runs.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+    except (KeeperError, OSError) as refusal:
+        return Outcome("fail", {"reason": f"its conductor does not start: {refusal}"})
+    return None

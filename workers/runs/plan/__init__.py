@@ -1,0 +1,1 @@
+"""Plans of codons: their files and what these mean."""

@@ -1,0 +1,185 @@
+"""What people see of runs of codons in a terminal. Fetches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from workers.terminal.screen import age, clock, grid, out, short, state_text
+
+Row = Mapping[str, Any]
+MICRO = 1_000_000
+SHA_SHOWN = 10
+
+
+def run(value: Row) -> None:
+    """Print one run: how far it is, what it costs, and each codon that was executed."""
+    head = grid("run", value["id"])
+    head.add_row("state", state_text(value["state"]))
+    total = "?" if value["total"] is None else value["total"]
+    head.add_row("plan", f"{value['plan']}: {value['done']} of {total} codons done")
+    head.add_row("workspace", value["folder"])
+    head.add_row("since", f"{clock(value['began_ms'])}, {age(value['now_ms'] - value['began_ms'])}")
+    head.add_row("cost", f"{dollars(value['cost'])} of codons, {dollars(value['spent'])} spent")
+    if value["began_as"]:
+        head.add_row("began", said(value["began_as"]))
+    if value["why"]:
+        head.add_row("ended", said(value["why"]))
+    out.print(head)
+    if value["codons"]:
+        codons(value["codons"])
+
+
+def codons(rows: Sequence[Row]) -> None:
+    """Print the executions of a run, the first one first."""
+    table = grid("#", "codon", "state", "took", "cost", "messages", "sentinels", "why")
+    for row in rows:
+        table.add_row(
+            str(row["number"]),
+            row["codon"],
+            state_text(row["state"]),
+            age(row["took_ms"]),
+            dollars(row["cost"]),
+            str(row["messages"] or "-"),
+            row["sentinels"] or "-",
+            said(row["why"]),
+        )
+    out.print(table)
+
+
+def costs(value: Row) -> None:
+    """Print what was paid."""
+    table = grid("what", "codons", "spent")
+    table.add_row("the last run", dollars(value["run"]), dollars(value["run_spent"]))
+    if "since" in value:
+        since = f"run {value['since_run']} and newer"
+        table.add_row(since, dollars(value["since"]), dollars(value["since_spent"]))
+    table.add_row("all runs", dollars(value["total"]), dollars(value["total_spent"]))
+    if value["run_late"]:
+        table.add_row("the last run, told too late", "-", dollars(value["run_late"]))
+    out.print(table)
+    if value.get("codons"):
+        tokens = grid("codon", "cost", "input", "output", "cache written", "cache read")
+        for row in value["codons"]:
+            kinds = row["tokens"]
+            tokens.add_row(
+                row["codon"],
+                dollars(row["cost"]),
+                f"{kinds['input_tokens']:,}",
+                f"{kinds['output_tokens']:,}",
+                f"{kinds['cache_creation_tokens']:,}",
+                f"{kinds['cache_read_tokens']:,}",
+            )
+        out.print(tokens)
+
+
+def checkpoints(rows: Sequence[Row]) -> None:
+    """Print checkpoints, the oldest first."""
+    table = grid("checkpoint", "run", "codon", "type", "goes on after")
+    for row in rows:
+        number = row["run"].partition("/")[2]
+        table.add_row(
+            row["sha"][:SHA_SHOWN], number, row["codon"] or "-", row["type"], row["after"] or "-"
+        )
+    out.print(table)
+
+
+def event(value: Row) -> None:
+    """Print one event in one line."""
+    data = value["event"]["data"]
+    of = data.get("codon_id") or f"run {data['run_id'].partition('/')[2]}"
+    out.print(Text.assemble((f"{clock(value['at_ms'])} ", "dim"), f"{of:<24} ", told(value)))
+
+
+def told(value: Row) -> Text:
+    """Return what an event says, in words."""
+    kind, data = value["event"]["type"], value["event"]["data"]
+    if kind == "CodonTransitioned":
+        why = data["metadata"].get("failure_reason", {}).get("message", "")
+        arrow = Text.assemble(data["from"], " -> ", state_text(data["to"]))
+        return Text.assemble(arrow, f": {short(why)}" if why else "")
+    if kind in ENDS:
+        why = data.get("reason", "")
+        return Text.assemble(state_text(ENDS[kind]), f": {short(why)}" if why else "")
+    return Text(WORDS[kind](data))
+
+
+def began(starting: Row) -> str:
+    """Return how a run began, in words."""
+    if starting["kind"] == "fresh":
+        return "begins"
+    source = starting["source"]
+    after = source.get("after_codon")
+    where = f"after {after}" if after else "from the beginning"
+    return (
+        f"goes on ({starting['reason']}) from run {source['run_id'].partition('/')[2]}, {where}, "
+        f"at {source['checkpoint_sha'][:SHA_SHOWN]}"
+    )
+
+
+def watched(states: Sequence[Row]) -> str:
+    """Return where sentinels stand, in words."""
+    return ", ".join(
+        f"{one['id']} called {one['llm_call_count']}x"
+        + (f", {one['failed_llm_calls']} failed" if one["failed_llm_calls"] else "")
+        + (f", {one['unload_reason']}" if one.get("unload_reason") else "")
+        for one in states
+    )
+
+
+def dollars(micro: int) -> str:
+    """Return an amount for people; cents are too coarse for what a codon costs."""
+    return f"${micro / MICRO:.6f}" if micro else "$0"
+
+
+def said(words: Any) -> Text:
+    """Return what others wrote as one line; brackets in it are no markup of ours."""
+    return Text(short(words))
+
+
+ENDS = {"RunCompleted": "completed", "RunFailed": "failed", "RunCrashed": "crashed"}
+WORDS: Mapping[str, Callable[[Row], str]] = {
+    "RunStarted": lambda data: began(data["starting_conditions"]),
+    "CodonStarted": lambda _: "is started",
+    "CostsIncremented": lambda data: f"costs {dollars(data['cost_delta'])} more",
+    "CostsUpdated": lambda data: f"costs {dollars(data['cost'])} so far",
+    "CodonFinalCostSet": lambda data: f"cost {dollars(data['final_cost'])} in the end",
+    "AssistantMessageCountUpdated": lambda data: f"{data['new_count']} messages",
+    "SentinelStatesUpdated": lambda data: f"sentinels: {watched(data['sentinel_states'])}",
+    "CheckpointCreated": lambda data: (
+        f"checkpoint {data['sha'][:SHA_SHOWN]} ({data['checkpoint_type']})"
+    ),
+    "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_SHOWN]} (initial)",
+}
+
+
+def validation(value: Row) -> None:
+    """Print what is wrong, and what to do about it."""
+    for repaired in value["repairs"]:
+        out.print(Text.assemble(("repaired ", "green"), repaired))
+    for kind, style in (("errors", "red"), ("warnings", "yellow")):
+        for one in value[kind]:
+            head = Text.assemble((one["type"], style), " ", (one["where"], "bold"))
+            out.print(Text.assemble(head, ": ", one["message"]))
+    if value["valid"]:
+        out.print(Text("valid: records, logs, costs and checkpoints agree", "green"))
+
+
+def exported(value: Row) -> None:
+    """Print where an export is."""
+    _warned(value)
+    out.print(Text(f"{value['records']} records are in {value['file']}"))
+
+
+def imported(value: Row) -> None:
+    """Print what was brought back."""
+    _warned(value)
+    there = f", {value['there']} were there already" if value["there"] else ""
+    out.print(Text(f"{value['written']} records were brought back from {value['file']}{there}"))
+
+
+def _warned(value: Row) -> None:
+    for warning in value["warnings"]:
+        out.print(Text.assemble(("warning ", "yellow"), warning))

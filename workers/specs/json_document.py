@@ -1,0 +1,125 @@
+"""JSON read into values that know their lines, as YAML is; it is stricter than YAML, as JSON is.
+
+YAML alone would refuse what JSON allows: two escapes for one character, a tab between values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from workers.specs.json_line import shown
+from workers.specs.yaml_document import (
+    DEPTH_MAX,
+    NODES_MAX,
+    NUMBER_LENGTH_MAX,
+    Node,
+    UnreadableError,
+)
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def read_json(text: str) -> Node:
+    """Read one value. Raises UnreadableError."""
+    reader = _Reader(text)
+    root = reader.node(depth=1)
+    reader.end()
+    return root
+
+
+class _Reader:
+    """Goes through a text once; the values without others inside are read by Python's own JSON."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = self._counted = 0
+        self._line = 1
+        self._nodes = 0
+        self._scalar = json.JSONDecoder(parse_constant=_no_number).raw_decode
+
+    def node(self, *, depth: int) -> Node:
+        """Return the value that begins here."""
+        first = self._next()
+        line = self._line_here()
+        self._nodes += 1
+        if self._nodes > NODES_MAX:
+            raise UnreadableError(line, f"it has more than {NODES_MAX} values; split it")
+        if depth > DEPTH_MAX:
+            problem = f"it is nested deeper than {DEPTH_MAX} levels; make it flatter"
+            raise UnreadableError(line, problem)
+        if first == "[":
+            return Node(line, self._list(depth))
+        if first == "{":
+            return Node(line, self._mapping(depth))
+        start = self._at
+        try:
+            value, self._at = self._scalar(self._text, start)
+        except json.JSONDecodeError as error:
+            raise self._error(error.msg.removesuffix(" at")) from error
+        except ValueError as error:
+            raise self._error(str(error)) from error
+        text = self._text[start : self._at]
+        if first in "-0123456789" and len(text) > NUMBER_LENGTH_MAX:
+            raise self._error(f"a number of {len(text)} characters is too long")
+        return Node(line, value, value if isinstance(value, str) else text)
+
+    def end(self) -> None:
+        """Check that nothing follows."""
+        if self._next():
+            raise self._error(f"{shown(self._text[self._at : self._at + 20])} comes after its end")
+
+    def _list(self, depth: int) -> list[Node]:
+        found: list[Node] = []
+        while self._more("]", first=not found):
+            found.append(self.node(depth=depth + 1))
+        return found
+
+    def _mapping(self, depth: int) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        while self._more("}", first=not found):
+            if self._next() != '"':
+                raise self._error("expected a name in double quotes")
+            line, key, _ = self.node(depth=depth + 1)
+            if key in found:
+                problem = f"{shown(key)} is there twice, first in line {found[key].line}"
+                raise UnreadableError(line, f"{problem}; remove one")
+            self._take(":")
+            node = self.node(depth=depth + 1)
+            found[key] = Node(line, node.value, node.text)
+        return found
+
+    def _more(self, closing: str, *, first: bool) -> bool:
+        """Step over what opens a list or mapping, or over a comma; False steps over its end."""
+        if first:
+            self._at += 1
+        if self._next() == closing:
+            self._at += 1
+            return False
+        if not first:
+            self._take(",")
+        return True
+
+    def _take(self, sign: str) -> None:
+        if self._next() != sign:
+            raise self._error(f"expected {sign!r}")
+        self._at += 1
+
+    def _next(self) -> str:
+        """Go to what comes next and return its first character, or nothing at the end."""
+        space = _SPACE.match(self._text, self._at)
+        assert space, "no space is a match as well"
+        self._at = space.end()
+        return self._text[self._at : self._at + 1]
+
+    def _line_here(self) -> int:
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
+
+    def _error(self, problem: str) -> UnreadableError:
+        return UnreadableError(self._line_here(), f"it is no JSON: {problem}; correct it")
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"there is no number {word}")

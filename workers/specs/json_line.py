@@ -1,0 +1,152 @@
+"""A line that holds one JSON object, and what its fields may hold; it knows no report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, TypeAlias
+
+from workers.gateways.capabilities.result import sentence
+
+DEPTH_MAX = 8
+NAME_LENGTH_MAX = 200
+TEXT_LENGTH_MAX = 16_000
+COUNT_MAX = 2**53 - 1
+_SHOWN_LENGTH_MAX = 60
+# What an object may have, and how each of it is read.
+Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
+
+
+class LineError(Exception):
+    """The line cannot be read. Its text is the one sentence to tell the agent's author."""
+
+
+def read_object(line: bytes, *, bytes_max: int) -> dict[str, Any]:
+    """Read a line that holds one JSON object. Raises LineError."""
+    line = line.rstrip(b"\r\n")
+    if not line.strip():
+        raise LineError("the line is empty")
+    if len(line) > bytes_max:
+        raise LineError(f"the line has {len(line)} bytes, at most {bytes_max} are allowed")
+    try:
+        value = json.loads(
+            line.decode(),
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique,
+        )
+    except UnicodeDecodeError as error:
+        raise LineError(f"the line is not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise LineError(f"the line is no JSON: {error.msg} at column {error.colno}") from error
+    except RecursionError as error:
+        raise LineError("the line is nested too deep") from error
+    except ValueError as error:
+        raise LineError("the line has a number of too many digits") from error
+    if not isinstance(value, dict):
+        raise LineError(f"the line is no JSON object, it is {shown(value)}")
+    return value
+
+
+def shown(value: object) -> str:
+    """Return any value as a short quotation that every log takes."""
+    return sentence(repr(value), length_max=_SHOWN_LENGTH_MAX)
+
+
+def check_plain(message: dict[str, Any]) -> None:
+    """Refuse what no log and no record could take: too deep, lone surrogates, NUL."""
+    waiting: list[tuple[object, int]] = [(message, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, dict | list):
+            if depth > DEPTH_MAX:
+                raise LineError(f"the line is nested deeper than {DEPTH_MAX} levels")
+            inner = [*value, *value.values()] if isinstance(value, dict) else value
+            waiting += [(one, depth + 1) for one in inner]
+        elif isinstance(value, str):
+            _check_text(value)
+
+
+def as_line(value: Mapping[str, object]) -> str:
+    """Return an object as the line that says it."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def read_text(value: object, where: str, *, least: int = 1, most: int = TEXT_LENGTH_MAX) -> str:
+    """Return the text that a field holds; lengths in characters. Raises LineError."""
+    if not isinstance(value, str):
+        raise LineError(f"{where} must be text, it is {shown(value)}")
+    if len(value.strip()) < least:
+        raise LineError(f"{where} must not be empty")
+    if len(value) > most:
+        raise LineError(f"{where} has {len(value)} characters, at most {most} are allowed")
+    return value
+
+
+def read_name(value: object, where: str) -> str:
+    """Return the name that a field holds: up to 200 characters. Raises LineError."""
+    return read_text(value, where, most=NAME_LENGTH_MAX)
+
+
+def read_remark(value: object, where: str) -> str:
+    """Return the text that a field holds, which may be empty. Raises LineError."""
+    return read_text(value, where, least=0)
+
+
+def read_flag(value: object, where: str) -> bool:
+    """Return the true or false that a field holds. Raises LineError."""
+    if not isinstance(value, bool):
+        raise LineError(f"{where} must be true or false, it is {shown(value)}")
+    return value
+
+
+def read_number(value: object, where: str, *, least: int = 0, most: int = COUNT_MAX) -> int:
+    """Return the whole number that a field holds. Raises LineError."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise LineError(f"{where} must be a whole number {least} to {most}, it is {shown(value)}")
+    return value
+
+
+def _check_text(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise LineError(f"the text {shown(value)} has a lone surrogate") from error
+    if "\0" in value:
+        raise LineError(f"the text {shown(value)} has a NUL character")
+
+
+def _no_constant(word: str) -> float:
+    raise LineError(f"the line has {word}, which JSON has no word for")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise LineError(f"the number {shown(digits)} is too large")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise LineError(f"the field {shown(key)} is there twice")
+        found[key] = value
+    return found
+
+
+def read_fields(said: Mapping[str, Any], fields: Fields, *, of: str) -> dict[str, Any]:
+    """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
+
+    Raises LineError, which names `of` and the field.
+    """
+    readers = {field.removesuffix("?"): read for field, read in fields.items()}
+    for field in said:
+        if field not in readers:
+            raise LineError(f"{of} has no field {shown(field)}")
+    for field in fields:
+        if not field.endswith("?") and field not in said:
+            raise LineError(f"{of} needs the field {field!r}")
+    return {field: readers[field](value, f"{of}: {field}") for field, value in said.items()}

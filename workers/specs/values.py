@@ -1,0 +1,200 @@
+"""Single values of a graph's file: time, money, paths, numbers; from what people write and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from math import isfinite
+from typing import Annotated, Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from workers.specs.json_line import shown
+from workers.specs.problems import Place, node_within
+from workers.specs.yaml_document import Node
+
+PRIORITY_MAX = 9
+PRIORITY_DEFAULT = 5
+_SPAN = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+# Its digits fit into a Decimal of the usual precision: nothing is rounded.
+_MONEY = re.compile(r"\d{1,12}(?:\.\d{0,12})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
+_MICRO_DIGITS = 6
+_ADVICE = {
+    "string_type": "it is no text; put it in quotation marks",
+    "string_too_short": "it is empty; write a text",
+    "string_too_long": "it has {length} characters, at most {max_length} are allowed",
+    "string_pattern_mismatch": (
+        "it is no word; use up to 64 letters, digits and ._~-, a letter or digit first"
+    ),
+    "string_unicode": "it has a lone surrogate, which is no text",
+    "bool_type": "write true or false",
+    "int_type": "write a whole number",
+    "greater_than_equal": "write {ge} or more",
+    "less_than_equal": "write {le} or less",
+    "list_type": "write a list",
+    "dict_type": "write lines of the form key: value",
+    "too_long": "these are {length}, at most {max_length} are allowed",
+    "literal_error": "write {expected}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value. `read` raises ValueError with what to write instead; `write` undoes it."""
+
+    read: Callable[[Node], Any]
+    write: Callable[[Any], Any]
+
+
+def read_value(model: type[BaseModel], born: str, kind: Kind, node: Node, place: Place) -> Any:
+    """Return what a value is born as, or None where it is refused; the place is told why."""
+    try:
+        value = kind.read(node)
+    except ValueError as error:
+        place.refuse(node.line, f"{shown(node.plain())}: {error}")
+        return None
+    if born not in model.model_fields:
+        return value
+    try:
+        return _adapter(model, born).validate_python(value, strict=True)
+    except ValidationError as refusal:
+        for one in refusal.errors(include_url=False):
+            told = place
+            for step in one["loc"]:
+                told = told.inside(step)
+            inner = node_within(node, one["loc"])
+            told.refuse(inner.line, f"{shown(inner.plain())}: {_advice(one, kind)}")
+        return None
+
+
+class Dollars(str):
+    """An amount as it is written: a number, with the digits that it has here."""
+
+    __slots__ = ()
+
+
+def span_text(seconds: int) -> str:
+    """Return a time as people write it: 5400 is 1h30m."""
+    written = ""
+    for unit, length in _UNITS.items():
+        count, seconds = divmod(seconds, length)
+        written += f"{count}{unit}" if count else ""
+    return written or "0s"
+
+
+def money_text(micro: int) -> Dollars:
+    """Return micro-dollars as dollars, exactly."""
+    whole, rest = divmod(micro, 10**_MICRO_DIGITS)
+    return Dollars(f"{whole}.{rest:06}".rstrip("0").removesuffix("."))
+
+
+def check_json(node: Node, place: Place) -> None:
+    """Refuse what JSON has no word for; the place is told of each."""
+    if isinstance(node.value, dict):
+        for key, inner in node.value.items():
+            if isinstance(key, str) and _is_text(key):
+                check_json(inner, place.inside(key))
+            else:
+                problem = f"the key {shown(key)} is no text; put it in quotation marks"
+                place.refuse(inner.line, problem)
+    elif isinstance(node.value, list):
+        for index, inner in enumerate(node.value):
+            check_json(inner, place.inside(index))
+    elif isinstance(node.value, str) and not _is_text(node.value):
+        place.refuse(node.line, f"{shown(node.value)}: {_ADVICE['string_unicode']}")
+    elif isinstance(node.value, date):
+        place.refuse(node.line, f"{node.text}: a date is no JSON; put it in quotation marks")
+    elif isinstance(node.value, float) and not isfinite(node.value):
+        place.refuse(node.line, f"{node.text}: JSON has no such number; put it in quotation marks")
+
+
+def _is_text(text: str) -> bool:
+    # A lone surrogate is let through by pydantic, and as a key it becomes something else.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _span(node: Node) -> int:
+    if type(node.value) is int:
+        return node.value
+    found = _SPAN.fullmatch(node.value) if isinstance(node.value, str) else None
+    if not node.value or not found:
+        raise ValueError("write whole seconds, or a time like 90s, 10m, 2h, 1h30m or 3d")
+    counts = zip(found.groups(default="0"), _UNITS.values(), strict=True)
+    return sum(int(count) * length for count, length in counts)
+
+
+def _money(node: Node) -> int:
+    # What stands there, not what it means: a float has lost digits already.
+    if isinstance(node.value, str | int | float) and _MONEY.fullmatch(node.text):
+        micro = Decimal(node.text).scaleb(_MICRO_DIGITS)
+        if micro == micro.to_integral_value():
+            return int(micro)
+    raise ValueError("write US dollars like 5 or 0.05, with at most 6 decimals")
+
+
+def _path(node: Node) -> Any:
+    path = node.value
+    if isinstance(path, str) and path.startswith("~"):
+        raise ValueError("write the whole path; only a shell knows ~")
+    if isinstance(path, str) and "\0" in path:
+        raise ValueError("no path has a NUL character; take it out")
+    return path
+
+
+def _priority(node: Node) -> int:
+    value: int = node.value
+    if type(value) is not int or not 0 <= value <= PRIORITY_MAX:
+        raise ValueError(f"write 0 (first) to {PRIORITY_MAX} (last)")
+    return value
+
+
+def _slots(node: Node) -> int:
+    value: int = node.value
+    if type(value) is not int or value < 1:
+        raise ValueError("write a whole number, 1 or more; leave it out to set no limit")
+    return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+PLAIN = Kind(Node.plain, _same)
+SPAN = Kind(_span, span_text)
+MONEY = Kind(_money, money_text)
+PATH = Kind(_path, _same)
+PRIORITY = Kind(_priority, _same)
+SLOTS = Kind(_slots, _same)
+
+
+@cache
+def _adapter(model: type[BaseModel], born: str) -> TypeAdapter[Any]:
+    """Return what checks one field of a birth by itself."""
+    told = model.model_fields[born]
+    shape: Any = told.annotation
+    return TypeAdapter(Annotated[(shape, *told.metadata)] if told.metadata else shape)
+
+
+def _advice(refused: Any, kind: Kind) -> str:
+    """Return what to write instead of what the kernel's model refuses."""
+    given, facts = refused["input"], dict(refused.get("ctx", {}))
+    if refused["type"] == "string_type" and isinstance(given, list | dict | None):
+        return "write a text"
+    facts |= {"length": len(given)} if isinstance(given, str | list) else {}
+    facts |= {bound: kind.write(facts[bound]) for bound in ("ge", "le") if bound in facts}
+    advice = _ADVICE.get(refused["type"])
+    return advice.format_map(facts) if advice else str(refused["msg"])
+
+
+def span_of(text: str) -> int:
+    """Return a time as people write it in s. Raises ValueError, which says how to write it."""
+    return _span(Node(0, int(text) if text.isdecimal() else text))

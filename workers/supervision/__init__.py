@@ -1,0 +1,1 @@
+"""Agents as processes under a lease: launched, supervised, and read."""

@@ -1,0 +1,220 @@
+"""The output of Claude Code with `--output-format stream-json --verbose`, read into reports.
+
+It tells what the stream says and nothing else. Lines of a kind that says nothing of the work are
+passed over, for that program adds kinds often; a line of a known kind with another shape is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from kernel.reason import TransitionReason
+from workers.gateways.capabilities.result import sentence
+from workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX, LineError, read_object, shown
+from workers.supervision.reports import (
+    Compacted,
+    CompactNeeded,
+    Failed,
+    Progress,
+    Ready,
+    Rejected,
+    Report,
+    Told,
+    ToolCompleted,
+    ToolStarted,
+    VerifyRequested,
+)
+from workers.supervision.streams.claude_usage import ClaudeUsage
+
+# What a tool read or wrote is on one line, so 64 KiB would lose the end of many a tool call.
+LINE_BYTES_MAX = 4 * 1024 * 1024
+OPEN_TOOLS_MAX = 1_000
+
+# fmt: off
+_BY_STATUS: Mapping[object, TransitionReason] = {
+    413: TransitionReason.PROVIDER_413,
+    529: TransitionReason.PROVIDER_529,
+}
+_BY_WORD: Mapping[object, TransitionReason] = {
+    "error_max_turns":     TransitionReason.MAX_TURNS,
+    "max_turns":           TransitionReason.MAX_TURNS,
+    "prompt_too_long":     TransitionReason.PROMPT_TOO_LONG,
+    "stop_hook_prevented": TransitionReason.STOP_HOOK_BLOCKED,
+    "aborted_streaming":   TransitionReason.ABORTED,
+    "aborted_tools":       TransitionReason.ABORTED,
+    "max_tokens":          TransitionReason.MAX_OUTPUT_TOKENS,
+    "max_output_tokens":   TransitionReason.MAX_OUTPUT_TOKENS,
+    "overloaded":          TransitionReason.PROVIDER_529,
+}
+# fmt: on
+
+
+class ClaudeStream:
+    """Reads one process's output. Tools that subagents use are reported like all others."""
+
+    line_bytes_max = LINE_BYTES_MAX
+
+    def __init__(self) -> None:
+        self._usage = ClaudeUsage()
+        self._tools: dict[str, str] = {}
+        self._compaction: Literal["none", "running", "ended"] = "none"
+        self._error: object = None
+
+    def feed(self, line: bytes) -> Told:
+        """Return what the line tells, in its order, and what of it could not be read."""
+        if not line.strip():
+            return ()
+        told: list[Report | Rejected] = []
+        try:
+            for report in self._reports(read_object(line, bytes_max=LINE_BYTES_MAX)):
+                told.append(report)  # noqa: PERF402 - what came before an error is kept
+        except LineError as error:
+            told.append(Rejected(str(error)))
+        return tuple(told)
+
+    def _reports(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+        match message.get("type"):
+            case "system":
+                yield from self._system(message)
+            case "assistant":
+                yield from self._assistant(message)
+            case "user":
+                yield from self._user(message)
+            case "result":
+                yield from self._result(message)
+            case str():
+                return
+            case other:
+                raise LineError(f"the line has no type, it is {shown(other)}")
+
+    def _system(self, message: dict[str, Any]) -> Iterator[Report]:
+        match message.get("subtype"):
+            case "init":
+                self._usage.begin(message.get("session_id"))
+                self._error = None
+                yield Ready()
+            case "status":
+                yield from self._status(message)
+            case "compact_boundary":
+                if self._compaction == "none":
+                    yield CompactNeeded()
+                if self._compaction != "ended":
+                    yield Compacted()
+                self._compaction = "none"
+
+    def _status(self, message: dict[str, Any]) -> Iterator[Report]:
+        """Report a compaction; its boundary, which follows a good end, then tells nothing new."""
+        if message.get("status") == "compacting" and self._compaction != "running":
+            self._compaction = "running"
+            yield CompactNeeded()
+        elif message.get("compact_result") == "success" and self._compaction == "running":
+            self._compaction = "ended"
+            yield Compacted()
+        elif message.get("compact_result") == "failed" and self._compaction == "running":
+            self._compaction = "none"
+            why = message.get("compact_error") or "no reason was given"
+            error = sentence(f"the context could not be compacted: {why}")
+            yield Failed(_plain(error), TransitionReason.COMPACTION_FAILED)
+
+    def _assistant(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+        inner = _inner(message)
+        self._error = message.get("error")
+        usage = self._usage.of_message(inner, main=message.get("parent_tool_use_id") is None)
+        if usage is not None:
+            yield usage
+        for block in _blocks(inner):
+            match block.get("type"):
+                case "text" if said := sentence(str(block.get("text", ""))):
+                    yield Progress(_plain(said))
+                case "tool_use":
+                    yield self._started(_word(block, "id"), _word(block, "name"))
+
+    def _started(self, of: str, tool: str) -> Report | Rejected:
+        if of in self._tools:
+            return Rejected(f"the tool call {shown(of)} was started twice")
+        if len(self._tools) >= OPEN_TOOLS_MAX:
+            return Rejected(f"more than {OPEN_TOOLS_MAX} tool calls run at once")
+        self._tools[of] = tool
+        return ToolStarted(tool, of)
+
+    def _user(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+        inner = _inner(message)
+        if isinstance(inner.get("content"), str):
+            return
+        for block in _blocks(inner):
+            if block.get("type") == "tool_result":
+                of = _word(block, "tool_use_id")
+                tool = self._tools.pop(of, None)
+                if tool is None:
+                    yield Rejected(f"the tool call {shown(of)} ended but is not known to run")
+                else:
+                    yield ToolCompleted(tool, of, success=block.get("is_error") is not True)
+
+    def _result(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+        # A tool whose result was never seen did not succeed, and with the run it has ended.
+        open_tools, self._tools = self._tools, {}
+        for of, tool in open_tools.items():
+            yield ToolCompleted(tool, of, success=False)
+        usage = self._usage.of_result(message)
+        if usage is not None:
+            yield usage
+        yield self._outcome(message)
+
+    def _outcome(self, message: dict[str, Any]) -> Report:
+        """Take a run for done only if nothing in its result speaks against it."""
+        last_error, self._error = self._error, None
+        subtype, ended = message.get("subtype"), message.get("terminal_reason") or "completed"
+        if not isinstance(subtype, str):
+            raise LineError(f"the result line has no subtype, it is {shown(subtype)}")
+        if subtype == "success" and ended == "completed" and message.get("is_error") is not True:
+            text = message.get("result")
+            return VerifyRequested(_plain(text) if isinstance(text, str) else "")
+        words = [ended, subtype, message.get("stop_reason"), last_error]
+        return Failed(_why(message, subtype, str(ended)), _reason(message, words))
+
+
+def _why(message: dict[str, Any], subtype: str, ended: str) -> str:
+    errors = message.get("errors")
+    details = errors if isinstance(errors, list) else [message.get("result")]
+    labels = [word for word in (subtype, ended) if word not in {"success", "completed"}]
+    parts = [*labels[:1], *(str(one) for one in details if one)]
+    return _plain(sentence(": ".join(parts))) or "no reason was given"
+
+
+def _reason(message: dict[str, Any], words: list[object]) -> TransitionReason | None:
+    status = message.get("api_error_status")
+    if isinstance(status, int) and status in _BY_STATUS:
+        return _BY_STATUS[status]
+    known = (word for word in words if isinstance(word, str) and word in _BY_WORD)
+    return next((_BY_WORD[word] for word in known), None)
+
+
+def _inner(message: dict[str, Any]) -> Mapping[str, Any]:
+    inner = message.get("message")
+    if not isinstance(inner, dict):
+        raise LineError(f"the {message['type']} line has no message, it is {shown(inner)}")
+    return inner
+
+
+def _blocks(inner: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    content = inner.get("content")
+    if not isinstance(content, list):
+        raise LineError(f"the message's content must be a list, it is {shown(content)}")
+    for block in content:
+        if not isinstance(block, dict):
+            raise LineError(f"a block of the content must be an object, it is {shown(block)}")
+        yield block
+
+
+def _word(block: Mapping[str, Any], field: str) -> str:
+    word = block.get(field)
+    if not isinstance(word, str) or not word.strip():
+        raise LineError(f"a {block.get('type')} block needs the field {field!r}")
+    return _plain(word)[:NAME_LENGTH_MAX]
+
+
+def _plain(text: str) -> str:
+    """Return the text as records take it; what tools print may have halves of characters."""
+    kept = text[:TEXT_LENGTH_MAX].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return kept.encode(errors="replace").decode()

@@ -1,0 +1,1 @@
+"""Coding tasks: their agents, turns, identities and plans."""

@@ -1,0 +1,84 @@
+"""The command line of agents: `interlock agent ...`. It only calls the client."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workers.loops.cli import app as loop_app
+from workers.tasks.agent_screen import identities as show_identities
+from workers.tasks.agents import Agents, Scope
+from workers.terminal import screen
+from workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
+
+app = typer.Typer(
+    help="Agents: long-lived ones and their mail; who is at work on tasks, and how far each is "
+    "trusted.",
+    no_args_is_help=True,
+)
+app.add_typer(loop_app)
+
+Backlog = Annotated[str, typer.Argument(help="A backlog.")]
+Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent list` shows it.")]
+Identity = Annotated[str, typer.Argument(help="An identity's id, as `agent trust` shows it.")]
+
+
+def agents(actor: str = "person") -> Agents:
+    """Open the agents on the store that the settings name."""
+    return Agents(client(actor))
+
+
+@app.command()
+@guarded
+def trust(backlog: Backlog, as_json: AsJson = False) -> None:
+    """List identities, how far each is trusted, by what it did, and what that allows."""
+    answer(agents().identities(backlog), as_json=as_json, show=show_identities)
+
+
+@app.command()
+@guarded
+def known(
+    backlog: Backlog,
+    name: Annotated[str, typer.Option(help="The agent's name.")],
+    role: Annotated[str, typer.Option(help="The role that it works in.")] = "any",
+    command: Annotated[str, typer.Option(help="Its command; none for an agent of others.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say the id of an identity, also before its first task, so that one can vouch for it."""
+    of = agents().known(backlog, name=name, role=role, command=command)
+    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.flagged)
+
+
+@app.command()
+@guarded
+def promote(
+    identity: Identity, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Vouch for an identity: it is trusted one level more."""
+    record = agents(actor).promote(identity, reason=reason)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def retire(
+    identity: Identity, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """Take an identity out of service: it claims nothing more."""
+    record = agents(actor).retire(identity, reason=reason)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+
+
+@app.command()
+@guarded
+def abort(
+    agent: Agent,
+    scope: Annotated[Scope, typer.Option(help="tool, sibling or session.")] = "session",
+    reason: Reason = "",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Abort an agent's session with all below it, its siblings, or its tool call."""
+    record = agents(actor).abort(agent, scope=scope, reason=reason)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)

@@ -1,0 +1,1 @@
+"""The effects of coding tasks, one a file."""

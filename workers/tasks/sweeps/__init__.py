@@ -1,0 +1,1 @@
+"""The sweeps of coding tasks, one a file."""

@@ -1,0 +1,1 @@
+"""How the work of a task is verified before it is merged."""

@@ -1,0 +1,90 @@
+"""Who is asked about one piece of work, and what that costs; it weighs no answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from workers.engine.work import Outcome, Work
+from workers.gateways.llm.judge import Inquiry, JudgeModel, Kind
+from workers.gateways.llm.ledger import Ledger
+from workers.gateways.llm.outcome import Failed
+from workers.tasks.verification.opinion import Asked, UnansweredError
+
+
+class Judges:
+    """The deployment's model as reviewer and judge. Left by an exception, it books what it cost.
+
+    Each call is reserved before, together with what those before it cost: an effect has one
+    reservation, and that is only settled by its outcome, which has to carry `deltas`.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self._model = work.equipment.judge
+        self._costs: Counter[str] = Counter()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and self.deltas:
+            await asyncio.to_thread(self.work.late, Outcome("judged", deltas=self.deltas))
+
+    @property
+    def able(self) -> bool:
+        """Whether the deployment has a model that can judge."""
+        return self._model is not None
+
+    def asked(self, kind: Kind, *, task: str, changes: str) -> Asked | None:
+        """Return whom to ask about some work, or None if nobody is able."""
+        if (model := self._model) is None:
+            return None
+
+        async def asked(instruction: str) -> object:
+            return await self._answer(model, Inquiry(kind, instruction, task, changes))
+
+        return asked
+
+    @property
+    def deltas(self) -> Mapping[str, int]:
+        """What was spent so far, as an outcome carries it."""
+        return {name: amount for name, amount in self._costs.items() if amount}
+
+    async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
+        ledger = model.ledger(inquiry)
+        estimate = ledger.bound.micro()
+        if estimate and not await asyncio.to_thread(self._reserve, estimate):
+            raise UnansweredError(
+                f"asking {model.name} may cost {estimate / 1e6:.4f} $,"
+                " more than the budget has left"
+            )
+        timeout_s = self.work.dispatch.settings.judge_s
+        try:
+            answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
+        finally:
+            self._book(ledger)
+        if isinstance(answer, Failed):
+            raise UnansweredError(answer.detail)
+        return answer
+
+    def _reserve(self, estimate: int) -> bool:
+        spent = self._costs["spent"]
+        if self.work.reserve(spent + estimate):
+            return True
+        # The refusal gave back what was held for the calls before.
+        self.work.reserve(spent)
+        return False
+
+    def _book(self, ledger: Ledger) -> None:
+        used = ledger.usage
+        tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
+        self._costs.update({"spent": ledger.cost_micro, **tokens})

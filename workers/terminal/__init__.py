@@ -1,0 +1,1 @@
+"""How a command answers: JSON for programs, tables for people."""

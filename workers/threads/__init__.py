@@ -1,0 +1,1 @@
+"""Threads: requests that are inferred, confirmed by a person and executed."""

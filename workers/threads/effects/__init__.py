@@ -1,0 +1,1 @@
+"""The effects of threads, one a file."""

@@ -1,0 +1,170 @@
+"""Infers a thread's intent, context or action with the model; the policy decides what follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from kernel.errors import CallError
+from kernel.machines.threads.autonomy import Policy, Tier, tier_for, wants_combined
+from kernel.machines.threads.thread.changes import policy_of
+from kernel.record import Record, ancestors
+from kernel.table import Data
+from workers.engine.work import Outcome, Work
+from workers.gateways.capabilities.capability import Capability
+from workers.gateways.capabilities.registry import Registry
+from workers.gateways.llm.outcome import Answered, Failed
+from workers.gateways.llm.question import Choice, Question, Target
+
+TIERS = {
+    "intent": Tier.FRONTIER_FAST,
+    "context": Tier.FRONTIER_FAST,
+    "action": Tier.FRONTIER_BALANCED,
+}
+# Below this a guess is no guess: the person is asked what is wanted, not whether it is this.
+GUESS_CONFIDENCE_MIN = 0.3
+
+
+async def inference(work: Work) -> Outcome:
+    """Start on what the thread is waiting for, and answer with a proposal or a typed failure."""
+    data = work.record.data
+    target = data["target"]
+    registry = work.equipment.registry
+    known = brought_along(data, target) or data.get("prefetched", {}).get(target)
+    if known is not None:
+        origin = "given" if brought_along(data, target) else "prefetched"
+        await begin(work, started(work, origin, ""))
+        where = {"origin": origin, "model": origin}
+        return await asyncio.to_thread(proposed, registry, target, known, where)
+    policy = await asyncio.to_thread(effective_policy, work)
+    question = await asyncio.to_thread(asked, work.record, registry, policy)
+    model = work.equipment.model
+    estimate = model.estimate_micro(question)
+    if estimate and not await asyncio.to_thread(work.reserve, estimate):
+        detail = (
+            f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
+        )
+        return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
+    await begin(work, started(work, model.name, question.tier))
+    answer = await ask(work, question, estimate)
+    deltas = {"spent": answer.cost_micro} if answer.cost_micro else {}
+    deltas |= {"tokens_in": answer.usage.input_tokens} if answer.usage.input_tokens else {}
+    deltas |= {"tokens_out": answer.usage.output_tokens} if answer.usage.output_tokens else {}
+    if isinstance(answer, Failed):
+        failure = {"code": str(answer.code), "detail": answer.detail}
+        return Outcome("inference_failed", failure, deltas, answer.detail)
+    found = {
+        str(name): {"payload": dict(one.payload), "confidence": one.confidence}
+        for name, one in answer.proposals.items()
+    }
+    first = answer.proposals[Target(target)]
+    if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
+        detail = "It was not understood what is wanted. Say it in other words."
+        return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
+    also: dict[str, Any] = {
+        "model": answer.model,
+        "prompt": first.prompt_version,
+        "prefetched": {name: one for name, one in found.items() if name != target},
+    }
+    return await asyncio.to_thread(proposed, registry, target, found[target], also, deltas)
+
+
+async def ask(work: Work, question: Question, estimate: int) -> Answered | Failed:
+    """Ask the model. A call that is given up half-way may be billed: it is booked at its bound."""
+    timeout_s = work.dispatch.settings.model_timeout_s
+    try:
+        return await work.equipment.model.answer(question, timeout_s=timeout_s)
+    except asyncio.CancelledError:
+        if estimate:
+            lost = Outcome("inference_failed", deltas={"spent": estimate})
+            await asyncio.to_thread(work.late, lost)
+        raise
+
+
+async def begin(work: Work, outcome: Outcome) -> None:
+    """Fire the start. Once begun, even a process that ends brings the inference to its end."""
+    firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
+    try:
+        await asyncio.shield(firing)
+    except asyncio.CancelledError:
+        await firing
+        if work.stopped.is_set():
+            raise
+
+
+def started(work: Work, model: str, tier: str) -> Outcome:
+    """Return what tells that the thread was taken off the model's queue."""
+    payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
+    return Outcome("inference_started", payload)
+
+
+def effective_policy(work: Work) -> Policy:
+    """Return the most conservative policy of the thread and its ancestors."""
+    above = ancestors(work.record.id)
+    facts = work.dispatch.lifecycle.facts(work.record, above) if above else {}
+    return policy_of(work.record.data, facts)
+
+
+def brought_along(data: Data, target: str) -> dict[str, Any] | None:
+    """Return the proposal that the producer gave for a target."""
+    given = data.get("given", {})
+    payloads: Mapping[str, Any] = {
+        "intent": {"intent": given.get("intent")} if given.get("intent") else None,
+        "context": {"item_ids": given["item_ids"], "reasoning": "given by the producer"}
+        if "item_ids" in given
+        else None,
+        "action": given.get("action"),
+    }
+    payload = payloads[target]
+    return None if payload is None else {"payload": payload, "confidence": 1.0}
+
+
+def asked(record: Record, registry: Registry, policy: Policy) -> Question:
+    """Return the question of this phase, with exactly what the phase may know."""
+    data = record.data
+    target = Target(data["target"])
+    fresh = target is Target.INTENT and not data["proposals"]
+    proposals = data["proposals"]
+    intent = (proposals.get("intent") or {}).get("payload", {}).get("intent")
+    context = (proposals.get("context") or {}).get("payload")
+    previous = (proposals.get("action") or {}).get("payload")
+    failure = (data.get("failure") or {}).get("detail")
+    return Question(
+        target=Target.COMBINED if fresh and wants_combined(policy) else target,
+        inciting=data["inciting"],
+        items=tuple(data.get("items", ())),
+        feedback=tuple(data.get("feedback", ())),
+        intent=intent if target is not Target.INTENT else None,
+        context=context if target is Target.ACTION else None,
+        catalog=tuple(map(choice_of, registry.catalog())),
+        previous=previous if target is Target.ACTION else None,
+        failure=failure if target is Target.ACTION else None,
+        tier=tier_for(policy, TIERS[data["target"]]),
+    )
+
+
+def choice_of(one: Capability) -> Choice:
+    """Return a capability as the model sees it."""
+    return Choice(one.name, one.description, one.examples, one.parameters)
+
+
+def proposed(
+    registry: Registry,
+    target: str,
+    proposal: Mapping[str, Any],
+    also: Mapping[str, Any],
+    deltas: Mapping[str, int] | None = None,
+) -> Outcome:
+    """Return a proposal's outcome; an action is checked against its schema before approval."""
+    payload: dict[str, Any] = {"proposal": dict(proposal), **also}
+    action = proposal["payload"]
+    if target == "action" and action.get("kind", "standard") == "standard":
+        try:
+            one = registry[action.get("capability") or ""]
+            registry.check(one.name, action.get("parameters", {}))
+        except CallError as refusal:
+            failure = {"code": "invalid_output", "detail": str(refusal)}
+            return Outcome("inference_failed", failure, deltas or {}, str(refusal))
+        payload["declared"] = one.declared()
+    return Outcome("inference_done", payload, deltas or {})

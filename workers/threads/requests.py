@@ -1,0 +1,357 @@
+"""A request that a person wrote: Markdown with front matter, read into what a thread starts from.
+
+It only reads. Whatever is wrong with a file is told with its line; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kernel.errors import CallError, InvalidIdError
+from kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from kernel.record import record_id
+
+BYTES_MAX = 256 * 1024
+FRONT_LENGTH_MAX = 64 * 1024
+ITEMS_MAX = 1000
+PRIORITY_MAX = 9
+PRIORITY_DEFAULT = 5
+DEPTH_MAX = 16
+RELATIONSHIPS = ("decompose", "group", "singular")
+KEYS = (
+    "id",
+    "title",
+    "source",
+    "at",
+    "priority",
+    "policy",
+    "items",
+    "fields",
+    "children",
+    "relationship",
+)
+_FENCE = "---"
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_NOT_IN_IDS = re.compile(r"[^a-z0-9._~]+")
+
+
+class RequestError(CallError):
+    """A request's file cannot be read as one. Correct the file at the line it names."""
+
+    def __init__(self, path: Path, line: int, problem: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
+        self.path, self.line, self.problem = path, line, problem
+
+
+def request_files(path: Path) -> tuple[Path, ...]:
+    """Return the requests a path stands for: the file, or a folder's *.md by name, not below it.
+
+    Raises RequestError if there is nothing, or if the file is none of Markdown.
+    """
+    if not path.is_dir():
+        if path.suffix != ".md":
+            raise RequestError(path, 0, "a request is a Markdown file, *.md")
+        return (path,)
+    found = tuple(sorted(one for one in path.glob("*.md") if not one.name.startswith(".")))
+    if not found:
+        raise RequestError(path, 0, "there is no request (*.md) in this folder")
+    return found
+
+
+def read_request(path: Path) -> dict[str, Any]:
+    """Read one file: id, inciting, items, policy, children, relationship, priority.
+
+    The id is the file's name as a slug, unless the front matter gives one. `inciting.fields` has
+    the file's path and sha256 beside the front matter's own `fields`. Raises RequestError.
+    """
+    text, digest = _read(path)
+    front, body = _split(path, text)
+    matter = _Matter(path, front)
+    title, text = _title_of(matter.text("title"), body)
+    source = matter.text("source") or "inbox"
+    children = matter.children()
+    return {
+        "id": matter.id(default=path.stem),
+        "inciting": {
+            "source": source,
+            "title": title,
+            "text": text,
+            "at": matter.at(),
+            "fields": {
+                **matter.fields(),
+                "request_path": str(path.resolve()),
+                "request_sha256": digest,
+            },
+        },
+        "items": matter.items(source),
+        "policy": matter.policy(),
+        "children": children,
+        "relationship": matter.relationship(children),
+        "priority": matter.priority(),
+    }
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RequestError(path, 0, f"cannot be read: {error.strerror or error}") from error
+    if len(content) > BYTES_MAX:
+        raise RequestError(path, 0, f"has {len(content)} bytes, at most {BYTES_MAX} are allowed")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise RequestError(path, line, "is not UTF-8; save it as UTF-8") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        raise RequestError(path, text.count("\n", 0, text.index("\0")) + 1, "has a NUL character")
+    return text, hashlib.sha256(content).hexdigest()
+
+
+def _split(path: Path, text: str) -> tuple[str, str]:
+    """Return the front matter and the body."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return "", text
+    for number, line in enumerate(lines[1:], start=2):
+        if line.rstrip() == _FENCE:
+            return "\n".join(lines[1 : number - 1]), "\n".join(lines[number:])
+    raise RequestError(
+        path, 1, "the front matter is not closed; end it with a line of three dashes"
+    )
+
+
+def _title_of(given: str | None, body: str) -> tuple[str, str]:
+    """Return title and text; the title is the given one, or a heading on top, or the first line."""
+    text = body.strip()
+    first, _, rest = text.partition("\n")
+    if given is not None:
+        return given, text
+    if first.startswith("# "):
+        return first[2:].strip(), rest.strip()
+    return first.strip()[:120], text
+
+
+class _Matter:
+    """The front matter of one file; every answer is checked and knows its line."""
+
+    def __init__(self, path: Path, front: str) -> None:
+        self._path = path
+        self._lines: dict[str, int] = {}
+        self._values: Mapping[str, Any] = {}
+        if front.strip():
+            self._load(front)
+
+    def _load(self, front: str) -> None:
+        if len(front) > FRONT_LENGTH_MAX:
+            problem = f"the front matter is longer than {FRONT_LENGTH_MAX} characters"
+            raise self._error(0, problem)
+        try:
+            self._check_events(yaml.parse(front, Loader=yaml.SafeLoader))
+            node = yaml.compose(front, Loader=yaml.SafeLoader)
+            if node is not None:
+                self._check_keys(node)
+                self._values = yaml.safe_load(front)
+        except yaml.MarkedYAMLError as error:
+            line = _line_of(error.problem_mark)
+            raise self._error(line, f"is no YAML: {error.problem or error.context}") from error
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise self._error(0, f"is no YAML: {str(error) or type(error).__name__}") from error
+
+    def _check_events(self, events: Iterable[yaml.Event]) -> None:
+        depth = 0
+        for event in events:
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH_MAX:
+                # Also a matter of time: the parser takes ever longer for each further bracket.
+                line = _line_of(event.start_mark)
+                raise self._error(line, f"is nested deeper than {DEPTH_MAX} levels")
+            if isinstance(event, yaml.AliasEvent):
+                # A few aliases of aliases are enough to fill all memory.
+                line = _line_of(event.start_mark)
+                raise self._error(line, "aliases (*name) are not allowed")
+
+    def _check_keys(self, node: yaml.Node) -> None:
+        if not isinstance(node, yaml.MappingNode):
+            raise self._error(0, "the front matter must have lines of the form key: value")
+        for key, _ in node.value:
+            line = key.start_mark.line
+            if key.value not in KEYS:
+                known = ", ".join(KEYS)
+                raise self._error(line, f"{key.value!r} is no key of a request; known: {known}")
+            if key.value in self._lines:
+                raise self._error(line, f"{key.value!r} is there twice")
+            self._lines[key.value] = line
+
+    def _error(self, line: int, problem: str) -> RequestError:
+        # Lines count from 0 within the front matter, which starts in the file's second line.
+        return RequestError(self._path, line + 2, problem)
+
+    def _wrong(self, key: str, problem: str) -> RequestError:
+        return self._error(self._lines[key], f"{key}: {problem}")
+
+    def text(self, key: str) -> str | None:
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self._wrong(key, f"{value!r} is no text; put it in quotation marks")
+        return str(self._plain(key, value)).strip()
+
+    def id(self, *, default: str) -> str:
+        given = self.text("id")
+        name = given or _NOT_IN_IDS.sub("-", default.lower()).strip("-._~")
+        try:
+            root = _root_id(name)
+        except InvalidIdError as error:
+            if given:
+                raise self._wrong("id", str(error)) from error
+            problem = f"its name gives no id ({error}); give one in the front matter"
+            raise RequestError(self._path, 1, problem) from error
+        return root
+
+    def at(self) -> str | None:
+        value = self._values.get("at")
+        if value is None:
+            return None
+        if isinstance(value, date):
+            return value.isoformat()
+        try:
+            datetime.fromisoformat(value)
+        except (TypeError, ValueError) as error:
+            problem = f"{value!r} is no date; write 2026-03-04 or 2026-03-04T10:00"
+            raise self._wrong("at", problem) from error
+        return str(value)
+
+    def priority(self) -> int:
+        value = self._values.get("priority", PRIORITY_DEFAULT)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= PRIORITY_MAX:
+            problem = f"{value!r} is none; write 0 (first) to {PRIORITY_MAX} (last)"
+            raise self._wrong("priority", problem)
+        return value
+
+    def policy(self) -> dict[str, Any] | None:
+        value = self._values.get("policy")
+        if isinstance(value, str):
+            return {"composition": value}
+        if value is None or isinstance(value, dict):
+            return value and self._json("policy", value)
+        raise self._wrong("policy", "write a composition's name, or axes as key: value")
+
+    def fields(self) -> dict[str, Any]:
+        value = self._values.get("fields", {})
+        if not isinstance(value, dict):
+            raise self._wrong("fields", "write lines of the form key: value")
+        return self._json("fields", value)
+
+    def items(self, source: str) -> list[dict[str, Any]]:
+        known = {"id", "source", "type", "label", "payload"}
+        found: list[dict[str, Any]] = []
+        for index, given in enumerate(self._list("items", ITEMS_MAX), start=1):
+            item = {"label": given} if isinstance(given, str) else given
+            where = f"item {index}"
+            if not isinstance(item, dict) or not isinstance(item.get("label"), str):
+                raise self._wrong("items", f"{where} needs a label (or be just a text)")
+            if unknown := sorted(set(map(str, item)) - known):
+                raise self._wrong("items", f"{where} has {unknown[0]!r}; known: {sorted(known)}")
+            whole = {
+                "id": f"item-{index}",
+                "source": source,
+                "type": "note",
+                "payload": {},
+                **self._json("items", item),
+            }
+            texts = all(isinstance(whole[key], str) for key in known - {"payload"})
+            if not texts or not isinstance(whole["payload"], dict):
+                raise self._wrong(
+                    "items", f"{where}: all but payload is text, payload is a mapping"
+                )
+            if any(whole["id"] == other["id"] for other in found):
+                raise self._wrong("items", f"two items have the id {whole['id']!r}")
+            found.append(whole)
+        return found
+
+    def children(self) -> list[dict[str, Any]] | None:
+        if "children" not in self._values:
+            return None
+        found: list[dict[str, Any]] = []
+        for index, child in enumerate(self._list("children", CHILDREN_MAX), start=1):
+            where = f"child {index}"
+            if not isinstance(child, dict) or not isinstance(child.get("title"), str):
+                raise self._wrong("children", f"{where} needs a title")
+            if unknown := sorted(set(map(str, child)) - {"title", "text", "fields"}):
+                raise self._wrong(
+                    "children", f"{where} has {unknown[0]!r}; known: title, text, fields"
+                )
+            whole = {"text": "", "fields": {}, **self._json("children", child)}
+            if not isinstance(whole["text"], str) or not isinstance(whole["fields"], dict):
+                raise self._wrong("children", f"{where}: text is text, fields is a mapping")
+            found.append(whole)
+        if not found:
+            raise self._wrong("children", "the list is empty; leave it out")
+        return found
+
+    def relationship(self, children: list[dict[str, Any]] | None) -> str | None:
+        value = self.text("relationship")
+        if value is None:
+            return None if children is None else RELATIONSHIPS[0]
+        if value not in RELATIONSHIPS:
+            raise self._wrong("relationship", f"{value!r} is none of {', '.join(RELATIONSHIPS)}")
+        if children is None:
+            raise self._wrong("relationship", "there are no children it could be about")
+        return value
+
+    def _list(self, key: str, length_max: int) -> list[Any]:
+        value = self._values.get(key, [])
+        if not isinstance(value, list):
+            raise self._wrong(key, "write a list, each line starting with a dash")
+        if len(value) > length_max:
+            raise self._wrong(key, f"has {len(value)} entries, at most {length_max} are allowed")
+        return value
+
+    def _json(self, key: str, value: dict[Any, Any]) -> dict[str, Any]:
+        """Return YAML data as JSON data: dates as text, keys as text, nothing JSON cannot say."""
+        plain = self._plain(key, value)
+        assert isinstance(plain, dict), "a mapping stays one"
+        return plain
+
+    def _plain(self, key: str, value: object) -> object:
+        match value:
+            case None | bool() | int():
+                return value
+            case str() if not _SURROGATE.search(value):
+                return value
+            case float() if isfinite(value):
+                return value
+            case date():
+                return value.isoformat()
+            case list():
+                return [self._plain(key, inner) for inner in value]
+            case dict():
+                return {
+                    str(self._plain(key, str(name))): self._plain(key, inner)
+                    for name, inner in value.items()
+                }
+            case _:
+                raise self._wrong(key, f"{value!r} is nothing that JSON can say")
+
+
+def _line_of(mark: object) -> int:
+    line = getattr(mark, "line", 0)
+    return line if isinstance(line, int) else 0
+
+
+def _root_id(name: str) -> str:
+    if "/" in name:
+        raise InvalidIdError(name, "a slash is for children, which are made by a parent")
+    return record_id(name)
