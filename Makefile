@@ -51,7 +51,7 @@ check: $(DEV) ## Lint, format, types, floors, and documents in step with the tab
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m workers.ops.documents --check
+	$(BIN)/python -m interlock.workers.ops.documents --check
 
 bench: $(RUN) ## Measure against plain Celery and write bench/latest.json
 	$(BIN)/python -m bench

@@ -6,13 +6,13 @@ from celery import Celery
 
 from bench.machine import MACHINES, STEP, Trigger
 from bench.marks import Marks
-from workers.config import Settings
-from workers.engine.affinity import tune_when_ready
-from workers.engine.app import SWEEPS, make_app
-from workers.engine.dispatch import Dispatch
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner, register_effects
-from workers.engine.work import Outcome, Work
+from interlock.workers.config import Settings
+from interlock.workers.engine.affinity import tune_when_ready
+from interlock.workers.engine.app import SWEEPS, make_app
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner, register_effects
+from interlock.workers.engine.work import Outcome, Work
 
 MARKS = Marks()
 STEPPED = Outcome(Trigger.STEPPED)

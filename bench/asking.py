@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 
-from kernel.machines.threads.autonomy import Tier
-from workers.gateways.llm.model import Model, open_model
-from workers.gateways.llm.outcome import Answered
-from workers.gateways.llm.question import Question, Target
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.model import Model, open_model
+from interlock.workers.gateways.llm.outcome import Answered
+from interlock.workers.gateways.llm.question import Question, Target
 
 MODEL = "openai:gpt-4o-mini"
 CALLS = 200

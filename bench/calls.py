@@ -12,10 +12,10 @@ from typing import Any
 from bench.asking import CALL_S, CALLS, MODEL, PATIENCE_S, QUESTION, alone_s
 from bench.fleet import Fleet
 from bench.place import Place, environment_of
-from kernel.event import Event
-from kernel.record import PARTITIONS
+from interlock.kernel.event import Event
+from interlock.kernel.record import PARTITIONS
+from interlock.workers.client import Client
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, thinks
-from workers.client import Client
 
 ANSWERED = "inference_done"
 PAYLOAD = {

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from bench.marks import FOLDER, Seen, ready_in, seen_in
-from workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_tethered, start_tethered
 
 READY_S = 60.0
 STOP_S = 20.0

@@ -23,11 +23,11 @@ from bench import plain
 from bench.fleet import Fleet
 from bench.lifecycles import POOL_PLAIN, THREADS, THREADS_OURS
 from bench.place import Place, environment_of
-from kernel.event import Note
-from kernel.record import partition_of
-from workers.client import Client
-from workers.jobs.file.file import GraphFile, Step
-from workers.jobs.graphs import Graphs
+from interlock.kernel.event import Note
+from interlock.kernel.record import partition_of
+from interlock.workers.client import Client
+from interlock.workers.jobs.file.file import GraphFile, Step
+from interlock.workers.jobs.graphs import Graphs
 
 FEW, MANY = 1_000, 10_000
 WIDTH, NEEDS = 100, 3

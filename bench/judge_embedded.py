@@ -19,10 +19,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kernel.machines.threads.autonomy import Tier
-from workers.gateways.llm.embedded import EmbeddedModel
-from workers.gateways.llm.outcome import Answered
-from workers.gateways.llm.question import Choice, Question, Target
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.embedded import EmbeddedModel
+from interlock.workers.gateways.llm.outcome import Answered
+from interlock.workers.gateways.llm.question import Choice, Question, Target
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUESTS = ROOT / "tests" / "golden" / "requests.json"

@@ -14,11 +14,11 @@ from redis import Redis
 
 from bench.machine import CHAIN, STEP, Trigger
 from bench.place import CAUSE, Place, born, first_key
-from kernel.store.commands import Call
-from kernel.store.connections import Line
-from kernel.store.leases import Lease
-from kernel.store.scripts import call
-from workers.client import Client
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.connections import Line
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.scripts import call
+from interlock.workers.client import Client
 
 TRANSITIONS = 1_500
 SUBMISSIONS = 600
@@ -129,7 +129,7 @@ def _commit_of(place: Place) -> tuple[list[str], list[Any]]:
 
     dispatch = place.door()
     record = born(dispatch, 1)[0]
-    with patch("kernel.store.redis.call", note):
+    with patch("interlock.kernel.store.redis.call", note):
         dispatch.lifecycle.fire(record, Trigger.STEPPED, {}, Call(CAUSE))
     return seen[-1]
 

@@ -13,8 +13,8 @@ from bench.fleet import Fleet
 from bench.lifecycles import THREADS, drain, our_side
 from bench.machine import EFFECTS, State
 from bench.place import Place, born
-from kernel.event import Event, Note
-from kernel.record import Record
+from interlock.kernel.event import Event, Note
+from interlock.kernel.record import Record
 
 LOAD_S = 6.0
 PROBE = 300

@@ -17,7 +17,7 @@ from bench import plain
 from bench.fleet import Fleet
 from bench.machine import CHAIN, EFFECTS, State
 from bench.place import Place, born, environment_of
-from kernel.record import PARTITIONS
+from interlock.kernel.record import PARTITIONS
 
 ROUNDS = 5
 PROCESSES = (1, 2)
@@ -57,7 +57,7 @@ class Rates:
 
     @property
     def ratio_to_tuned(self) -> float:
-        """Return the same beside Celery with what `workers.engine.affinity` gives our processes."""
+        """Return the same beside Celery with what `engine/affinity.py` gives our processes."""
         return median(a / b for a, b in zip(self.ours, self.tuned, strict=True))
 
 
@@ -77,7 +77,7 @@ def our_side(place: Place) -> Side:
 
 
 def plain_side(place: Place, *, tuned: bool = False) -> Side:
-    """Return plain Celery; tuned, its processes get what `workers.engine.affinity` gives ours."""
+    """Return plain Celery; tuned, its processes get what `engine/affinity.py` gives ours."""
     app = plain.make(place.url)
     client = place.client
     quiet = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum, auto
 
-from kernel.effect import Effect
-from kernel.machine import Machine
-from kernel.table import Active, Data, Terminal, Timer, Transition
+from interlock.kernel.effect import Effect
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import Active, Data, Terminal, Timer, Transition
 
 STALL_MS = 3_600_000
 STEP = Effect("step")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.capability import capability
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.capability import capability
 
 
 @capability(idempotent=True, irreversibility=Level.LOW, deadline_s=60)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from bench.app import assemble
-from workers.config import read_settings
+from interlock.workers.config import read_settings
 
 app = assemble(read_settings())

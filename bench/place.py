@@ -14,13 +14,13 @@ from redis import Redis
 
 from bench.app import door
 from bench.machine import CHAIN
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.codec import nonce_of
-from kernel.store.commands import Call
-from workers.config import Settings
-from workers.engine.dispatch import Dispatch
-from workers.gateways.server import EmbeddedServer
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.codec import nonce_of
+from interlock.kernel.store.commands import Call
+from interlock.workers.config import Settings
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.server import EmbeddedServer
 
 # A rewrite of the file in the middle of a round would hit one side and not the other.
 SERVER = {"auto-aof-rewrite-percentage": "0"}

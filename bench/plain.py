@@ -8,7 +8,7 @@ from celery import Celery, chain
 
 from bench.machine import EFFECTS
 from bench.marks import FOLDER, Marks
-from workers.engine.affinity import Affinity, tune_when_ready
+from interlock.workers.engine.affinity import Affinity, tune_when_ready
 
 BROKER = "BENCH_BROKER"
 TUNED = "BENCH_TUNED"

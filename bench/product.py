@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.marks import Marks
-from workers.main import app
+from interlock.workers.main import app
 
 Marks().listen()
 

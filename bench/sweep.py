@@ -10,10 +10,10 @@ from typing import Any
 
 from bench.machine import CHAIN, STEP, State
 from bench.place import Place, born, first_key
-from kernel.record import partition_of
-from workers.engine.dispatch import Dispatch
-from workers.engine.sweeper import sweep_all
-from workers.engine.sweeps import orphans
+from interlock.kernel.record import partition_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import sweep_all
+from interlock.workers.engine.sweeps import orphans
 
 FEW, MANY = 10_000, 1_000_000
 DUE = 1_000

@@ -16,11 +16,11 @@ from typing import Annotated
 from icalendar import Calendar, Event
 from pydantic import Field
 
-from kernel.machines.threads.autonomy import Level
-from workers.files.atomic import locked, replace_bytes
-from workers.gateways.capabilities.capability import CapabilityError, Steps, capability
-from workers.gateways.capabilities.result import Failed, Succeeded
-from workers.processes.group import run_command as run_to_its_end
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.files.atomic import locked, replace_bytes
+from interlock.workers.gateways.capabilities.capability import CapabilityError, Steps, capability
+from interlock.workers.gateways.capabilities.result import Failed, Succeeded
+from interlock.workers.processes.group import run_command as run_to_its_end
 
 PAPERS = Path(__file__).parent / "papers"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernel.errors import HeldError, InvalidPayloadError
-from kernel.machine import Decision, Machine
-from kernel.store.commands import NO_WARRANT, Tenure, Warrant
+from interlock.kernel.errors import HeldError, InvalidPayloadError
+from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.store.commands import NO_WARRANT, Tenure, Warrant
 
 # Who fires what in a table's `by`, where it is no effect.
 ORPHANS, STALLS = "orphans", "stalls"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kernel.table import Active, Loop, Stage, Terminal, Transition, Waiting
+from interlock.kernel.table import Active, Loop, Stage, Terminal, Transition, Waiting
 
 Rows = Sequence[Transition]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.machine import Machine
-from kernel.table import Active, Stage, Terminal, Transition, Waiting
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import Active, Stage, Terminal, Transition, Waiting
 
 
 def mermaid(machine: Machine) -> str:

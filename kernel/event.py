@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernel.record import RecordId, Version
+from interlock.kernel.record import RecordId, Version
 
 NO_FACTS: Mapping[str, Any] = {}
 

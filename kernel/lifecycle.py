@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernel.checks import (
+from interlock.kernel.checks import (
     OP_ID_LENGTH_MAX,
     countable,
     kept,
@@ -15,8 +15,8 @@ from kernel.checks import (
     summed,
     unauthorised,
 )
-from kernel.effect import Effect
-from kernel.errors import (
+from interlock.kernel.effect import Effect
+from interlock.kernel.errors import (
     ClosedParentError,
     ConflictError,
     FencedError,
@@ -33,11 +33,11 @@ from kernel.errors import (
     UnknownMachineError,
     UnknownRecordError,
 )
-from kernel.event import NO_FACTS, Cause
-from kernel.machine import Decision, Machine
-from kernel.record import Record, Version, record_id
-from kernel.store import codec
-from kernel.store.commands import (
+from interlock.kernel.event import NO_FACTS, Cause
+from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.record import Record, Version, record_id
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import (
     NO_WARRANT,
     Answer,
     Call,
@@ -49,9 +49,9 @@ from kernel.store.commands import (
     entitled,
     facts_read,
 )
-from kernel.store.inboxes import Inboxes
-from kernel.store.redis import Store
-from kernel.table import UNBOUND, Data
+from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.redis import Store
+from interlock.kernel.table import UNBOUND, Data
 
 CONFLICTS_MAX = 50
 IN_THE_WAY = {

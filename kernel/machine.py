@@ -12,9 +12,9 @@ from functools import cached_property
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kernel.defects import defects_of
-from kernel.effect import CASCADE, Effect, Kind
-from kernel.errors import (
+from interlock.kernel.defects import defects_of
+from interlock.kernel.effect import CASCADE, Effect, Kind
+from interlock.kernel.errors import (
     GuardRefusedError,
     IgnoredError,
     IllegalTransitionError,
@@ -22,9 +22,9 @@ from kernel.errors import (
     MachineDefectError,
     UnknownTriggerError,
 )
-from kernel.event import NO_FACTS
-from kernel.record import Record, RecordId, Version
-from kernel.table import (
+from interlock.kernel.event import NO_FACTS
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import (
     UNBOUND,
     Active,
     Ask,

@@ -1,6 +1,7 @@
 """An event of the log in its published shape, for audit, replay and metrics; it never stores one.
 
-The log keeps `kernel.event.Event`: that stays the one source, and this is derived from it.
+The log keeps the `Event` of kernel/event.py: that stays the one source, and this is derived from
+it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from kernel.event import Event
-from kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.event import Event
+from interlock.kernel.reason import AbortReason, TransitionReason
 
 R = TransitionReason
 

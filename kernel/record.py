@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, NewType
 from zlib import crc32
 
-from kernel.effect import Kind
-from kernel.errors import InvalidIdError
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import InvalidIdError
 
 RecordId = NewType("RecordId", str)
 Version = NewType("Version", int)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     InvalidIdError,
     KernelError,
@@ -19,16 +19,16 @@ from kernel.errors import (
     StoreError,
     UnknownMachineError,
 )
-from kernel.event import Event, Note
-from kernel.machine import NOTHING, Machine
-from kernel.record import Record, record_id, root_of
-from kernel.store.commands import Commit
-from kernel.store.fold import fold, sums
-from kernel.store.keys import Keys
-from kernel.store.repairs import Repairs
-from kernel.store.restores import POSITION, Lock, Restores
-from kernel.store.scripts import Client
-from kernel.table import Active
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machine import NOTHING, Machine
+from interlock.kernel.record import Record, record_id, root_of
+from interlock.kernel.store.commands import Commit
+from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.repairs import Repairs
+from interlock.kernel.store.restores import POSITION, Lock, Restores
+from interlock.kernel.store.scripts import Client
+from interlock.kernel.table import Active
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
 # As a child's id it can be nobody's: the numbers are of runs.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any
 
-from kernel.effect import Effect, Kind
+from interlock.kernel.effect import Effect, Kind
 
 Data = Mapping[str, Any]
 

@@ -16,15 +16,15 @@ import redis
 from hypothesis import settings
 from kombu import pools
 
-from kernel.store.connect import open_store
-from kernel.store.scripts import Client
+from interlock.kernel.store.connect import open_store
+from interlock.kernel.store.scripts import Client
+from interlock.workers.engine import dispatch
+from interlock.workers.engine.runner import Runner
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
 from tests.processes import PROC, end_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
-from workers.engine import dispatch
-from workers.engine.runner import Runner
-from workers.gateways.server import EmbeddedServer
 
 MARK = "TEST_THAT_OWNS_THIS"
 END_PATIENCE_S = 10.0

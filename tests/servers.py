@@ -15,9 +15,9 @@ from typing import Any
 
 import redis
 
+from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
+from interlock.workers.processes.bound import end_tethered, start_tethered
 from tests.waiting import until
-from workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
-from workers.processes.bound import end_tethered, start_tethered
 
 SLOT_LAST = 16_383
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

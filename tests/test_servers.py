@@ -12,11 +12,11 @@ import pytest
 import redis
 from redis.cluster import RedisCluster
 
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewServer
 from tests.processes import end_marked, is_alive, marked
 from tests.servers import redis_binary, redis_version
 from tests.waiting import until
-from workers.gateways.server import EmbeddedServer
 
 
 def test_private_servers_are_strangers_to_each_other(new_server: NewServer) -> None:

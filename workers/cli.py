@@ -13,22 +13,22 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from kernel.event import Event
-from kernel.machines import MACHINES
-from workers.config import settings_here
-from workers.jobs.cli import app as job_app
-from workers.ops import demo as demonstration
-from workers.ops.event_export import Export, export_to, instant_ms
-from workers.ops.inspection import diagnose, verify_all
-from workers.ops.outline import outline
-from workers.ops.top.cli import top
-from workers.runs.cli import app as run_app
-from workers.supervision.cli import report
-from workers.tasks.agents_cli import app as agent_app
-from workers.tasks.cli import app as task_app
-from workers.tasks.plans.cli import app as plan_app
-from workers.terminal import screen
-from workers.terminal.answer import (
+from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.workers.config import settings_here
+from interlock.workers.jobs.cli import app as job_app
+from interlock.workers.ops import demo as demonstration
+from interlock.workers.ops.event_export import Export, export_to, instant_ms
+from interlock.workers.ops.inspection import diagnose, verify_all
+from interlock.workers.ops.outline import outline
+from interlock.workers.ops.top.cli import top
+from interlock.workers.runs.cli import app as run_app
+from interlock.workers.supervision.cli import report
+from interlock.workers.tasks.agents_cli import app as agent_app
+from interlock.workers.tasks.cli import app as task_app
+from interlock.workers.tasks.plans.cli import app as plan_app
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
     Actor,
     AsJson,
     Id,
@@ -40,7 +40,7 @@ from workers.terminal.answer import (
     guarded,
     looked_at,
 )
-from workers.threads.requests import read_request, request_files
+from interlock.workers.threads.requests import read_request, request_files
 
 app = typer.Typer(
     name="interlock",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     IllegalTransitionError,
     InvalidIdError,
@@ -16,19 +16,19 @@ from kernel.errors import (
     StaleDecisionError,
     UnknownRecordError,
 )
-from kernel.event import Cause, Event, Note
-from kernel.machine import Explanation, Machine
-from kernel.machines import MACHINES
-from kernel.record import Record, ancestors
-from kernel.store.commands import Call, Warrant
-from kernel.store.views import Standing
-from kernel.table import Terminal, Waiting
-from workers.config import Settings, settings_here
-from workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
-from workers.engine.card import Card, card_of, quarantine_of
-from workers.engine.dispatch import Dispatch
-from workers.engine.polling import looks
-from workers.gateways.capabilities.registry import Registry, load_registry
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.machine import Explanation, Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record, ancestors
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.views import Standing
+from interlock.kernel.table import Terminal, Waiting
+from interlock.workers.config import Settings, settings_here
+from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
+from interlock.workers.engine.card import Card, card_of, quarantine_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.polling import looks
+from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 
 ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
 

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from kernel.machines.tasks.task.payloads import Word
-from kernel.machines.threads.autonomy import Tier
+from interlock.kernel.machines.tasks.task.payloads import Word
+from interlock.kernel.machines.threads.autonomy import Tier
 
 PREFIX = "INTERLOCK_"
 STANDALONE = ("redis://", "rediss://", "unix://")

@@ -1,8 +1,8 @@
 """Takes plain Celery messages of producers that import nothing of ours.
 
-`celery -A workers.intake worker`. A message here is not stored before it arrives, so unlike an
-effect's it is acknowledged only after its record exists. That takes kombu's acknowledgements,
-which effects do without; hence an app of its own.
+`celery -A interlock.workers.intake worker`. A message here is not stored before it arrives, so
+unlike an effect's it is acknowledged only after its record exists. That takes kombu's
+acknowledgements, which effects do without; hence an app of its own.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
-from workers.client import Client, Submitted
-from workers.config import Settings, read_settings
-from workers.engine.alive import show_alive
-from workers.engine.app import INTAKE, make_app
-from workers.jobs.admission import UnknownDependencyError
-from workers.jobs.graphs import Graphs
-from workers.tasks.client import Tasks
+from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
+from interlock.workers.client import Client, Submitted
+from interlock.workers.config import Settings, read_settings
+from interlock.workers.engine.alive import show_alive
+from interlock.workers.engine.app import INTAKE, make_app
+from interlock.workers.jobs.admission import UnknownDependencyError
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.tasks.client import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -1,22 +1,22 @@
-"""The composition root: `celery -A workers.main worker`, `celery -A workers.main beat`."""
+"""The Celery app of workers and beat: `celery -A interlock.workers.main worker`, or `beat`."""
 
 from __future__ import annotations
 
 from celery import Celery
 from celery.signals import worker_init, worker_shutting_down
 
-from kernel.errors import KernelError
-from kernel.machines import MACHINES
-from workers.config import Settings, SettingsError, read_settings
-from workers.engine.affinity import tune_when_ready
-from workers.engine.alive import show_alive
-from workers.engine.app import SWEEPS, at, make_app
-from workers.engine.dispatch import Dispatch
-from workers.engine.resources import Equipment
-from workers.engine.runner import MissingHandlerError, Runner, register_effects
-from workers.engine.sweeper import register_sweeps
-from workers.systems import HANDLERS
-from workers.systems import SWEEPS as ALL_SWEEPS
+from interlock.kernel.errors import KernelError
+from interlock.kernel.machines import MACHINES
+from interlock.workers.config import Settings, SettingsError, read_settings
+from interlock.workers.engine.affinity import tune_when_ready
+from interlock.workers.engine.alive import show_alive
+from interlock.workers.engine.app import SWEEPS, at, make_app
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
+from interlock.workers.engine.sweeper import register_sweeps
+from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import SWEEPS as ALL_SWEEPS
 
 
 def assemble(settings: Settings) -> Celery:

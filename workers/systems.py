@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workers.engine.effects.cascade import cascade
-from workers.engine.effects.notification import tell
-from workers.engine.effects.resolution import resolution
-from workers.engine.effects.spawn import spawn
-from workers.engine.sweeper import Sweep
-from workers.engine.sweeps import orphans, prune, stalls
-from workers.engine.work import Run
-from workers.jobs.effects.approval import approval
-from workers.jobs.effects.graph_upkeep import tending
-from workers.jobs.effects.manifest import manifest
-from workers.jobs.effects.reviewer import reviewer
-from workers.jobs.effects.scheduling import scheduling
-from workers.jobs.effects.slot_release import vacancy
-from workers.jobs.effects.subscription import registration
-from workers.jobs.effects.worker import worker
-from workers.loops.effects.agent_cleanup import retirement
-from workers.loops.effects.mail_check import drain
-from workers.loops.effects.prompt import prompt
-from workers.loops.effects.session import session
-from workers.loops.effects.worktree import worktree
-from workers.runs.effects.codon_cleanup import clearance
-from workers.runs.effects.events import events
-from workers.runs.effects.launch import conductor
-from workers.tasks.effects.abort import abort
-from workers.tasks.effects.assignment import assignment
-from workers.tasks.effects.follow_up import aftermath
-from workers.tasks.effects.merge import merge
-from workers.tasks.effects.recovery import recovery
-from workers.tasks.effects.turn_cleanup import reaping
-from workers.tasks.effects.verification import verification
-from workers.tasks.sweeps import assignments
-from workers.threads.effects.cleanup import cleanup
-from workers.threads.effects.execution import execution
-from workers.threads.effects.inference import inference
+from interlock.workers.engine.effects.cascade import cascade
+from interlock.workers.engine.effects.notification import tell
+from interlock.workers.engine.effects.resolution import resolution
+from interlock.workers.engine.effects.spawn import spawn
+from interlock.workers.engine.sweeper import Sweep
+from interlock.workers.engine.sweeps import orphans, prune, stalls
+from interlock.workers.engine.work import Run
+from interlock.workers.jobs.effects.approval import approval
+from interlock.workers.jobs.effects.graph_upkeep import tending
+from interlock.workers.jobs.effects.manifest import manifest
+from interlock.workers.jobs.effects.reviewer import reviewer
+from interlock.workers.jobs.effects.scheduling import scheduling
+from interlock.workers.jobs.effects.slot_release import vacancy
+from interlock.workers.jobs.effects.subscription import registration
+from interlock.workers.jobs.effects.worker import worker
+from interlock.workers.loops.effects.agent_cleanup import retirement
+from interlock.workers.loops.effects.mail_check import drain
+from interlock.workers.loops.effects.prompt import prompt
+from interlock.workers.loops.effects.session import session
+from interlock.workers.loops.effects.worktree import worktree
+from interlock.workers.runs.effects.codon_cleanup import clearance
+from interlock.workers.runs.effects.events import events
+from interlock.workers.runs.effects.launch import conductor
+from interlock.workers.tasks.effects.abort import abort
+from interlock.workers.tasks.effects.assignment import assignment
+from interlock.workers.tasks.effects.follow_up import aftermath
+from interlock.workers.tasks.effects.merge import merge
+from interlock.workers.tasks.effects.recovery import recovery
+from interlock.workers.tasks.effects.turn_cleanup import reaping
+from interlock.workers.tasks.effects.verification import verification
+from interlock.workers.tasks.sweeps import assignments
+from interlock.workers.threads.effects.cleanup import cleanup
+from interlock.workers.threads.effects.execution import execution
+from interlock.workers.threads.effects.inference import inference
 
 HANDLERS: Mapping[str, Run] = {
     "abort": abort,

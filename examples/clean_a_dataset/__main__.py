@@ -19,16 +19,16 @@ from typing import Any
 
 from examples.clean_a_dataset.spoil import MISSING_COLUMN, MISSING_STATE, spoilt
 from examples.provider import Provider, read_script
-from kernel.event import Note
-from kernel.record import Record
-from workers.client import Client
-from workers.config import PREFIX, Settings, read_settings
-from workers.ops.deployment import House
-from workers.runs import cli as run_cli
-from workers.runs.client import Heard, Runs
-from workers.runs.run_view import codon_shown
-from workers.runs.screen import dollars
-from workers.terminal import screen
+from interlock.kernel.event import Note
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.config import PREFIX, Settings, read_settings
+from interlock.workers.ops.deployment import House
+from interlock.workers.runs import cli as run_cli
+from interlock.workers.runs.client import Heard, Runs
+from interlock.workers.runs.run_view import codon_shown
+from interlock.workers.runs.screen import dollars
+from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 WORKSPACE = "workspace"

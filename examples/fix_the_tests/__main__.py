@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from kernel.record import Record
-from workers.client import Client
-from workers.config import read_settings
-from workers.ops.deployment import House
-from workers.tasks.client import Tasks
-from workers.terminal import screen
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.ops.deployment import House
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 ENDS = ("closed", "failed", "cancelled")

@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from kernel.event import Event, Note
-from workers.client import Client
-from workers.config import read_settings
-from workers.loops.client import Loops
-from workers.loops.screen import letters
-from workers.ops.deployment import House
-from workers.terminal import screen
+from interlock.kernel.event import Event, Note
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.screen import letters
+from interlock.workers.ops.deployment import House
+from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 120.0

@@ -12,16 +12,16 @@ import sys
 import time
 from pathlib import Path
 
-from kernel.record import Record
-from workers.client import Client
-from workers.config import read_settings
-from workers.jobs import screen as job_screen
-from workers.jobs.drawing.drawing import svg
-from workers.jobs.file.file import read_graph
-from workers.jobs.graph_view import GraphView
-from workers.jobs.graphs import Graphs
-from workers.ops.deployment import House
-from workers.terminal import screen
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.jobs import screen as job_screen
+from interlock.workers.jobs.drawing.drawing import svg
+from interlock.workers.jobs.file.file import read_graph
+from interlock.workers.jobs.graph_view import GraphView
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.ops.deployment import House
+from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = "RELEASE_NOTES_REPO"

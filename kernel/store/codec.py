@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kernel.effect import Kind
-from kernel.errors import InvalidPayloadError
-from kernel.event import Cause, Event, Note
-from kernel.record import Entry, Record, RecordId, TimerEntry, Version
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, Version
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 # A record's data grows with every proposal, answer and result; refusing it would strand the record.

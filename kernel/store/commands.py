@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from kernel.effect import CASCADE, Effect, Kind
-from kernel.errors import KernelError
-from kernel.event import Cause
-from kernel.machine import Machine
-from kernel.record import Entry, Record, RecordId, ancestors
-from kernel.table import Bounds, Owed, Shares, TimerDue
+from interlock.kernel.effect import CASCADE, Effect, Kind
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import Cause
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Entry, Record, RecordId, ancestors
+from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
 CHRONICLE_MIN = 100_000  # commits that a family's chronicle goes back, at least

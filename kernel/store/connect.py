@@ -12,8 +12,8 @@ from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from kernel.errors import StoreDownError, StoreMisconfiguredError
-from kernel.store.scripts import Client, store_error
+from interlock.kernel.errors import StoreDownError, StoreMisconfiguredError
+from interlock.kernel.store.scripts import Client, store_error
 
 TIMEOUT_S = 5.0
 RETRIES = 3

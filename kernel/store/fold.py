@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernel.errors import StoreError
-from kernel.event import Event, Note
-from kernel.machine import Machine
-from kernel.record import Record
-from kernel.store import codec
+from interlock.kernel.errors import StoreError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record
+from interlock.kernel.store import codec
 
 
 def fold(machine: Machine, lines: Sequence[Event | Note]) -> Record:

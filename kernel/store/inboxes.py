@@ -7,13 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.effect import Effect, Kind
-from kernel.record import Record, partition_of
-from kernel.store import codec
-from kernel.store.commands import Answer, Doorbell, Limits, Render, owed_plan, packed, pushes
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call, read, read_all
-from kernel.table import Data, Owed
+from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.record import Record, partition_of
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import (
+    Answer,
+    Doorbell,
+    Limits,
+    Render,
+    owed_plan,
+    packed,
+    pushes,
+)
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, read, read_all
+from interlock.kernel.table import Data, Owed
 
 # Read and unread together; what is read goes first.
 MAILS_MAX = 20_000

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import StoreMisconfiguredError
-from kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
-from kernel.store.commands import Doorbell, Limits
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call
+from interlock.kernel.errors import StoreMisconfiguredError
+from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
+from interlock.kernel.store.commands import Doorbell, Limits
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call
 
 FORMAT = 1
 BUSY_MS = 600_000  # until a family that could not be forgotten is looked at again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from kernel.record import ancestors, partition_of, root_of
+from interlock.kernel.record import ancestors, partition_of, root_of
 
 
 @cache

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from kernel.effect import CASCADE, Effect, Kind
-from kernel.errors import FencedError
-from kernel.record import Record, partition_of, split_key
-from kernel.store import codec
-from kernel.store.commands import Answer, Doorbell, Limits, Render, parent_plan, word_of
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call
+from interlock.kernel.effect import CASCADE, Effect, Kind
+from interlock.kernel.errors import FencedError
+from interlock.kernel.record import Record, partition_of, split_key
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import Answer, Doorbell, Limits, Render, parent_plan, word_of
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call
 
 
 class Order(StrEnum):

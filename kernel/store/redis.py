@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernel.effect import Kind
-from kernel.errors import UnknownRecordError
-from kernel.event import Cause, Event
-from kernel.machine import Decision, Machine
-from kernel.record import Record, RecordId, ancestors, parent_of, partition_of
-from kernel.store import codec
-from kernel.store.commands import (
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.record import Record, RecordId, ancestors, parent_of, partition_of
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import (
     Answer,
     Doorbell,
     Jot,
@@ -35,10 +35,10 @@ from kernel.store.commands import (
     shares_plan,
     timers_plan,
 )
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call
-from kernel.store.subscriptions import Dependent
-from kernel.table import UNBOUND, Bounds, Owed
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.table import UNBOUND, Bounds, Owed
 
 
 class Store:

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call, read
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, read
 
 KEPT_MAX = 1_000
 BODY_MAX = 4_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.store import codec
-from kernel.store.commands import packed
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call, read
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import packed
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, read
 
 NOTHING_YET = "0-0"
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.event import Event, Note
-from kernel.machine import Machine
-from kernel.record import Record, ancestors, partition_of
-from kernel.store import codec
-from kernel.store.commands import Commit, packed, timers_plan
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call
-from kernel.table import Terminal
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record, ancestors, partition_of
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import Commit, packed, timers_plan
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call
+from interlock.kernel.table import Terminal
 
 PAGE = 1_000
 # Within what a stream takes and a script counts exactly.

@@ -13,13 +13,13 @@ from redis import exceptions
 from redis.client import Redis
 from redis.cluster import RedisCluster
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     StoreDownError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
 )
-from kernel.store.connections import Line
+from interlock.kernel.store.connections import Line
 
 Client = Redis | RedisCluster
 # A cluster's own trouble is no RedisError.
@@ -30,7 +30,7 @@ _USE = "--@use "
 @cache
 def source_of(name: str) -> str:
     """Return a script's text, the shared parts that it names put before it."""
-    folder = files("kernel.store") / "lua"
+    folder = files("interlock.kernel.store") / "lua"
     text = (folder / f"{name}.lua").read_text("utf-8")
     head, _, body = text.partition("\n")
     if not head.startswith(_USE):

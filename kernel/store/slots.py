@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel.record import Record, RecordId
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call
 
 # By priority, then age, as lines of a family are; both fit into a double.
 PRIORITY_SCALE = 10**13

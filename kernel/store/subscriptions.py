@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kernel.record import Record, RecordId
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, call, read
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, call, read
 
 PAGE = 500
 MISSING = "missing"

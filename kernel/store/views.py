@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.errors import MissedError, UnknownRecordError
-from kernel.event import Event, Note
-from kernel.machine import Machine
-from kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
-from kernel.store import codec
-from kernel.store.keys import Keys
-from kernel.store.scripts import Client, read, read_all
+from interlock.kernel.errors import MissedError, UnknownRecordError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, root_of
+from interlock.kernel.store import codec
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.scripts import Client, read, read_all
 
 PAGE = 500
 

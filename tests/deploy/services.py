@@ -19,10 +19,10 @@ import pytest
 import redis
 import yaml
 
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.gateways.server import free_port
 from tests.waiting import until
-from workers.client import Client
-from workers.config import read_settings
-from workers.gateways.server import free_port
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -21,7 +21,11 @@ import pytest
 import redis
 from celery import Celery
 
-from kernel.event import Note
+from interlock.kernel.event import Note
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.gateways.server import EmbeddedServer, find_binary, free_port
+from interlock.workers.jobs.graphs import Graphs
 from tests.deploy.services import (
     DEPLOY,
     PASSWORDS,
@@ -35,10 +39,6 @@ from tests.deploy.services import (
 from tests.end_to_end.deployment import thread
 from tests.end_to_end.tasks.coding import make_repository, task
 from tests.waiting import until
-from workers.client import Client
-from workers.config import read_settings
-from workers.gateways.server import EmbeddedServer, find_binary, free_port
-from workers.jobs.graphs import Graphs
 
 
 @pytest.fixture

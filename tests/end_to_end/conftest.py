@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import House, Preloaded
 from tests.end_to_end.runs.workspaces import NewYard, Yard, street, yards
-from workers.gateways.server import EmbeddedServer
 
 NewHouse = Callable[..., House]
 FAILED = pytest.StashKey[bool]()

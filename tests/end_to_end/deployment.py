@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import UnknownRecordError
-from kernel.event import Event, Note
-from kernel.record import Record
-from kernel.store.fold import fold
-from kernel.table import Terminal
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.record import Record
+from interlock.kernel.store.fold import fold
+from interlock.kernel.table import Terminal
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
 from tests.processes import is_alive, processes
 from tests.waiting import until
-from workers.client import Client
-from workers.config import read_settings
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0

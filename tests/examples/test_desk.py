@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from icalendar import Calendar
 
-from kernel.machines.threads.autonomy import COMPOSITIONS, Level, parse
-from workers.gateways.capabilities.registry import (
+from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, Level, parse
+from interlock.workers.gateways.capabilities.registry import (
     Failed,
     Registry,
     Result,
@@ -23,15 +23,15 @@ from workers.gateways.capabilities.registry import (
     load_registry,
     run,
 )
-from workers.gateways.sources import CleanedUp, load_sources
-from workers.threads.requests import read_request, request_files
+from interlock.workers.gateways.sources import CleanedUp, load_sources
+from interlock.workers.threads.requests import read_request, request_files
 
 ROOT = Path(__file__).parents[2]
 INBOX = ROOT / "examples" / "inbox"
 REQUESTS = {path.stem: read_request(path) for path in request_files(INBOX)}
 TWICE = """
 import asyncio, sys
-from workers.gateways.capabilities.registry import load_registry, run
+from interlock.workers.gateways.capabilities.registry import load_registry, run
 registry = load_registry("examples.capabilities")
 async def main():
     for number in range(20):

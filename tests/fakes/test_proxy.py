@@ -12,9 +12,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
-from workers.gateways.server import EmbeddedServer, free_port
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from kernel.errors import GuardRefusedError
-from kernel.event import Cause
-from kernel.lifecycle import Fired, Lifecycle
-from kernel.machine import Machine
-from kernel.machines import MACHINES
-from kernel.machines.tasks.turn.table import TURN
-from kernel.record import Record, RecordId, Version
-from kernel.store.commands import Call, Limits, Warrant
-from kernel.store.keys import Keys
-from kernel.store.leases import Lease, Leases
-from kernel.store.redis import Store
-from kernel.table import Transition
+from interlock.kernel.errors import GuardRefusedError
+from interlock.kernel.event import Cause
+from interlock.kernel.lifecycle import Fired, Lifecycle
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.tasks.turn.table import TURN
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.store.commands import Call, Limits, Warrant
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.leases import Lease, Leases
+from interlock.kernel.store.redis import Store
+from interlock.kernel.table import Transition
 
 PERSONAL = {"producer", "person", "cascade"}
 ROWS = [(machine, row) for machine in MACHINES.values() for row in machine.transitions]

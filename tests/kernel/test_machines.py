@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernel.defects import defects_of
-from kernel.errors import (
+from interlock.kernel.defects import defects_of
+from interlock.kernel.errors import (
     CallError,
     IgnoredError,
     IllegalTransitionError,
@@ -20,10 +20,20 @@ from kernel.errors import (
     MachineDefectError,
     UnknownTriggerError,
 )
-from kernel.machine import Machine
-from kernel.machines import MACHINES
-from kernel.record import Record, RecordId, Version
-from kernel.table import Active, Ask, Loop, Mode, Stage, Terminal, Timer, Transition, Waiting
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import (
+    Active,
+    Ask,
+    Loop,
+    Mode,
+    Stage,
+    Terminal,
+    Timer,
+    Transition,
+    Waiting,
+)
 from tests.kernel.samples import SAMPLES
 from tests.kernel.store.tables import ROWS, STAGES, STALL, S, T
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.event import Cause, Event
-from kernel.machines import MACHINES
-from kernel.published_event import (
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.published_event import (
     CONTRADICTED,
     OF_ABORT,
     PARTS,
@@ -24,8 +24,8 @@ from kernel.published_event import (
     actor_of,
     exported,
 )
-from kernel.reason import AbortReason, TransitionReason
-from kernel.record import RecordId, Version
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.record import RecordId, Version
 
 PUBLISHED = (
     "timestamp",

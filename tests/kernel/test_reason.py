@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.reason import AbortReason, TransitionReason, abort_reason
+from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "golden/reasons.json").read_text("utf-8")

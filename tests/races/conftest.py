@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from kernel.store import scripts
-from kernel.store.connect import open_store
+from interlock.kernel.store import scripts
+from interlock.kernel.store.connect import open_store
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture

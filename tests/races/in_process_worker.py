@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from kernel.event import Event
-from kernel.machines import MACHINES
-from kernel.machines.jobs.job.table import DEPENDENCIES
-from kernel.record import PARTITIONS, Entry, Record
-from kernel.store import leases, redis, scripts, slots
-from kernel.store import subscriptions as tells
+from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
+from interlock.kernel.record import PARTITIONS, Entry, Record
+from interlock.kernel.store import leases, redis, scripts, slots
+from interlock.kernel.store import subscriptions as tells
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.ops.inspection import verify_all
+from interlock.workers.systems import HANDLERS
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.workers.engine.running import settings_for
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.work import Outcome, Run, Work
-from workers.jobs.graphs import Graphs
-from workers.ops.inspection import verify_all
-from workers.systems import HANDLERS
 
 LEASE_S = 5
 # A lost holder's lease, the grace after it, and some more.

@@ -11,10 +11,10 @@ from threading import Barrier
 
 import pytest
 
-from kernel.effect import SCHEDULING
+from interlock.kernel.effect import SCHEDULING
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Calls, Hands, LostError
-from workers.gateways.server import EmbeddedServer
 
 PAIRS = 150
 APART_S = 0.006

@@ -9,15 +9,15 @@ from typing import TypeVar
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     FencedError,
     IllegalTransitionError,
     KernelError,
     StaleDecisionError,
 )
-from kernel.store.commands import Warrant
-from kernel.store.fold import fold, sums
-from kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.leases import Lease, Order, Refused
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text, World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS, LIFE
 

@@ -12,31 +12,31 @@ from typing import Any
 
 import pytest
 
-from kernel.effect import SCHEDULING
-from kernel.errors import CallError
-from kernel.machines import MACHINES
-from kernel.machines.jobs.job.changes import UNBEGUN_MAX
-from kernel.record import partition_of
+from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.errors import CallError
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
+from interlock.kernel.record import partition_of
+from interlock.workers.engine.sweeps import stalls
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.intake import receive
+from interlock.workers.jobs.attempt import Said, labour
+from interlock.workers.jobs.dependencies import missing
+from interlock.workers.jobs.file.file import read_graph
+from interlock.workers.jobs.graph_view import STARVES, GraphView
+from interlock.workers.jobs.graphs import Graphs, JobCommandError
+from interlock.workers.jobs.slots import occupy
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Hands, done
 from tests.races.test_job_slots import holders, job, left_in_line, rest, states
-from workers.engine.sweeps import stalls
-from workers.engine.work import Outcome, Work
-from workers.gateways.server import EmbeddedServer
-from workers.intake import receive
-from workers.jobs.attempt import Said, labour
-from workers.jobs.dependencies import missing
-from workers.jobs.file.file import read_graph
-from workers.jobs.graph_view import STARVES, GraphView
-from workers.jobs.graphs import Graphs, JobCommandError
-from workers.jobs.slots import occupy
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
 # Their package names the handlers as these modules are named.
 SCHEDULER, WORKER = (
-    import_module(f"workers.jobs.effects.{one}") for one in ("scheduling", "worker")
+    import_module(f"interlock.workers.jobs.effects.{one}") for one in ("scheduling", "worker")
 )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kernel.store.scripts import read
+from interlock.kernel.store.scripts import read
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Calls, Hands, LostError, done
-from workers.gateways.server import EmbeddedServer
 
 QUEUES = "q=1"
 

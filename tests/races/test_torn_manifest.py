@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest
+from interlock.workers.jobs.view import manifest_now
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Hands, LostError
 from tests.waiting import until
-from workers.gateways.server import EmbeddedServer
-from workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest
-from workers.jobs.view import manifest_now
 
 KILLS = 40
 SIZE = 200_000  # large enough that most of its time goes into the file
@@ -30,7 +30,7 @@ TORN = f"{FILE}.torn"
 WRITERS = """
 import itertools, os, sys
 from pathlib import Path
-from workers.jobs.manifest import alone_at, write_manifest
+from interlock.workers.jobs.manifest import alone_at, write_manifest
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 for first in sys.stdin:
     child = os.fork()

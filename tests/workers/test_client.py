@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     IdTakenError,
     IllegalTransitionError,
@@ -22,15 +22,15 @@ from kernel.errors import (
     UnknownMachineError,
     UnknownRecordError,
 )
-from kernel.event import Cause, Event, Note
-from kernel.record import PARTITIONS
-from kernel.store.commands import Call
-from kernel.store.leases import Lease
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client, WaitTimeoutError
+from interlock.workers.engine.app import queue_of
+from interlock.workers.engine.sweeps import prune
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.workers.threads.threads import bring, client_of, matter
-from workers.client import Client, WaitTimeoutError
-from workers.engine.app import queue_of
-from workers.engine.sweeps import prune
-from workers.gateways.server import EmbeddedServer, free_port
 
 
 @pytest.fixture

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from workers.config import FOREIGN, PREFIX, Settings, SettingsError, read_settings, settings_here
+from interlock.workers.config import (
+    FOREIGN,
+    PREFIX,
+    Settings,
+    SettingsError,
+    read_settings,
+    settings_here,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `(INTERLOCK_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.processes.bound import end_tethered, start_tethered
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
 from tests.workers.threads.threads import client_of, matter
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.processes.bound import end_tethered, start_tethered
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
@@ -39,7 +39,7 @@ assert not [name for name in sys.modules if name.partition(".")[0] in ("workers"
 # instead of a minute, and which dies at the first message if it is told to.
 IMPATIENT = """
 import os, signal
-from workers import intake
+from interlock.workers import intake
 intake.app.conf.broker_transport_options |= {"visibility_timeout": 2}
 if os.environ.get("DIES_ONCE") and not os.path.exists(os.environ["DIES_ONCE"]):
     def die(*_):

@@ -20,7 +20,7 @@ def show_alive(app: Celery, file: Path | None) -> None:
     if file is not None:
         app.alive_file = file
         app.steps["consumer"].add(Alive)
-        app.conf.beat_scheduler = "workers.engine.alive:Scheduler"
+        app.conf.beat_scheduler = "interlock.workers.engine.alive:Scheduler"
 
 
 class Alive(bootsteps.StartStopStep):

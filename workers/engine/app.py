@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery
 from kombu import Exchange, Queue
 
-from workers.config import Settings
+from interlock.workers.config import Settings
 
 # Redis serves 0 first, AMQP serves 9 first; a record's priority is 0 for first everywhere else.
 PRIORITY_LAST = 9
@@ -23,7 +23,7 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
     app = Celery(settings.namespace, set_as_current=False)
     app.conf.update(
         broker_url=_address(settings.broker),
-        broker_transport="workers.engine.broker:Transport" if redis else None,
+        broker_transport="interlock.workers.engine.broker:Transport" if redis else None,
         broker_transport_options=_redis_options(settings) if redis else {"confirm_publish": True},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -41,7 +41,7 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
         task_acks_late=False,
         task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_max": 0.5},
         worker_prefetch_multiplier=1,
-        worker_consumer="workers.engine.consumer:Consumer",
+        worker_consumer="interlock.workers.engine.consumer:Consumer",
         worker_send_task_events=settings.task_events,
         task_send_sent_event=False,
         worker_hijack_root_logger=False,

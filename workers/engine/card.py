@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernel.machine import Machine
-from kernel.record import Record
-from kernel.table import Waiting
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Record
+from interlock.kernel.table import Waiting
 
 BODY_MAX = 2_000
 

@@ -9,8 +9,8 @@ from typing import Any
 from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.exceptions import KombuError
 
-from kernel.errors import KernelError
-from workers.engine.broker import SHAPE_ERRORS
+from interlock.kernel.errors import KernelError
+from interlock.workers.engine.broker import SHAPE_ERRORS
 
 log = logging.getLogger(__name__)
 

@@ -14,28 +14,28 @@ from uuid import uuid4
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from kernel.effect import Effect
-from kernel.errors import StoreDownError
-from kernel.lifecycle import Fired, Lifecycle
-from kernel.machine import Machine
-from kernel.machines import MACHINES
-from kernel.record import Record
-from kernel.store.commands import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
-from kernel.store.connect import open_store, refuse_unsafe
-from kernel.store.inboxes import Inboxes
-from kernel.store.indexes import Indexes, Meeting
-from kernel.store.keys import Keys
-from kernel.store.leases import Leases
-from kernel.store.redis import Store
-from kernel.store.rejected import Aside
-from kernel.store.scripts import Client
-from kernel.store.slots import Slots
-from kernel.store.subscriptions import Dependent, Tells
-from kernel.store.views import Views
-from kernel.table import Data
-from workers.config import Settings
-from workers.engine.app import broker_priority, make_app, queue_at, queue_of
-from workers.engine.messages import Envelopes
+from interlock.kernel.effect import Effect
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.lifecycle import Fired, Lifecycle
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
+from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.inboxes import Inboxes
+from interlock.kernel.store.indexes import Indexes, Meeting
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.leases import Leases
+from interlock.kernel.store.redis import Store
+from interlock.kernel.store.rejected import Aside
+from interlock.kernel.store.scripts import Client
+from interlock.kernel.store.slots import Slots
+from interlock.kernel.store.subscriptions import Dependent, Tells
+from interlock.kernel.store.views import Views
+from interlock.kernel.table import Data
+from interlock.workers.config import Settings
+from interlock.workers.engine.app import broker_priority, make_app, queue_at, queue_of
+from interlock.workers.engine.messages import Envelopes
 
 log = logging.getLogger(__name__)
 

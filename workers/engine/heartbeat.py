@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from kernel.errors import StoreError
-from kernel.store.leases import Lease, Leases, Order
+from interlock.kernel.errors import StoreError
+from interlock.kernel.store.leases import Lease, Leases, Order
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel.errors import HeldError
-from kernel.store.commands import Tenure
-from kernel.store.leases import Lease, Refused
-from workers.engine.dispatch import Dispatch
+from interlock.kernel.errors import HeldError
+from interlock.kernel.store.commands import Tenure
+from interlock.kernel.store.leases import Lease, Refused
+from interlock.workers.engine.dispatch import Dispatch
 
 
 def born_with(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:

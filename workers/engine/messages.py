@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from celery import Celery
 
-from workers.engine.broker import Rendered
+from interlock.workers.engine.broker import Rendered
 
 # Stand-ins that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"

@@ -10,15 +10,15 @@ from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from workers.config import Settings
+from interlock.workers.config import Settings
 
 if TYPE_CHECKING:
-    from workers.gateways.capabilities.registry import Registry
-    from workers.gateways.cards import Surfaces
-    from workers.gateways.llm.job import JobModel
-    from workers.gateways.llm.judge import JudgeModel
-    from workers.gateways.llm.model import Model
-    from workers.gateways.sources import Sources
+    from interlock.workers.gateways.capabilities.registry import Registry
+    from interlock.workers.gateways.cards import Surfaces
+    from interlock.workers.gateways.llm.job import JobModel
+    from interlock.workers.gateways.llm.judge import JudgeModel
+    from interlock.workers.gateways.llm.model import Model
+    from interlock.workers.gateways.sources import Sources
 
 
 class Equipment:
@@ -37,7 +37,7 @@ class Equipment:
     @cached_property
     def model(self) -> Model:
         """The model that infers."""
-        from workers.gateways.llm.model import open_model  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.llm.model import open_model  # noqa: PLC0415 - see above
 
         with self._lock:
             return open_model(
@@ -51,7 +51,7 @@ class Equipment:
     @cached_property
     def judge(self) -> JudgeModel | None:
         """The model that judges finished work; None where only the embedded one is there."""
-        from workers.gateways.llm.judge import open_judge  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.llm.judge import open_judge  # noqa: PLC0415 - see above
 
         with self._lock:
             return open_judge(
@@ -64,7 +64,7 @@ class Equipment:
     @cached_property
     def job_model(self) -> JobModel | None:
         """The model that works on jobs; None where only the embedded one is there."""
-        from workers.gateways.llm.job import open_job_model  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.llm.job import open_job_model  # noqa: PLC0415 - see above
 
         with self._lock:
             return open_job_model(
@@ -77,7 +77,7 @@ class Equipment:
     @cached_property
     def registry(self) -> Registry:
         """The capabilities that a thread may execute."""
-        from workers.gateways.capabilities.registry import load_registry  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.capabilities.registry import load_registry  # noqa: PLC0415 - see above
 
         with self._lock:
             return load_registry(self.settings.capabilities)
@@ -85,7 +85,7 @@ class Equipment:
     @cached_property
     def sources(self) -> Sources:
         """Where inciting events come from."""
-        from workers.gateways.sources import load_sources  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.sources import load_sources  # noqa: PLC0415 - see above
 
         with self._lock:
             return load_sources(self.settings.capabilities, root=self.settings.sources_root)
@@ -93,7 +93,7 @@ class Equipment:
     @cached_property
     def surfaces(self) -> Surfaces:
         """Where people see their cards, besides the console."""
-        from workers.gateways.cards import open_surfaces  # noqa: PLC0415 - see above
+        from interlock.workers.gateways.cards import open_surfaces  # noqa: PLC0415 - see above
 
         with self._lock:
             return open_surfaces(self.settings.cards, self.settings.cards_webhook)

@@ -16,17 +16,17 @@ from uuid import uuid4
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from kernel.effect import Effect, Kind
-from kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
-from kernel.machine import Machine
-from kernel.record import split_key
-from kernel.store.commands import Doorbell, Jot
-from kernel.store.leases import Refused
-from workers.engine.affinity import Affinity
-from workers.engine.dispatch import Dispatch
-from workers.engine.heartbeat import Heartbeat
-from workers.engine.resources import Equipment
-from workers.engine.work import Outcome, Run, Work
+from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import split_key
+from interlock.kernel.store.commands import Doorbell, Jot
+from interlock.kernel.store.leases import Refused
+from interlock.workers.engine.affinity import Affinity
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.work import Outcome, Run, Work
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from celery import Celery
 
-from kernel.errors import KernelError, StoreError
-from kernel.record import PARTITIONS
-from workers.engine.app import SWEEPS, queue_of
-from workers.engine.dispatch import Dispatch
+from interlock.kernel.errors import KernelError, StoreError
+from interlock.kernel.record import PARTITIONS
+from interlock.workers.engine.app import SWEEPS, queue_of
+from interlock.workers.engine.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 

@@ -10,17 +10,17 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
-from kernel.effect import Kind
-from kernel.errors import ConflictError, StoreError
-from kernel.event import Cause
-from kernel.machine import Machine
-from kernel.record import Entry, Record
-from kernel.store.commands import Call, Jot, Warrant
-from kernel.store.leases import Lease, Order
-from kernel.table import Active
-from workers.engine.dispatch import Dispatch
-from workers.engine.heartbeat import Held
-from workers.engine.resources import Equipment
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import ConflictError, StoreError
+from interlock.kernel.event import Cause
+from interlock.kernel.machine import Machine
+from interlock.kernel.record import Entry, Record
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.leases import Lease, Order
+from interlock.kernel.table import Active
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.heartbeat import Held
+from interlock.workers.engine.resources import Equipment
 
 # A finished effect waits this long beyond its lease for a store that is away: its token stays good
 # until somebody else claims, and after an outage the sweeps give every holder one lease to return.

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.files.atomic import locked
+from interlock.workers.files.atomic import locked
 
 MODE = 0o600
 Whole = Callable[[bytes], bool]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx2 as httpx
 
-from kernel.errors import InvalidPayloadError
+from interlock.kernel.errors import InvalidPayloadError
 
 WEBHOOK_TIMEOUT_S = 10.0
 

@@ -19,8 +19,8 @@ from typing import Self
 
 import redis
 
-from kernel.errors import StoreError
-from workers.processes.bound import end_tethered, start_tethered
+from interlock.kernel.errors import StoreError
+from interlock.workers.processes.bound import end_tethered, start_tethered
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
-from workers.files.atomic import locked, replace_bytes
-from workers.gateways.capabilities.extension import ExtensionError, read_extensions
-from workers.gateways.capabilities.result import sentence
+from interlock.workers.files.atomic import locked, replace_bytes
+from interlock.workers.gateways.capabilities.extension import ExtensionError, read_extensions
+from interlock.workers.gateways.capabilities.result import sentence
 
 DEADLINE_S = 30.0
 DONE = "done"
@@ -113,7 +113,7 @@ class Inbox:
     name: str = "inbox"
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether the event names its file, as `workers.threads.requests` writes it down."""
+        """Tell whether the event names its file, as `threads/requests.py` writes it down."""
         if not _texts(inciting, "request_path", "request_sha256"):
             return False
         path = Path(inciting["fields"]["request_path"])

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from kernel.errors import CallError, IdTakenError
-from kernel.machines.jobs.job.names import State
-from kernel.record import Record
-from kernel.store.codec import digest, encode
-from workers.engine.dispatch import Dispatch
-from workers.specs.dependencies import cycle_in
+from interlock.kernel.errors import CallError, IdTakenError
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.record import Record
+from interlock.kernel.store.codec import digest, encode
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.specs.dependencies import cycle_in
 
 PAGE = 1_000
 LOOKED_AT_MAX = 100_000

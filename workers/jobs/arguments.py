@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kernel.errors import CallError
-from kernel.record import root_of
-from workers.specs.values import span_of
+from interlock.kernel.errors import CallError
+from interlock.kernel.record import root_of
+from interlock.workers.specs.values import span_of
 
 MICRO = 1_000_000
 Described = Annotated[

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import CallError
-from kernel.store.commands import Jot
-from workers.engine.work import Outcome, Work
-from workers.gateways.capabilities.registry import run as run_capability
-from workers.gateways.capabilities.result import Failed, Split, Succeeded, sentence
-from workers.gateways.llm.job import Order
-from workers.gateways.llm.ledger import Ledger
-from workers.gateways.llm.outcome import Failed as Unanswered
-from workers.jobs.brief import brief_of, write_brief
-from workers.jobs.command import Errand
-from workers.jobs.halt import halt, warn
-from workers.jobs.limits import Usage, time_left_ms, used
-from workers.jobs.reply import (
+from interlock.kernel.errors import CallError
+from interlock.kernel.store.commands import Jot
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.capabilities.registry import run as run_capability
+from interlock.workers.gateways.capabilities.result import Failed, Split, Succeeded, sentence
+from interlock.workers.gateways.llm.job import Order
+from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.outcome import Failed as Unanswered
+from interlock.workers.jobs.brief import brief_of, write_brief
+from interlock.workers.jobs.command import Errand
+from interlock.workers.jobs.halt import halt, warn
+from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.reply import (
     PAUSE_S,
     RETRY_S_MAX,
     Action,
@@ -36,7 +36,7 @@ from workers.jobs.reply import (
     parse,
     read_reply,
 )
-from workers.jobs.slots import graph_of
+from interlock.workers.jobs.slots import graph_of
 
 WORKER, REVIEWER = "worker", "reviewer"
 TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit

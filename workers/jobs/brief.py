@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel.machines.jobs.job.changes import phase_of
-from kernel.record import Record, root_of
-from workers.config import environment_without_settings
-from workers.engine.dispatch import Dispatch
-from workers.engine.work import Work
-from workers.jobs.evidence import kept_file
+from interlock.kernel.machines.jobs.job.changes import phase_of
+from interlock.kernel.record import Record, root_of
+from interlock.workers.config import environment_without_settings
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.evidence import kept_file
 
 BRIEF = "brief.json"
 REPLY = "reply.json"

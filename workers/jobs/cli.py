@@ -9,15 +9,24 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from workers.jobs import screen as job_screen
-from workers.jobs.admission import named_in
-from workers.jobs.arguments import Described, configuration, creation, limits_of
-from workers.jobs.client import Jobs
-from workers.jobs.file.file import read_graph
-from workers.jobs.graphs import Graphs
-from workers.jobs.reply import schemas
-from workers.terminal import screen
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
+from interlock.workers.jobs import screen as job_screen
+from interlock.workers.jobs.admission import named_in
+from interlock.workers.jobs.arguments import Described, configuration, creation, limits_of
+from interlock.workers.jobs.client import Jobs
+from interlock.workers.jobs.file.file import read_graph
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.reply import schemas
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    client,
+    fail,
+    guarded,
+    looked_at,
+)
 
 app = typer.Typer(
     help="Jobs in a graph: run, reviewed, signed off. docs/jobs.md says how.", no_args_is_help=True

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from kernel.machines.jobs.job.names import Going, State
-from kernel.record import Record
-from workers.client import Client, Submitted
-from workers.jobs.commands import gate
-from workers.jobs.drawing.drawing import mermaid, svg
-from workers.jobs.file.file import GraphFile
-from workers.jobs.file.writer import graph_text
-from workers.jobs.graph_view import GraphView
-from workers.jobs.graphs import Created, Graphs
-from workers.jobs.reply import schemas
+from interlock.kernel.machines.jobs.job.names import Going, State
+from interlock.kernel.record import Record
+from interlock.workers.client import Client, Submitted
+from interlock.workers.jobs.commands import gate
+from interlock.workers.jobs.drawing.drawing import mermaid, svg
+from interlock.workers.jobs.file.file import GraphFile
+from interlock.workers.jobs.file.writer import graph_text
+from interlock.workers.jobs.graph_view import GraphView
+from interlock.workers.jobs.graphs import Created, Graphs
+from interlock.workers.jobs.reply import schemas
 
 Limits = Mapping[str, int]
 

@@ -12,12 +12,12 @@ import time
 from concurrent.futures import CancelledError
 from pathlib import Path
 
-from kernel.errors import KernelError
-from kernel.machines.jobs.job.changes import phase_of
-from workers.engine.work import Work
-from workers.jobs.brief import BRIEF, REPLY, variables
-from workers.jobs.reply import open_plain
-from workers.processes.bound import end_tethered, prolong, start_tethered
+from interlock.kernel.errors import KernelError
+from interlock.kernel.machines.jobs.job.changes import phase_of
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.brief import BRIEF, REPLY, variables
+from interlock.workers.jobs.reply import open_plain
+from interlock.workers.processes.bound import end_tethered, prolong, start_tethered
 
 OUTPUT = "output.log"
 RUNS = "runs"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernel.machine import Machine
-from kernel.machines.jobs.job.names import State, Trigger
-from kernel.record import Record
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.job.names import State, Trigger
+from interlock.kernel.record import Record
 
 PEOPLE = ("person", "producer")
 

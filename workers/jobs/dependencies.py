@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.event import Event
-from kernel.machine import Machine
-from kernel.machines.jobs.job.names import State
-from kernel.record import Record
-from kernel.store.subscriptions import MISSING, Dependent
-from kernel.table import Terminal
-from workers.engine.dispatch import Dispatch
-from workers.engine.work import Outcome, Work
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Event
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.record import Record
+from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import Outcome, Work
 
 RING = "ring"
 SENTINEL = "*"

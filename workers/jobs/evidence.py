@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from workers.files.folder import Folder, FolderError
-from workers.gateways.capabilities.result import sentence
-from workers.jobs.reply import ReplyError
+from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.jobs.reply import ReplyError
 
 KEPT = ".evidence"
 

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.event import Note
-from kernel.machines.jobs.job import changes
-from kernel.machines.jobs.job.names import State
-from kernel.record import Record, root_of
-from workers.engine.card import card_of
-from workers.jobs.commands import legal
-from workers.jobs.dependencies import missing
-from workers.jobs.drawing.drawing import Node
-from workers.jobs.graphs import Graphs
-from workers.jobs.limits import usages
-from workers.jobs.view import manifest_now
+from interlock.kernel.event import Note
+from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.record import Record, root_of
+from interlock.workers.engine.card import card_of
+from interlock.workers.jobs.commands import legal
+from interlock.workers.jobs.dependencies import missing
+from interlock.workers.jobs.drawing.drawing import Node
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.limits import usages
+from interlock.workers.jobs.view import manifest_now
 
 ATTENTION_MAX = 50
 HALT = "limit:"  # what a job waits for whose graph is halted

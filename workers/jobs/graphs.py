@@ -10,25 +10,25 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     GuardRefusedError,
     IllegalTransitionError,
     StaleDecisionError,
 )
-from kernel.event import Cause
-from kernel.machines.jobs.graph.table import Birth as GraphBirth
-from kernel.machines.jobs.job.names import Going, State
-from kernel.machines.jobs.job.payloads import Birth
-from kernel.record import PARTITIONS, Record, RecordId, record_id
-from kernel.store.codec import digest, encode
-from kernel.store.commands import Call, Warrant
-from workers.client import Client, Submitted
-from workers.engine.polling import looks
-from workers.jobs.admission import PAGE, GraphAdmission, named_in, pages
-from workers.jobs.commands import VERBS, Verb, next_steps
-from workers.jobs.file.file import GraphFile, Step
-from workers.jobs.view import restore_manifest
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
+from interlock.kernel.machines.jobs.job.names import Going, State
+from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id
+from interlock.kernel.store.codec import digest, encode
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.workers.client import Client, Submitted
+from interlock.workers.engine.polling import looks
+from interlock.workers.jobs.admission import PAGE, GraphAdmission, named_in, pages
+from interlock.workers.jobs.commands import VERBS, Verb, next_steps
+from interlock.workers.jobs.file.file import GraphFile, Step
+from interlock.workers.jobs.view import restore_manifest
 
 # What a graph says for jobs that say nothing else, where it says something.
 SHARED: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}

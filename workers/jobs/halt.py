@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kernel.errors import CallError, OpIdReusedError
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call, Jot, Warrant
-from workers.engine.work import Work
-from workers.jobs.limits import Usage
+from interlock.kernel.errors import CallError, OpIdReusedError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.limits import Usage
 
 HALTED = "halted"
 

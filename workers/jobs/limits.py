@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.record import Record
+from interlock.kernel.record import Record
 
 WARNS_AT = 0.75
 MICRO = 1_000_000

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernel.event import Event, Note
-from kernel.machines.jobs.job.changes import phase_of
-from kernel.machines.jobs.job.names import State, Trigger
-from kernel.record import Record
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machines.jobs.job.changes import phase_of
+from interlock.kernel.machines.jobs.job.names import State, Trigger
+from interlock.kernel.record import Record
 
 FILE = "job_manifest.json"
 LOCK = ".manifest.lock"

@@ -20,10 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-from kernel.machines.jobs.job.names import State, Verdict
-from kernel.machines.jobs.job.payloads import EVIDENCE_MAX
-from workers.files.folder import problem_of_path
-from workers.gateways.capabilities.result import sentence
+from interlock.kernel.machines.jobs.job.names import State, Verdict
+from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
+from interlock.workers.files.folder import problem_of_path
+from interlock.workers.gateways.capabilities.result import sentence
 
 REPLY_BYTES_MAX = 256 * 1024
 PAUSE_S = 60

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from workers.terminal.screen import age, grid, out, short, state_text
+from interlock.workers.terminal.screen import age, grid, out, short, state_text
 
 STANDS = {
     "flows": "green",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from kernel.effect import SCHEDULING
-from kernel.errors import UnknownRecordError
-from kernel.record import Record, RecordId, root_of
-from workers.engine.dispatch import Dispatch
-from workers.engine.work import Work
+from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.record import Record, RecordId, root_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.work import Work
 
 GRAPH, QUEUE = "graph", "queue"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernel.record import Record
-from kernel.store.fold import fold
-from workers.engine.dispatch import Dispatch
-from workers.jobs.manifest import alone_at, manifest_of, read_manifest, write_manifest
+from interlock.kernel.record import Record
+from interlock.kernel.store.fold import fold
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.jobs.manifest import alone_at, manifest_of, read_manifest, write_manifest
 
 
 def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workers.files.atomic import write_private
+from interlock.workers.files.atomic import write_private
 
 FILE = "brief.json"
 

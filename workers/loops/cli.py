@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from kernel.machines.loops.loop.names import Next, ResetOn
-from workers.loops import screen as loop_screen
-from workers.loops.client import Loops
-from workers.loops.mailbox import OPERATOR
-from workers.tasks.agent_screen import agents as show_agents
-from workers.tasks.agents import Agents
-from workers.terminal import screen
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
+from interlock.kernel.machines.loops.loop.names import Next, ResetOn
+from interlock.workers.loops import screen as loop_screen
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.mailbox import OPERATOR
+from interlock.workers.tasks.agent_screen import agents as show_agents
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
 app = typer.Typer()
 

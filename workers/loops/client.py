@@ -8,16 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import CallError, HeldError, IdTakenError
-from kernel.machines.loops.loop.names import State, Trigger
-from kernel.record import PARTITIONS, Record
-from workers.client import Client
-from workers.engine.polling import Pace, looks
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Repository
-from workers.loops.home import Home, is_name, name_of
-from workers.loops.mailbox import Mailbox, UnknownAgentError
-from workers.loops.stored import PromptLostError, read_prompt
+from interlock.kernel.errors import CallError, HeldError, IdTakenError
+from interlock.kernel.machines.loops.loop.names import State, Trigger
+from interlock.kernel.record import PARTITIONS, Record
+from interlock.workers.client import Client
+from interlock.workers.engine.polling import Pace, looks
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.loops.home import Home, is_name, name_of
+from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
+from interlock.workers.loops.stored import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000
@@ -64,8 +64,8 @@ class Loops:
     def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
         """Start an agent in a worktree of a repository of this machine.
 
-        `options` are the fields of kernel.machines.loops.loop.payloads.Birth. A name that was
-        stopped begins a new life, on the same branch and with the mail that was left. Raises
+        `options` are the fields of `Birth` in kernel/machines/loops/loop/payloads.py. A name that
+        was stopped begins a new life, on the same branch and with the mail that was left. Raises
         AgentNameError, RefusedError for the repository, InvalidPayloadError.
         """
         if not is_name(name):

@@ -7,13 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.machines.loops.loop.payloads import NAME
-from kernel.record import record_id
-from workers.config import Settings
-from workers.gateways.git.branch import PREFIX, mark_of
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Identity, Repository
-from workers.gateways.git.worktree import Worktree, add_worktree, rehome
+from interlock.kernel.machines.loops.loop.payloads import NAME
+from interlock.kernel.record import record_id
+from interlock.workers.config import Settings
+from interlock.workers.gateways.git.branch import PREFIX, mark_of
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome
 
 FOLDER = "agents"
 # Attempts whose prompt and output stay, of each life.

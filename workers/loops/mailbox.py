@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import CallError
-from kernel.event import Event
-from kernel.machines.loops.loop.names import SELF, Trigger
-from kernel.record import Record, RecordId
-from kernel.store.inboxes import Mail
-from workers.engine.dispatch import Dispatch
-from workers.loops.home import is_name
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Event
+from interlock.kernel.machines.loops.loop.names import SELF, Trigger
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.store.inboxes import Mail
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.loops.home import is_name
 
 OPERATOR = "operator"
 PAGE = 500

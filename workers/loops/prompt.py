@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 
-from kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
-from kernel.store.inboxes import Mail, position
-from kernel.table import Data
+from interlock.kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
+from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.table import Data
 
 # What comes of a repository is for orientation; its whole is a command away.
 SEEN_LENGTH_MAX = 4_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from workers.files.atomic import write_private
+from interlock.workers.files.atomic import write_private
 
 
 class PromptLostError(OSError):

@@ -18,23 +18,23 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernel.effect import SESSION
-from kernel.errors import CallError, FencedError, KernelError
-from kernel.machines import MACHINES
-from kernel.store.commands import Jot
-from workers.config import PREFIX, environment_without_settings, read_settings
-from workers.engine.dispatch import Dispatch, assembled
-from workers.engine.heartbeat import Heartbeat
-from workers.engine.resources import Equipment
-from workers.engine.work import Outcome, Work
-from workers.loops.brief import SessionBrief, read_brief
-from workers.loops.home import name_of
-from workers.loops.mailbox import Mailbox
-from workers.loops.stored import read_prompt
-from workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
-from workers.supervision.launch import detach
-from workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
-from workers.supervision.streams import STREAMS
+from interlock.kernel.effect import SESSION
+from interlock.kernel.errors import CallError, FencedError, KernelError
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.store.commands import Jot
+from interlock.workers.config import PREFIX, environment_without_settings, read_settings
+from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.loops.brief import SessionBrief, read_brief
+from interlock.workers.loops.home import name_of
+from interlock.workers.loops.mailbox import Mailbox
+from interlock.workers.loops.stored import read_prompt
+from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
+from interlock.workers.supervision.streams import STREAMS
 
 LOOK_S = 0.1
 STOP_GRACE_S = 3.0

@@ -16,17 +16,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kernel.machines import MACHINES
-from kernel.record import Record
-from kernel.table import Terminal
-from workers.client import Client
-from workers.config import UP_FILE, Settings, SettingsError, read_settings
-from workers.engine.card import card_of
-from workers.ops.deployment import House, HouseError
-from workers.terminal import screen
-from workers.threads.requests import read_request, request_files
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record
+from interlock.kernel.table import Terminal
+from interlock.workers.client import Client
+from interlock.workers.config import UP_FILE, Settings, SettingsError, read_settings
+from interlock.workers.engine.card import card_of
+from interlock.workers.ops.deployment import House, HouseError
+from interlock.workers.terminal import screen
+from interlock.workers.threads.requests import read_request, request_files
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 45.0
 LOOK_S = 0.1
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kernel.effect import REVIEWER, WORKER
-from workers.config import FOREIGN, PREFIX, Settings
-from workers.engine.app import SWEEPS, queue_of
-from workers.gateways.server import EmbeddedServer, free_port
-from workers.processes.bound import end_tethered, start_tethered
+from interlock.kernel.effect import REVIEWER, WORKER
+from interlock.workers.config import FOREIGN, PREFIX, Settings
+from interlock.workers.engine.app import SWEEPS, queue_of
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.processes.bound import end_tethered, start_tethered
 
 READY_S = 40.0
 STOP_S = 20.0
@@ -71,7 +71,7 @@ class House:
         long = [queue_of(self.settings, one.name) for one in (WORKER, REVIEWER)]
         threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
         others = ["-X", ",".join([sweeps, *(long if self.jobs else [])])]
-        work = [*celery, "workers.main", "worker"]
+        work = [*celery, "interlock.workers.main", "worker"]
         self._run("worker", [*work, "-n", "worker@%h", *threads, *others, *quiet])
         if self.jobs:
             # A job's command may run for hours, and holds a thread as long.
@@ -79,19 +79,30 @@ class House:
             self._run("jobs", [*work, "-n", "jobs@%h", *threads, *only, *quiet])
         # Whatever holds every thread of the worker, somebody looks after what is stuck.
         alone = ["-P", "threads", "-c", "2", "-Q", sweeps]
-        self._run("sweeps", [*celery, "workers.main", "worker", "-n", "sweeps@%h", *alone, *quiet])
+        self._run(
+            "sweeps",
+            [*celery, "interlock.workers.main", "worker", "-n", "sweeps@%h", *alone, *quiet],
+        )
         intake = ["-n", "intake@%h", "-P", "threads", "-c", "2"]
-        self._run("intake", [*celery, "workers.intake", "worker", *intake, *quiet])
+        self._run("intake", [*celery, "interlock.workers.intake", "worker", *intake, *quiet])
         schedule = str(self.home / "beat.db")
         self._run(
             "beat",
-            [*celery, "workers.main", "beat", "-s", schedule, "--pidfile=", "--loglevel=INFO"],
+            [
+                *celery,
+                "interlock.workers.main",
+                "beat",
+                "-s",
+                schedule,
+                "--pidfile=",
+                "--loglevel=INFO",
+            ],
         )
         if self.flower:
             port = free_port()
             self.flower_url = f"http://127.0.0.1:{port}"
             place = ["--address=127.0.0.1", f"--port={port}", "--read_only=true"]
-            self._run("flower", [*celery, "workers.main", "flower", *place])
+            self._run("flower", [*celery, "interlock.workers.main", "flower", *place])
         self._wait_until_ready()
         return self
 

@@ -1,4 +1,7 @@
-"""Keeps the documents in step with the tables: `python -m workers.ops.documents [--check]`."""
+"""Keeps the documents in step with the tables.
+
+`python -m interlock.workers.ops.documents` rewrites them; with `--check` it only compares.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel.diagram import mermaid, rows_table, states_table
-from kernel.machine import Machine
-from kernel.machines import MACHINES
+from interlock.kernel.diagram import mermaid, rows_table, states_table
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
@@ -52,7 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if kept != fresh:
         sys.stderr.write(
-            "kernel/README.md is not what the tables say; run: python -m workers.ops.documents\n"
+            "kernel/README.md is not what the tables say; "
+            "run: python -m interlock.workers.ops.documents\n"
         )
         return 1
     return 0

@@ -20,13 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
-from kernel.event import Event
-from kernel.published_event import LifecycleEvent, exported
-from kernel.record import PARTITIONS, RecordId, partition_of, record_id
-from kernel.store.views import Place, Standing
-from kernel.table import Mode, Terminal
-from workers.engine.dispatch import Dispatch
+from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
+from interlock.kernel.event import Event
+from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
+from interlock.kernel.store.views import Place, Standing
+from interlock.kernel.table import Mode, Terminal
+from interlock.workers.engine.dispatch import Dispatch
 
 POLL_S = 0.5
 # A look at a large store takes long: most of the time nobody looks.

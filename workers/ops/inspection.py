@@ -9,12 +9,12 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import RedisError
 
-from kernel.errors import KernelError
-from kernel.record import Record, partition_of
-from kernel.store.fold import fold, sums
-from kernel.store.scripts import read, store_error
-from kernel.table import Active, Terminal
-from workers.engine.dispatch import Dispatch
+from interlock.kernel.errors import KernelError
+from interlock.kernel.record import Record, partition_of
+from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.scripts import read, store_error
+from interlock.kernel.table import Active, Terminal
+from interlock.workers.engine.dispatch import Dispatch
 
 PAGE = 1_000_000
 LOOKS_MAX = 5

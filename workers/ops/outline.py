@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.diagram import kind_of
-from kernel.machine import Machine
-from kernel.table import Active, Stage, Waiting
+from interlock.kernel.diagram import kind_of
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import Active, Stage, Waiting
 
 
 def outline(machine: Machine) -> dict[str, Any]:

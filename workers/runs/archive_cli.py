@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from workers.runs import screen as run_screen
-from workers.runs.client import Runs
-from workers.terminal.answer import Actor, AsJson, answer, client, guarded
+from interlock.workers.runs import screen as run_screen
+from interlock.workers.runs.client import Runs
+from interlock.workers.terminal.answer import Actor, AsJson, answer, client, guarded
 
 app = typer.Typer()
 

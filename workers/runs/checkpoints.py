@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernel.errors import CallError
-from kernel.machines.runs.values import CheckpointType
-from kernel.record import Record, root_of
-from workers.engine.dispatch import Dispatch
-from workers.runs.history import codons_of, history, number_of
-from workers.runs.outcome import Ended
-from workers.runs.sequence import Execution
-from workers.runs.start import runs_of
+from interlock.kernel.errors import CallError
+from interlock.kernel.machines.runs.values import CheckpointType
+from interlock.kernel.record import Record, root_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.history import codons_of, history, number_of
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.sequence import Execution
+from interlock.workers.runs.start import runs_of
 
 INITIAL = "initial"
 RESCUED = "recovery"

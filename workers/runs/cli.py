@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.runs.events import run_event
-from kernel.record import Record
-from workers.runs import screen as run_screen
-from workers.runs.archive_cli import app as archive_app
-from workers.runs.client import Heard, Runs, number_of
-from workers.runs.run_view import codon_shown, run_shown
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
-from workers.terminal.screen import plain
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.events import run_event
+from interlock.kernel.record import Record
+from interlock.workers.runs import screen as run_screen
+from interlock.workers.runs.archive_cli import app as archive_app
+from interlock.workers.runs.client import Heard, Runs, number_of
+from interlock.workers.runs.run_view import codon_shown, run_shown
+from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
+from interlock.workers.terminal.screen import plain
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
 app.add_typer(archive_app)

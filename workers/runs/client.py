@@ -9,33 +9,40 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     InvalidPayloadError,
     StoreDownError,
     UnknownRecordError,
 )
-from kernel.event import Cause, Note
-from kernel.machines.runs.codon.names import SELF as CODON
-from kernel.machines.runs.codon.names import Trigger as OfCodon
-from kernel.machines.runs.events import RunEvent, told
-from kernel.machines.runs.run.table import SELF as RUN
-from kernel.machines.runs.run.table import T as OfRun
-from kernel.machines.runs.translation import published
-from kernel.record import Record, RecordId, root_of
-from workers.client import Client
-from workers.engine.polling import Pace, looks
-from workers.runs.archive.export import Exported, validate_export, write_export
-from workers.runs.archive.findings import Validation
-from workers.runs.archive.importing import Imported, import_export
-from workers.runs.archive.inventory import is_known
-from workers.runs.archive.repair import mend
-from workers.runs.archive.validation import validate
-from workers.runs.checkpoints import CheckpointError, Known, before, checkpoints, going_on, named
-from workers.runs.history import codons_of, kept
-from workers.runs.plan.file import read_plan
-from workers.runs.plan.model import Plan
-from workers.runs.start import (
+from interlock.kernel.event import Cause, Note
+from interlock.kernel.machines.runs.codon.names import SELF as CODON
+from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
+from interlock.kernel.machines.runs.events import RunEvent, told
+from interlock.kernel.machines.runs.run.table import SELF as RUN
+from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.translation import published
+from interlock.kernel.record import Record, RecordId, root_of
+from interlock.workers.client import Client
+from interlock.workers.engine.polling import Pace, looks
+from interlock.workers.runs.archive.export import Exported, validate_export, write_export
+from interlock.workers.runs.archive.findings import Validation
+from interlock.workers.runs.archive.importing import Imported, import_export
+from interlock.workers.runs.archive.inventory import is_known
+from interlock.workers.runs.archive.repair import mend
+from interlock.workers.runs.archive.validation import validate
+from interlock.workers.runs.checkpoints import (
+    CheckpointError,
+    Known,
+    before,
+    checkpoints,
+    going_on,
+    named,
+)
+from interlock.workers.runs.history import codons_of, kept
+from interlock.workers.runs.plan.file import read_plan
+from interlock.workers.runs.plan.model import Plan
+from interlock.workers.runs.start import (
     Begin,
     RunRefusedError,
     begin,

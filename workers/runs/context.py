@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernel.effect import STEP
-from kernel.event import Cause
-from kernel.machines import MACHINES
-from kernel.machines.runs.translation import branch_of
-from kernel.store.commands import Call, Tenure
-from workers.config import PREFIX
-from workers.engine.dispatch import Dispatch
-from workers.engine.heartbeat import Heartbeat
-from workers.engine.leases import born_with
-from workers.engine.work import Work
-from workers.files.atomic import write_private
-from workers.gateways.git.shadow import Checkpoint, Shadow
-from workers.runs.paths import CodonPlace, RunPlace
-from workers.runs.plan.model import Plan, PlannedLoop, PlannedSentinel
-from workers.runs.sentinels.call import Asks
-from workers.runs.sentinels.host import SentinelHost
-from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sequence import Start
+from interlock.kernel.effect import STEP
+from interlock.kernel.event import Cause
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.translation import branch_of
+from interlock.kernel.store.commands import Call, Tenure
+from interlock.workers.config import PREFIX
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.work import Work
+from interlock.workers.files.atomic import write_private
+from interlock.workers.gateways.git.shadow import Checkpoint, Shadow
+from interlock.workers.runs.paths import CodonPlace, RunPlace
+from interlock.workers.runs.plan.model import Plan, PlannedLoop, PlannedSentinel
+from interlock.workers.runs.sentinels.call import Asks
+from interlock.workers.runs.sentinels.host import SentinelHost
+from interlock.workers.runs.sentinels.specification import SentinelSpecification
+from interlock.workers.runs.sequence import Start
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class RunWork:
         if not any(one.model for one in self.planned(names)):
             return None
         # Its libraries take a second to import, and most runs have no use for them.
-        found = import_module("workers.runs.sentinels.models")
+        found = import_module("interlock.workers.runs.sentinels.models")
         settings = self.dispatch.settings
         asks: Asks = found.SentinelModels(
             base_url=settings.model_base_url,

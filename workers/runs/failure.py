@@ -22,8 +22,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.machines.runs.values import FailureType
-from workers.gateways.capabilities.result import sentence
+from interlock.kernel.machines.runs.values import FailureType
+from interlock.workers.gateways.capabilities.result import sentence
 
 RETRY_AFTER_MS_MAX = 3_600_000
 _TEXT_LENGTH_MAX = 16_000

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from kernel.machines.runs.codon_types import (
+from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
     FailedCodon,
     SkippedCodon,
     codon_of,
 )
-from kernel.record import Record
-from kernel.store.views import Views
-from workers.runs.outcome import Ended
-from workers.runs.sequence import Execution
+from interlock.kernel.record import Record
+from interlock.kernel.store.views import Views
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.sequence import Execution
 
 
 def number_of(codon: str) -> int:

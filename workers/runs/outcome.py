@@ -27,10 +27,10 @@ import signal
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from kernel.machines.runs.values import FailureType
-from workers.gateways.capabilities.result import sentence
-from workers.runs.failure import Failure, failure_of
-from workers.runs.plan.model import Exceeded
+from interlock.kernel.machines.runs.values import FailureType
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.runs.failure import Failure, failure_of
+from interlock.workers.runs.plan.model import Exceeded
 
 NO_PROCESS = -1
 _OF_SIGNALS = 128

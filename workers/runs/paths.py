@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.config import PREFIX, Settings
+from interlock.workers.config import PREFIX, Settings
 
 FOLDER = "runs"
 # What the process of a model's codon is told: which model, and where the conversation is kept.

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     InvalidTransitionError,
     MetadataValidationError,
 )
-from kernel.event import Cause
-from kernel.machines.runs.events import CodonStarted, RunEvent, RunStarted, run_event
-from kernel.machines.runs.translation import wanted
-from kernel.record import Record
-from kernel.store.commands import Call, Warrant
-from kernel.store.inboxes import Mail
-from workers.engine.dispatch import Dispatch
-from workers.runs.history import codons_of
-from workers.runs.start import begin_again, run_named
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.runs.events import CodonStarted, RunEvent, RunStarted, run_event
+from interlock.kernel.machines.runs.translation import wanted
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.inboxes import Mail
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.history import codons_of
+from interlock.workers.runs.start import begin_again, run_named
 
 PARTY = "events"
 # Correct tools never cause these.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernel.machines.runs.codon_types import (
+from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
     FailedCodon,
@@ -16,11 +16,11 @@ from kernel.machines.runs.codon_types import (
     codon_of,
     codon_tokens,
 )
-from kernel.record import Record
-from workers.runs.history import history, number_of
-from workers.runs.plan.model import Plan
-from workers.runs.screen import began, watched
-from workers.runs.sequence import progress
+from interlock.kernel.record import Record
+from interlock.workers.runs.history import history, number_of
+from interlock.workers.runs.plan.model import Plan
+from interlock.workers.runs.screen import began, watched
+from interlock.workers.runs.sequence import progress
 
 
 def run_shown(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, Any]:

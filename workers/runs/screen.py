@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from workers.terminal.screen import age, clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import age, clock, grid, out, short, state_text
 
 Row = Mapping[str, Any]
 MICRO = 1_000_000

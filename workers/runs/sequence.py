@@ -13,10 +13,10 @@ from enum import StrEnum
 from itertools import count
 from typing import TypeAlias, assert_never
 
-from kernel.errors import CallError
-from kernel.machines.runs.values import LoopContext
-from workers.runs.outcome import Ended
-from workers.runs.plan.model import (
+from interlock.kernel.errors import CallError
+from interlock.kernel.machines.runs.values import LoopContext
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.plan.model import (
     RETRY_DELAY_MS_MAX,
     Continuation,
     Plan,

@@ -14,24 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     HeldError,
     IdTakenError,
     InvalidIdError,
     UnknownRecordError,
 )
-from kernel.event import Cause
-from kernel.machines.runs.codon.names import SELF as CODON
-from kernel.machines.runs.events import RunStartedData
-from kernel.machines.runs.run.table import SELF as RUN
-from kernel.machines.runs.values import MICRO_MAX, Continuation
-from kernel.record import Record, record_id, root_of
-from kernel.store.commands import Call
-from workers.engine.dispatch import Dispatch
-from workers.runs.history import codons_of, history, stored
-from workers.runs.plan.model import Plan
-from workers.runs.sequence import Execution, next_step
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.runs.codon.names import SELF as CODON
+from interlock.kernel.machines.runs.events import RunStartedData
+from interlock.kernel.machines.runs.run.table import SELF as RUN
+from interlock.kernel.machines.runs.values import MICRO_MAX, Continuation
+from interlock.kernel.record import Record, record_id, root_of
+from interlock.kernel.store.commands import Call
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.history import codons_of, history, stored
+from interlock.workers.runs.plan.model import Plan
+from interlock.workers.runs.sequence import Execution, next_step
 
 PAGE = 200
 RUNS_POWER_MAX = 27

@@ -14,36 +14,36 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from kernel.effect import CONDUCTOR
-from kernel.errors import (
+from interlock.kernel.effect import CONDUCTOR
+from interlock.kernel.errors import (
     CallError,
     ClosedParentError,
     FencedError,
     HeldError,
     KernelError,
 )
-from kernel.machines import MACHINES
-from kernel.machines.runs.codon_types import codon_of, codon_tokens
-from kernel.record import Record, root_of
-from workers.config import read_settings
-from workers.engine.dispatch import Dispatch, assembled
-from workers.engine.heartbeat import Heartbeat
-from workers.engine.polling import looks
-from workers.engine.resources import Equipment
-from workers.engine.work import Outcome, Work
-from workers.gateways.git.errors import GitError
-from workers.gateways.git.shadow import Shadow
-from workers.runs.brief import RunBrief, read_brief
-from workers.runs.codon.budget import Used, exceeded
-from workers.runs.codon.execution import CodonExecution
-from workers.runs.context import RunWork
-from workers.runs.history import codons_of, history
-from workers.runs.outcome import Ended
-from workers.runs.paths import RunPlace, codon_place, marks_of
-from workers.runs.plan.model import Plan
-from workers.runs.sequence import Execution, Finished, Halted, Start, next_step
-from workers.supervision.launch import detach
-from workers.supervision.leftovers import end_left
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
+from interlock.kernel.record import Record, root_of
+from interlock.workers.config import read_settings
+from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.polling import looks
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.shadow import Shadow
+from interlock.workers.runs.brief import RunBrief, read_brief
+from interlock.workers.runs.codon.budget import Used, exceeded
+from interlock.workers.runs.codon.execution import CodonExecution
+from interlock.workers.runs.context import RunWork
+from interlock.workers.runs.history import codons_of, history
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.paths import RunPlace, codon_place, marks_of
+from interlock.workers.runs.plan.model import Plan
+from interlock.workers.runs.sequence import Execution, Finished, Halted, Start, next_step
+from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.leftovers import end_left
 
 LOOK_S = 0.1
 # Beyond the lease and grace of what an earlier run left, nothing of it can be at work.

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 
-from workers.specs.json_line import shown
-from workers.specs.yaml_document import (
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.yaml_document import (
     DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from workers.specs.json_line import shown
-from workers.specs.yaml_document import Node
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.yaml_document import Node
 
 PROBLEMS_MAX = 10_000
 # A word is compared with each that is known: too much for twenty thousand unknown ones.

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from workers.specs.json_line import shown
-from workers.specs.problems import Place, node_within
-from workers.specs.yaml_document import Node
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place, node_within
+from interlock.workers.specs.yaml_document import Node
 
 PRIORITY_MAX = 9
 PRIORITY_DEFAULT = 5

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kernel.errors import CallError
+from interlock.kernel.errors import CallError
 
 DEPTH_MAX = 16
 NODES_MAX = 1_000_000

@@ -11,8 +11,8 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
-from workers.specs.json_line import LineError, read_name, read_number, read_object, shown
-from workers.supervision.codon_reports import (
+from interlock.workers.specs.json_line import LineError, read_name, read_number, read_object, shown
+from interlock.workers.supervision.codon_reports import (
     CostsAdded,
     CostsFinal,
     MessageSaid,
@@ -22,8 +22,8 @@ from workers.supervision.codon_reports import (
     plain_text,
     said_by_agent,
 )
-from workers.supervision.reports import Progress, Rejected, Usage
-from workers.supervision.streams.claude import LINE_BYTES_MAX, ClaudeStream
+from interlock.workers.supervision.reports import Progress, Rejected, Usage
+from interlock.workers.supervision.streams.claude import LINE_BYTES_MAX, ClaudeStream
 
 MESSAGES_MAX = 1_000
 _COST_USD_MAX = 1_000_000_000

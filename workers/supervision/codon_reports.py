@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol, TypeAlias
 
-from kernel.reason import TransitionReason
-from workers.runs.failure import says_context_exceeded
-from workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
-from workers.supervision.reports import (
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.runs.failure import says_context_exceeded
+from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
+from interlock.workers.supervision.reports import (
     Compacted,
     CompactNeeded,
     Failed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from workers.specs.json_line import (
+from interlock.workers.specs.json_line import (
     Fields,
     LineError,
     check_plain,
@@ -21,8 +21,8 @@ from workers.specs.json_line import (
     read_remark,
     shown,
 )
-from workers.supervision.claude_speech import ClaudeSpeech
-from workers.supervision.codon_reports import (
+from interlock.workers.supervision.claude_speech import ClaudeSpeech
+from interlock.workers.supervision.codon_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -35,7 +35,7 @@ from workers.supervision.codon_reports import (
     Tokens,
     said_by_agent,
 )
-from workers.supervision.reports import LINE_BYTES_MAX, Rejected, parse_line
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, Rejected, parse_line
 
 
 class PlainSpeech:

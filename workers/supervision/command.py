@@ -6,8 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from kernel.errors import CallError
-from workers.gateways.capabilities.result import sentence
+from interlock.kernel.errors import CallError
+from interlock.workers.gateways.capabilities.result import sentence
 
 LIMIT_S = 10.0
 _WORD = re.compile(r"[A-Za-z0-9_./+-]+")

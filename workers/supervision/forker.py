@@ -1,8 +1,8 @@
 """Forks keepers from one process that has imported what they need; it keeps nothing itself.
 
-`python -m workers.supervision.forker NUMBER ROOM`: who holds the other end of the socket NUMBER
-orders keepers, and it ends when nobody does any more. It has one thread, and opens no store and no
-broker: a fork would share them.
+`python -m interlock.workers.supervision.forker NUMBER ROOM`: who holds the other end of the
+socket NUMBER orders keepers, and it ends when nobody does any more. It has one thread, and opens no
+store and no broker: a fork would share them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 
 # A new kind of keeper is another line; without one it works, and imports for itself.
 KEEPERS = (
-    "workers.tasks.supervisor",
-    "workers.loops.supervisor",
-    "workers.runs.supervisor",
+    "interlock.workers.tasks.supervisor",
+    "interlock.workers.loops.supervisor",
+    "interlock.workers.runs.supervisor",
 )
 # What they import only when they begin.
 LATER = ("celery.fixups.django", "celery.worker.worker")

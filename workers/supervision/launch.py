@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from kernel.errors import KernelError
+from interlock.kernel.errors import KernelError
 
 KEEPER_S = 60
 ERROR_LENGTH_MAX = 2_000
@@ -74,7 +74,13 @@ class Forker:
         with theirs, self._everywhere():
             number = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.supervision.forker", str(number), " " * TITLE_ROOM],
+                [
+                    sys.executable,
+                    "-m",
+                    "interlock.workers.supervision.forker",
+                    str(number),
+                    " " * TITLE_ROOM,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,

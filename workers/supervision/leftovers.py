@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 
-from kernel.errors import UnknownRecordError
-from workers.engine.dispatch import Dispatch
-from workers.processes.agent.containment import end_marked
-from workers.tasks.brief import mark_told
-from workers.tasks.workplace import papers_of
+from interlock.kernel.errors import UnknownRecordError
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.processes.agent.containment import end_marked
+from interlock.workers.tasks.brief import mark_told
+from interlock.workers.tasks.workplace import papers_of
 
 END_S_MAX = 10.0
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any, Protocol, TypeAlias
 
-from kernel.errors import InvalidIdError
-from kernel.reason import AbortReason, TransitionReason
-from kernel.record import record_id
-from workers.specs.json_line import (
+from interlock.kernel.errors import InvalidIdError
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.record import record_id
+from interlock.workers.specs.json_line import (
     Fields,
     LineError,
     check_plain,

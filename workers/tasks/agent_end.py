@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernel.machines.tasks.breaker import Trip
-from kernel.reason import AbortReason, TransitionReason, why_of
-from workers.engine.work import Outcome
-from workers.processes.agent.process import Exit
-from workers.supervision.reports import Blocked, Failed, Split
+from interlock.kernel.machines.tasks.breaker import Trip
+from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.workers.engine.work import Outcome
+from interlock.workers.processes.agent.process import Exit
+from interlock.workers.supervision.reports import Blocked, Failed, Split
 
 REASON_LENGTH_MAX = 2_000
 DETAIL_LENGTH_MAX = 2_000

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from workers.terminal.screen import grid, out, short, state_text
+from interlock.workers.terminal.screen import grid, out, short, state_text
 
 COLOURS = {"untrusted": "red", "probationary": "yellow", "trusted": "green", "elevated": "cyan"}
 

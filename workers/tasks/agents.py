@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.tasks.trust import NEEDED, Trust, allowed
-from kernel.reason import AbortReason, TransitionReason
-from kernel.record import Record, partition_of, root_of
-from workers.client import Client
-from workers.tasks.claims import identified
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.tasks.trust import NEEDED, Trust, allowed
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.record import Record, partition_of, root_of
+from interlock.workers.client import Client
+from interlock.workers.tasks.claims import identified
 
 LISTED_MAX = 10_000
 Scope = Literal["tool", "sibling", "session"]

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from workers.loops.cli import app as loop_app
-from workers.tasks.agent_screen import identities as show_identities
-from workers.tasks.agents import Agents, Scope
-from workers.terminal import screen
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
+from interlock.workers.loops.cli import app as loop_app
+from interlock.workers.tasks.agent_screen import identities as show_identities
+from interlock.workers.tasks.agents import Agents, Scope
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 
 app = typer.Typer(
     help="Agents: long-lived ones and their mail; who is at work on tasks, and how far each is "

@@ -8,17 +8,17 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from uuid import uuid4
 
-from kernel.errors import KernelError
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call, Tenure
-from kernel.store.leases import Lease
-from workers.engine.dispatch import Dispatch
-from workers.engine.leases import born_with
-from workers.gateways.git.errors import GitError
-from workers.supervision.launch import KeeperError, start_detached
-from workers.tasks.brief import Brief
-from workers.tasks.claims import (
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.leases import Lease
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.leases import born_with
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.supervision.launch import KeeperError, start_detached
+from interlock.workers.tasks.brief import Brief
+from interlock.workers.tasks.claims import (
     ERROR_LENGTH_MAX,
     PARTY,
     claim,
@@ -28,9 +28,9 @@ from workers.tasks.claims import (
     prepared,
     runs_here,
 )
-from workers.tasks.papers import forget_old_papers
-from workers.tasks.slots import Slot, take_slot
-from workers.tasks.workplace import Workplace, workplace_of
+from interlock.workers.tasks.papers import forget_old_papers
+from interlock.workers.tasks.slots import Slot, take_slot
+from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 SPAWN_LIMIT_S = 600
 
@@ -85,7 +85,7 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
             place=prepared_place,
         )
         start_detached(
-            "workers.tasks.supervisor",
+            "interlock.workers.tasks.supervisor",
             brief.write(),
             renew,
             every_s=lease_ms / 3_000,

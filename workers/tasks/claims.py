@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     ConflictError,
     FencedError,
@@ -19,20 +19,20 @@ from kernel.errors import (
     KernelError,
     UnknownRecordError,
 )
-from kernel.event import Cause
-from kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
-from kernel.record import Record, partition_of, root_of
-from kernel.store.commands import Call, Tenure, Warrant
-from kernel.store.leases import Lease
-from kernel.table import Data
-from workers.engine.dispatch import Dispatch
-from workers.engine.leases import born_with
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree, add_worktree
-from workers.supervision.leftovers import end_remains
-from workers.tasks.brief import Place
-from workers.tasks.workplace import Workplace, workplace_of
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from interlock.kernel.record import Record, partition_of, root_of
+from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.table import Data
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.leases import born_with
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree
+from interlock.workers.supervision.leftovers import end_remains
+from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,20 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.tasks import screen as task_screen
-from workers.tasks.client import Claim, Tasks
-from workers.tasks.failed import DeadLetters
-from workers.terminal import screen
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded, looked_at
+from interlock.workers.tasks import screen as task_screen
+from interlock.workers.tasks.client import Claim, Tasks
+from interlock.workers.tasks.failed import DeadLetters
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Reason,
+    answer,
+    client,
+    fail,
+    guarded,
+    looked_at,
+)
 
 app = typer.Typer(help="Coding tasks: worked on by agents in git worktrees.", no_args_is_help=True)
 

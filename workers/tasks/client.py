@@ -10,20 +10,26 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import CallError, FencedError, HeldError, InvalidPayloadError, UnknownRecordError
-from kernel.event import Cause
-from kernel.record import Record, partition_of, root_of, split_key
-from kernel.store import codec
-from kernel.store.commands import Call, Tenure, Warrant
-from workers.client import Client, Submitted
-from workers.engine.leases import born_with
-from workers.gateways.git.admission import admit
-from workers.gateways.git.repository import Repository
-from workers.supervision.command import check_command
-from workers.tasks.claims import hopeless, identified, identity_of, in_line
-from workers.tasks.roles import check_role
-from workers.tasks.verification.signals import parse_signals
-from workers.tasks.workplace import Workplace
+from interlock.kernel.errors import (
+    CallError,
+    FencedError,
+    HeldError,
+    InvalidPayloadError,
+    UnknownRecordError,
+)
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record, partition_of, root_of, split_key
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.workers.client import Client, Submitted
+from interlock.workers.engine.leases import born_with
+from interlock.workers.gateways.git.admission import admit
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks.claims import hopeless, identified, identity_of, in_line
+from interlock.workers.tasks.roles import check_role
+from interlock.workers.tasks.verification.signals import parse_signals
+from interlock.workers.tasks.workplace import Workplace
 
 LISTED_MAX = 10_000
 NAME_LENGTH_MAX = 40

@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import CallError, ConflictError, FencedError, HeldError
-from kernel.event import Cause, Event
-from kernel.published_event import exported
-from kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
-from kernel.store.commands import Call, Warrant
-from kernel.store.views import Place
-from workers.client import Client
-from workers.tasks.workplace import AT_WORK
+from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.published_event import exported
+from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.views import Place
+from interlock.workers.client import Client
+from interlock.workers.tasks.workplace import AT_WORK
 
 LISTED_MAX = 10_000
 # What a try is at when it comes to grief; a failure from anywhere else ends it as well.

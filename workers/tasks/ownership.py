@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workers.gateways.git.repository import Identity
+from interlock.workers.gateways.git.repository import Identity
 
 # The code of a failure for changes beyond the files that a task owns.
 SCOPE_VIOLATION = "scope_violation"

@@ -6,7 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
-from workers.config import Settings
+from interlock.workers.config import Settings
 
 
 def forget_old_papers(settings: Settings) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.errors import CallError
-from workers.config import Settings
+from interlock.kernel.errors import CallError
+from interlock.workers.config import Settings
 
 ANY = "any"  # what a task has that names no role
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from workers.terminal.screen import clock, grid, out, short, state_text
+from interlock.workers.terminal.screen import clock, grid, out, short, state_text
 
 WORDS = 160
 PATHS_SHOWN = 5

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from kernel.record import Record, root_of
-from kernel.store.leases import Lease
-from kernel.table import Data
-from workers.engine.dispatch import Dispatch
-from workers.gateways.git.errors import GitError
-from workers.tasks.assignment import renewing
-from workers.tasks.brief import Place
-from workers.tasks.claims import claim, given_up, in_line, prepared, runs_here
+from interlock.kernel.record import Record, root_of
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.table import Data
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.tasks.assignment import renewing
+from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.claims import claim, given_up, in_line, prepared, runs_here
 
 SAME = (
     "agent",

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from workers.config import Settings
+from interlock.workers.config import Settings
 
 
 class Slot:

@@ -14,22 +14,22 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from kernel.effect import AGENT, SUPERVISION, Effect
-from kernel.errors import KernelError
-from kernel.machines import MACHINES
-from kernel.machines.tasks.breaker import Cause, Trip
-from kernel.reason import AbortReason, TransitionReason, abort_reason
-from kernel.store.commands import Jot
-from kernel.store.leases import Lease
-from workers.config import PREFIX, environment_without_settings, read_settings
-from workers.engine.dispatch import Dispatch, assembled
-from workers.engine.heartbeat import Heartbeat
-from workers.engine.resources import Equipment
-from workers.engine.work import Outcome, Work
-from workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
-from workers.specs.json_line import as_line
-from workers.supervision.launch import detach
-from workers.supervision.reports import (
+from interlock.kernel.effect import AGENT, SUPERVISION, Effect
+from interlock.kernel.errors import KernelError
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.tasks.breaker import Cause, Trip
+from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
+from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.leases import Lease
+from interlock.workers.config import PREFIX, environment_without_settings, read_settings
+from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.heartbeat import Heartbeat
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentStream,
     Blocked,
@@ -37,12 +37,12 @@ from workers.supervision.reports import (
     Failed,
     Split,
 )
-from workers.supervision.streams import STREAMS
-from workers.tasks.agent_end import agent_end, ours
-from workers.tasks.brief import Brief, read_brief
-from workers.tasks.claims import cancelled_above
-from workers.tasks.session import next_task
-from workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
+from interlock.workers.supervision.streams import STREAMS
+from interlock.workers.tasks.agent_end import agent_end, ours
+from interlock.workers.tasks.brief import Brief, read_brief
+from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.session import next_task
+from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
 LOOK_S = 0.1
 LIFE_S = 1.0

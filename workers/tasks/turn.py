@@ -9,24 +9,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import CallError, FencedError, GuardRefusedError, KernelError, StoreError
-from kernel.machines.tasks.breaker import Limits, Trip, tripped
-from kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
-from kernel.record import Record
-from workers.config import environment_without_settings
-from workers.engine.work import Outcome, Work
-from workers.gateways.git.changes import changed_files, commit_all
-from workers.gateways.git.errors import GitError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree
-from workers.processes.agent.process import WATCHDOG_LOST, Exit
-from workers.specs.json_line import as_line
-from workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
-from workers.tasks.brief import Place
-from workers.tasks.ownership import IDENTITY, outside
-from workers.tasks.turn_monitor import TurnMonitor
-from workers.tasks.verification.check import check
-from workers.tasks.verification.signals import Signal, SignalType
+from interlock.kernel.errors import (
+    CallError,
+    FencedError,
+    GuardRefusedError,
+    KernelError,
+    StoreError,
+)
+from interlock.kernel.machines.tasks.breaker import Limits, Trip, tripped
+from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
+from interlock.kernel.record import Record
+from interlock.workers.config import environment_without_settings
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree
+from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
+from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
+from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.ownership import IDENTITY, outside
+from interlock.workers.tasks.turn_monitor import TurnMonitor
+from interlock.workers.tasks.verification.check import check
+from interlock.workers.tasks.verification.signals import Signal, SignalType
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from kernel.errors import KernelError
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call, Jot, Warrant
-from workers.engine.dispatch import Dispatch
-from workers.supervision.reports import (
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.supervision.reports import (
     AbortRaised,
     Blocked,
     ChildCancelled,

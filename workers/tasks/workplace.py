@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.record import Record, record_id, root_of
-from workers.config import Settings
+from interlock.kernel.record import Record, record_id, root_of
+from interlock.workers.config import Settings
 
 # The states in which a task is about its last claim.
 AT_WORK = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})

@@ -10,12 +10,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from kernel.errors import KernelError, StoreDownError
-from workers.client import Client, WaitTimeoutError
-from workers.config import SettingsError, settings_here
-from workers.gateways.llm.outcome import ConfigurationError
-from workers.ops.deployment import HouseError
-from workers.terminal import screen
+from interlock.kernel.errors import KernelError, StoreDownError
+from interlock.workers.client import Client, WaitTimeoutError
+from interlock.workers.config import SettingsError, settings_here
+from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.ops.deployment import HouseError
+from interlock.workers.terminal import screen
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from kernel.event import Event, Note
+from interlock.kernel.event import Event, Note
 
 # Where nobody looks at a terminal, nothing is cut or broken at its usual width.
 WIDE = 240

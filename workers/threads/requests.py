@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from kernel.errors import CallError, InvalidIdError
-from kernel.machines.threads.thread.payloads import CHILDREN_MAX
-from kernel.record import record_id
+from interlock.kernel.errors import CallError, InvalidIdError
+from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.record import record_id
 
 BYTES_MAX = 256 * 1024
 FRONT_LENGTH_MAX = 64 * 1024

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.runs.values import (
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
     CodonStatus,
     Count,
@@ -26,7 +26,7 @@ from kernel.machines.runs.values import (
     Shape,
     Tokens,
 )
-from kernel.record import Record
+from interlock.kernel.record import Record
 
 
 class Loaded(Shape):

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.runs.values import (
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.values import (
     SENTINELS_MAX,
     BudgetExceeded,
     CheckpointType,

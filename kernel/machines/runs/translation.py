@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.errors import InvalidTransitionError, MetadataValidationError
-from kernel.event import Event
-from kernel.machines.runs.codon.changes import FORCED, forced
-from kernel.machines.runs.codon.names import TO
-from kernel.machines.runs.codon.names import Trigger as OfCodon
-from kernel.machines.runs.codon.table import CODON
-from kernel.machines.runs.events import (
+from interlock.kernel.errors import InvalidTransitionError, MetadataValidationError
+from interlock.kernel.event import Event
+from interlock.kernel.machines.runs.codon.changes import FORCED, forced
+from interlock.kernel.machines.runs.codon.names import TO
+from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
+from interlock.kernel.machines.runs.codon.table import CODON
+from interlock.kernel.machines.runs.events import (
     AssistantMessageCountUpdated,
     CheckpointCreated,
     CodonFinalCostSet,
@@ -31,10 +31,10 @@ from kernel.machines.runs.events import (
     run_event,
     told,
 )
-from kernel.machines.runs.run.table import T as OfRun
-from kernel.machines.runs.values import CodonStatus
-from kernel.record import parent_of
-from kernel.table import Data
+from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.values import CodonStatus
+from interlock.kernel.record import parent_of
+from interlock.kernel.table import Data
 
 # What an event without a transition fires, as it is.
 OF_CODONS: Mapping[str, OfCodon] = {

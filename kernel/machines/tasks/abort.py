@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import assert_never
 
-from kernel.errors import InvalidPayloadError
-from kernel.reason import AbortReason
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.reason import AbortReason
 
 # Each session and its parent. One that appears only as a parent is a root, like one under None.
 Tree = Mapping[str, str | None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.reason import AbortReason, TransitionReason
 
 SHOWN_MAX = 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import auto
 
-from kernel.policy_axis import Ranked
+from interlock.kernel.policy_axis import Ranked
 
 
 class Trust(Ranked):

@@ -12,7 +12,7 @@ from enum import StrEnum, auto
 from functools import reduce
 from math import isfinite
 
-from kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
+from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
 
 
 class Level(Ranked):

@@ -1,4 +1,4 @@
-"""A worker of the tests: `workers.main` itself, with a kill -9 at a named step where a record asks.
+"""The worker app of the tests: `interlock.workers.main`, with a kill -9 where a record asks.
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
 effect for the first time. With HOUSE_BROKER=bad three of ten messages are lost on their way to this
@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import workers.systems
-from kernel.store.leases import Lease, Leases
+import interlock.workers.systems
+from interlock.kernel.store.leases import Lease, Leases
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.work import Work
+from interlock.workers.systems import HANDLERS
 from tests.end_to_end.threads.capabilities import die, first_time
-from workers.engine.dispatch import Dispatch
-from workers.engine.runner import Runner
-from workers.engine.work import Work
-from workers.systems import HANDLERS
 
 
 def reach(point: str, record_id: str, effect: str) -> None:
@@ -98,8 +98,8 @@ if os.environ.get("HOUSE_BROKER") == "bad":
     setattr(Runner, "perform", spoil(Runner.perform))  # noqa: B010 - the type is a method's
 
 if without := os.environ.get("HOUSE_WITHOUT"):
-    # What HANDLERS holds is what workers.main registers below.
-    vars(workers.systems)["HANDLERS"] = {**HANDLERS, without: nowhere}
+    # What HANDLERS holds is what interlock.workers.main registers below.
+    vars(interlock.workers.systems)["HANDLERS"] = {**HANDLERS, without: nowhere}
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)
@@ -107,6 +107,6 @@ around(Work, "fire", to_fire, fired)
 around(Dispatch, "create", nowhere, born)
 
 # Imported last: importing it makes the app of this process.
-from workers.main import app  # noqa: E402
+from interlock.workers.main import app  # noqa: E402
 
 __all__ = ["app"]

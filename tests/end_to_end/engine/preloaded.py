@@ -22,12 +22,12 @@ MODULES = (
     "celery.concurrency.thread",
     "openai",
     "pydantic_ai.models.openai",
-    "workers.engine.broker",
-    "workers.client",
-    "workers.engine.consumer",
-    "workers.engine.runner",
-    "workers.systems",
-    "workers.engine.resources",
+    "interlock.workers.engine.broker",
+    "interlock.workers.client",
+    "interlock.workers.engine.consumer",
+    "interlock.workers.engine.runner",
+    "interlock.workers.systems",
+    "interlock.workers.engine.resources",
 )
 PR_SET_PDEATHSIG = 1
 

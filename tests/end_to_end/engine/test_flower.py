@@ -10,18 +10,18 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from kernel.machines import MACHINES
+from interlock.kernel.machines import MACHINES
+from interlock.workers.gateways.server import free_port
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import ROOT, thread
 from tests.end_to_end.threads.test_families import part, split
-from workers.gateways.server import free_port
 
 EFFECTS = {f"thread.{name}" for name in MACHINES["thread"].effects}
 
 
 def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(new_house: NewHouse) -> None:
     house, port = new_house(), free_port()
-    command = [sys.executable, "-m", "celery", "-A", "workers.main", "flower"]
+    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "flower"]
     command += ["--address=127.0.0.1", f"--port={port}"]
     environment = {**os.environ, **house.environment, "FLOWER_UNAUTHENTICATED_API": "true"}
     with (house.folder / "flower.log").open("wb") as log:

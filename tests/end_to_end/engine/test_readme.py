@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.processes.bound import end_tethered, start_tethered
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import ROOT, House
-from workers.processes.bound import end_tethered, start_tethered
 
 BLOCKS = re.findall(
     r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
@@ -62,7 +62,7 @@ def test_the_plain_message_of_the_readme_is_taken_in(house: House) -> None:
 @contextmanager
 def intake(house: House) -> Iterator[None]:
     """Run an intake worker for as long as the block."""
-    command = [sys.executable, "-m", "celery", "-A", "workers.intake", "worker"]
+    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.intake", "worker"]
     command += ["-n", "intake@%h", "-P", "threads", "-c", "1", "--without-mingle"]
     with (house.folder / "intake.log").open("wb") as output:
         keeper = start_tethered(

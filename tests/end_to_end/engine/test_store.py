@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import StoreError, StoreFullError
+from interlock.kernel.errors import StoreError, StoreFullError
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
-from workers.gateways.server import EmbeddedServer, free_port
 
 
 class Producer(threading.Thread):

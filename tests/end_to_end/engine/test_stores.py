@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from kernel.errors import StoreError
+from interlock.kernel.errors import StoreError
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 from tests.end_to_end.threads.test_families import part, split
 from tests.servers import Watched
 from tests.waiting import until
-from workers.gateways.server import EmbeddedServer
 
 
 def test_on_a_cluster_threads_families_and_orphans_come_to_their_end(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import redis
 
-from kernel.errors import GuardRefusedError
-from kernel.event import Cause
-from kernel.record import partition_of
-from kernel.store.commands import Call
-from kernel.store.keys import Keys
+from interlock.kernel.errors import GuardRefusedError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.keys import Keys
+from interlock.workers.engine.dispatch import Dispatch
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
-from workers.engine.dispatch import Dispatch
 
 
 def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(house: House) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.jobs.graphs import Graphs
 from tests.end_to_end.conftest import NewHouse
-from workers.jobs.graphs import Graphs
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from kernel.event import Event
-from kernel.machines.jobs.job.table import DEPENDENCIES
-from kernel.record import PARTITIONS
-from kernel.store.scripts import read
+from interlock.kernel.event import Event
+from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
+from interlock.kernel.record import PARTITIONS
+from interlock.kernel.store.scripts import read
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.manifest import read_manifest
+from interlock.workers.jobs.view import manifest_now
+from interlock.workers.ops.inspection import verify_all
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
-from workers.jobs.graphs import Graphs
-from workers.jobs.manifest import read_manifest
-from workers.jobs.view import manifest_now
-from workers.ops.inspection import verify_all
 
 SEED = "JOB_GRAPHS_SEED"
 QUEUES = {"wide": 3, "narrow": 1}

@@ -16,14 +16,14 @@ from uuid import uuid4
 
 import pytest
 
-from kernel.event import Event
-from kernel.record import Record
+from interlock.kernel.event import Event
+from interlock.kernel.record import Record
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.view import manifest_now
 from tests.end_to_end.deployment import House, Preloaded
 from tests.end_to_end.jobs.test_job_rows import HANGS, answers, first_run, job, last, triggers
 from tests.processes import is_alive
-from workers.gateways.server import EmbeddedServer
-from workers.jobs.graphs import Graphs
-from workers.jobs.view import manifest_now
 
 pytestmark = pytest.mark.timeout(180)
 

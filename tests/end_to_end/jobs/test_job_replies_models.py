@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.gateways.llm.job import JobModel, Order, open_job_model
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.view import manifest_now
 from tests.end_to_end.deployment import House, Preloaded
 from tests.end_to_end.jobs.test_job_replies import STOPS, Bench, opened
 from tests.end_to_end.jobs.test_job_rows import answers, last, triggers
 from tests.end_to_end.threads import capabilities
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, Script, hangs, refuses, says
-from workers.gateways.llm.job import JobModel, Order, open_job_model
-from workers.gateways.server import EmbeddedServer
-from workers.jobs.view import manifest_now
 
 pytestmark = pytest.mark.timeout(180)
 

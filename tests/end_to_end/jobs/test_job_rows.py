@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.event import Cause, Event
-from kernel.machines import MACHINES
-from kernel.record import Record
-from kernel.store.commands import Call
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call
+from interlock.workers.client import Client
+from interlock.workers.jobs.graphs import Graphs
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
 from tests.end_to_end.engine.test_stranding import due
-from workers.client import Client
-from workers.jobs.graphs import Graphs
 
 Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
 # For these a suspension has to come in the middle of one look at a job that waits. Others than

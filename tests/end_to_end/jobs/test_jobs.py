@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import IdTakenError
+from interlock.kernel.errors import IdTakenError
+from interlock.workers.jobs.file.file import read_graph
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.view import manifest_now
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
 from tests.processes import is_alive
-from workers.jobs.file.file import read_graph
-from workers.jobs.graphs import Graphs
-from workers.jobs.view import manifest_now
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernel.event import Event
-from kernel.record import Record
+from interlock.kernel.event import Event
+from interlock.kernel.record import Record
+from interlock.workers.loops.client import Loops
 from tests.end_to_end.deployment import House
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import is_alive
-from workers.loops.client import Loops
 
 # Each line of its mail that is JSON is a step; what it was given and when it ended is witnessed.
 AGENT = """

@@ -22,17 +22,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernel.errors import CallError, StoreError
-from kernel.record import PARTITIONS, Record
-from kernel.store.inboxes import MAILS_MAX, Mail, position
-from kernel.store.scripts import read
+from interlock.kernel.errors import CallError, StoreError
+from interlock.kernel.record import PARTITIONS, Record
+from interlock.kernel.store.inboxes import MAILS_MAX, Mail, position
+from interlock.kernel.store.scripts import read
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.home import Home
+from interlock.workers.loops.stored import read_prompt
+from interlock.workers.processes.agent.containment import MARK
 from tests.end_to_end.deployment import House, overlaps
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import PROC, marked, parent_of
-from workers.loops.client import Loops
-from workers.loops.home import Home
-from workers.loops.stored import read_prompt
-from workers.processes.agent.containment import MARK
 
 WORKERS = 2
 NAMES = ("owl", "bat", "fox", "elk", "hen", "jay")

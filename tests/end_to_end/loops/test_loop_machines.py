@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, Process
 from tests.end_to_end.loops.agents import Colony

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
 from tests.end_to_end.deployment import House
 from tests.end_to_end.loops.agents import Colony
 from tests.processes import is_alive, parent_of

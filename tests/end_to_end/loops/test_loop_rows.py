@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.machines.loops.loop.table import LIVE, LOOP
-from kernel.store.fold import fold
-from kernel.table import Ask, Transition
+from interlock.kernel.machines.loops.loop.table import LIVE, LOOP
+from interlock.kernel.store.fold import fold
+from interlock.kernel.table import Ask, Transition
+from interlock.workers.client import Client
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.home import Home
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.loops.agents import Colony
-from workers.client import Client
-from workers.loops.client import Loops
-from workers.loops.home import Home
 
 Fired = tuple[str, str, str, str, str]  # from, trigger, to, what becomes of its data, by whom
 ACTORS = ("person", "producer")

@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.loops.client import AgentNameError
+from interlock.workers.ops.inspection import verify_all
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.loops.mail_soak import (
@@ -34,9 +37,6 @@ from tests.end_to_end.loops.mail_soak import (
     wrong_times,
 )
 from tests.end_to_end.tasks.coding import git
-from workers.gateways.server import EmbeddedServer, free_port
-from workers.loops.client import AgentNameError
-from workers.ops.inspection import verify_all
 
 SOAK_S = float(os.environ.get("SOAK_S", "600"))
 SEED = "LOOP_SOAK_SEED"

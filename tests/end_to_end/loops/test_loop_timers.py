@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from kernel.record import TimerEntry
+from interlock.kernel.record import TimerEntry
+from interlock.workers.gateways.server import free_port
+from interlock.workers.loops.home import Home
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
@@ -17,8 +19,6 @@ from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.loops.agents import Colony
 from tests.processes import is_alive
-from workers.gateways.server import free_port
-from workers.loops.home import Home
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.runs.client import Receipt
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.runs.workspaces import NewYard, Yard, kill
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.runs.client import Receipt
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(600)]
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.server import free_port
+from interlock.workers.runs.client import Runs
+from interlock.workers.runs.start import RunRefusedError
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.runs.workspaces import CUE_OF, NewYard, Yard, each_state, kill
 from tests.processes import is_alive, parent_of
 from tests.waiting import until
-from workers.gateways.server import free_port
-from workers.runs.client import Runs
-from workers.runs.start import RunRefusedError
 
 TWO = """
 codons:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.runs.codon.execution import REFUSED_MAX
 from tests.end_to_end.runs.workspaces import NewYard, Yard
-from workers.runs.codon.execution import REFUSED_MAX
 
 pytestmark = [pytest.mark.timeout(300)]
 

@@ -12,12 +12,12 @@ from typing import Any, get_args
 
 import pytest
 
-from kernel.machines.runs.codon.table import CODON
-from kernel.machines.runs.events import RunEvent
-from kernel.machines.runs.run.table import RUN
-from kernel.machines.runs.values import LIVE
-from kernel.machines.runs.workspace.table import WORKSPACE
-from kernel.table import Transition
+from interlock.kernel.machines.runs.codon.table import CODON
+from interlock.kernel.machines.runs.events import RunEvent
+from interlock.kernel.machines.runs.run.table import RUN
+from interlock.kernel.machines.runs.values import LIVE
+from interlock.kernel.machines.runs.workspace.table import WORKSPACE
+from interlock.kernel.table import Transition
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.runs.workspaces import CUE_OF, NewYard, Yard, each_state, holding
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError
-from kernel.record import Record
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.record import Record
+from interlock.workers.runs.checkpoints import CheckpointError
+from interlock.workers.runs.start import RunRefusedError
 from tests.end_to_end.runs.workspaces import NewYard, Yard, each_state
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive
-from workers.runs.checkpoints import CheckpointError
-from workers.runs.start import RunRefusedError
 
 EVERYTHING = """
 sentinels:

@@ -13,16 +13,16 @@ from textwrap import dedent, indent
 from typing import Any
 from uuid import uuid4
 
-from kernel.event import Note
-from kernel.machines.runs.codon.payloads import sums
-from kernel.machines.runs.events import run_event
-from kernel.record import Record
-from kernel.table import Terminal
+from interlock.kernel.event import Note
+from interlock.kernel.machines.runs.codon.payloads import sums
+from interlock.kernel.machines.runs.events import run_event
+from interlock.kernel.record import Record
+from interlock.kernel.table import Terminal
+from interlock.workers.client import Client
+from interlock.workers.runs.client import Heard, Receipt, Runs
+from interlock.workers.runs.start import runs_of, workspace_id
 from tests.end_to_end.deployment import House, Preloaded
 from tests.processes import marked
-from workers.client import Client
-from workers.runs.client import Heard, Receipt, Runs
-from workers.runs.start import runs_of, workspace_id
 
 # Every command of a plan knows these words: bash reads them before anything else.
 WORDS = """\
@@ -290,7 +290,7 @@ class Yard:
         return [
             pid
             for pid, words in mine.items()
-            if "workers.runs.supervisor" in words and papers in words
+            if "interlock.workers.runs.supervisor" in words and papers in words
         ]
 
     def rests(self) -> None:

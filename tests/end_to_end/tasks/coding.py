@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.tasks.agents import Agents
 from tests.end_to_end.deployment import House
 from tests.processes import processes
-from workers.tasks.agents import Agents
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 FIXES = "echo 42 > answer.txt"
@@ -74,7 +74,7 @@ def keepers(of: str = "") -> list[int]:
     """Return the keepers whose brief has this in its name; each leads a session of its own."""
 
     def keeps(pid: int, words: bytes) -> bool:
-        mine = b"workers.tasks.supervisor" in words and of.encode() in words
+        mine = b"interlock.workers.tasks.supervisor" in words and of.encode() in words
         return mine and os.getsid(pid) == pid
 
     return processes(keeps)

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.client import Tasks
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
 from tests.end_to_end.engine.test_stranding import due
@@ -29,9 +32,6 @@ from tests.end_to_end.tasks.coding import (
 )
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.agents import Agents
-from workers.tasks.client import Tasks
 
 # An agent that does what the text of its task says, as a program of its own would.
 AGENT = """

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.event import Event
-from kernel.machines import MACHINES
-from kernel.published_event import LifecycleEvent, exported
-from kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.client import Claim, Tasks
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
 from tests.end_to_end.engine.test_stranding import due
@@ -33,8 +35,6 @@ from tests.end_to_end.tasks.coding import (
     task,
 )
 from tests.end_to_end.tasks.test_agents import AGENT, DONE, steps
-from workers.tasks.agents import Agents
-from workers.tasks.client import Claim, Tasks
 
 Row = tuple[str, str, str, str]
 # fmt: off

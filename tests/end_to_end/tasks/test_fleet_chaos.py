@@ -23,12 +23,12 @@ from typing import Any
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.processes.agent.containment import MARK
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, Process, overlaps
 from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
 from tests.processes import PROC, is_alive, marked, parent_of, processes
-from workers.processes.agent.containment import MARK
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1_500)]
 
@@ -133,7 +133,9 @@ class Fleet:
         """Return what workers started and is there still, but for what they fork keepers from."""
         found = marked(*self.mine)
         return {
-            pid: words for pid, words in found.items() if "workers.supervision.forker" not in words
+            pid: words
+            for pid, words in found.items()
+            if "interlock.workers.supervision.forker" not in words
         }
 
     def open(self) -> list[str]:
@@ -216,7 +218,9 @@ class Killer:
     def _found(self, kind: str) -> list[tuple[int, ...]]:
         mine = marked(*self.fleet.mine)
         agents = set(processes(lambda pid, _: carries_mark(pid))) & set(mine)
-        keepers = {pid for pid, words in mine.items() if "workers.tasks.supervisor" in words}
+        keepers = {
+            pid for pid, words in mine.items() if "interlock.workers.tasks.supervisor" in words
+        }
         dogs = {pid for pid, words in mine.items() if "agent_process.watchdog" in words}
         match kind:
             case "keeper":

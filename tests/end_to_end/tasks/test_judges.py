@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
 from tests.end_to_end.tasks.coding import (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.tasks.plans.client import Plans
+from interlock.workers.tasks.plans.file import PlanFile, read_plan
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
-from workers.tasks.plans.client import Plans
-from workers.tasks.plans.file import PlanFile, read_plan
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 QUIET_SWEEPS = 4

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.record import Record
+from interlock.kernel.record import Record
+from interlock.workers.cli import app
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House
-from workers.cli import app
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 AUTHOR = ("-c", "user.name=u", "-c", "user.email=u@x")

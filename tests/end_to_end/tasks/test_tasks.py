@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.client import Tasks
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.tasks.coding import (
     AGENTS,
@@ -23,8 +25,6 @@ from tests.end_to_end.tasks.coding import (
 )
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.client import Tasks
 
 
 @pytest.fixture

@@ -12,9 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.capability import Capability, CapabilityError, capability
-from workers.gateways.sources import CleanedUp, CleanUpFailed
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.capability import (
+    Capability,
+    CapabilityError,
+    capability,
+)
+from interlock.workers.gateways.sources import CleanedUp, CleanUpFailed
 
 FOLDER = Path(os.environ.get("HOUSE_FOLDER", "."))
 

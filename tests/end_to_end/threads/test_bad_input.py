@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.machines import MACHINES
+from interlock.kernel.machines import MACHINES
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
+from interlock.workers.systems import HANDLERS
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import ROOT, House, thread
-from workers.engine.resources import Equipment
-from workers.engine.runner import MissingHandlerError, Runner, register_effects
-from workers.systems import HANDLERS
 
 
 def envelope(body: Any, **headers: Any) -> bytes:
@@ -174,7 +174,7 @@ def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
 
 def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
     environment = {**new_house().environment, "INTERLOCK_LEASE_S": "soon"}
-    command = [sys.executable, "-m", "celery", "-A", "workers.main", "worker"]
+    command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "worker"]
 
     ended = subprocess.run(
         command,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.event import Event
-from kernel.machines.threads.thread.table import THREAD, WAITS
+from interlock.kernel.event import Event
+from interlock.kernel.machines.threads.thread.table import THREAD, WAITS
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 from tests.end_to_end.engine.test_stranding import due

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from kernel.machines import MACHINES
+from interlock.kernel.machines import MACHINES
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 

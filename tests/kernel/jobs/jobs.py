@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import GuardRefusedError
-from kernel.machine import Decision
-from kernel.machines.jobs.job.table import JOB
-from kernel.record import Record, RecordId, Version
-from kernel.table import Terminal
+from interlock.kernel.errors import GuardRefusedError
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.jobs.job.table import JOB
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import Terminal
 from tests.kernel.samples import EVIDENCE, job
 
 Data = Mapping[str, Any]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
-from kernel.machine import Decision
-from kernel.machines.jobs.graph.table import GRAPH
-from kernel.record import Record, RecordId, Version
-from kernel.table import UNBOUND, Bounds, Waiting
+from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.jobs.graph.table import GRAPH
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import UNBOUND, Bounds, Waiting
 
 LIMITS = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
 REACHED = {"limit": "cost", "used": 5.25, "allowed": 5}

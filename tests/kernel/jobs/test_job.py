@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.jobs.job.changes import EVIDENCE_KEPT_MAX, UNBEGUN_MAX, phase_of
-from kernel.machines.jobs.job.payloads import EVIDENCE_MAX
-from kernel.machines.jobs.job.table import JOB
-from kernel.table import UNBOUND, Bounds
+from interlock.kernel.machines.jobs.job.changes import EVIDENCE_KEPT_MAX, UNBEGUN_MAX, phase_of
+from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
+from interlock.kernel.machines.jobs.job.table import JOB
+from interlock.kernel.table import UNBOUND, Bounds
 from tests.kernel.jobs.jobs import LIVE, Job, refused
 from tests.kernel.samples import EVIDENCE, PHASES, SAMPLES
 

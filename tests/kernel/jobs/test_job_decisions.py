@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.jobs.job import changes
-from kernel.machines.jobs.job.table import JOB
-from kernel.table import Stage, Waiting
+from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job.table import JOB
+from interlock.kernel.table import Stage, Waiting
 from tests.kernel.jobs.jobs import LIVE, ROUTES, Job, refused
 from tests.kernel.samples import PHASES, SAMPLES
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.jobs.job.changes import GUIDANCE_MAX, phase_of
-from kernel.machines.jobs.job.table import IDLE_GATES, SUSPENDABLE
-from kernel.table import Bounds
+from interlock.kernel.machines.jobs.job.changes import GUIDANCE_MAX, phase_of
+from interlock.kernel.machines.jobs.job.table import IDLE_GATES, SUSPENDABLE
+from interlock.kernel.table import Bounds
 from tests.kernel.jobs.jobs import Job, refused
 from tests.kernel.samples import EVIDENCE
 

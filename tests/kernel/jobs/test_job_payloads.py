@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from kernel.errors import CallError, InvalidPayloadError
-from kernel.machine import Machine
-from kernel.machines.jobs.graph.table import GRAPH
-from kernel.machines.jobs.graph.table import Birth as GraphBirth
-from kernel.machines.jobs.job.payloads import Birth
-from kernel.machines.jobs.job.table import JOB
-from kernel.record import Record, RecordId, Version
-from kernel.store import codec
+from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.graph.table import GRAPH
+from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
+from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.job.table import JOB
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.store import codec
 from tests.kernel.samples import PHASES, SAMPLES, job
 
 Data = Mapping[str, Any]

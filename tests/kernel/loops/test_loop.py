@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     IgnoredError,
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machine import Decision
-from kernel.machines.loops.loop.changes import backoff_ms
-from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
-from kernel.machines.loops.loop.table import LOOP
-from kernel.record import Record, RecordId, Version
-from kernel.table import Mode
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.loops.loop.changes import backoff_ms
+from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import Mode
 
 GOLDEN: dict[str, Any] = json.loads(
     Path(__file__).parents[2].joinpath("golden", "loop.json").read_text("utf-8")

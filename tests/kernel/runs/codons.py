@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernel.errors import CallError
-from kernel.event import Cause, Event
-from kernel.machine import Decision
-from kernel.machines.runs.codon.table import CODON
-from kernel.machines.runs.codon_types import Codon, codon_of
-from kernel.machines.runs.events import CodonStarted, RunStarted, run_event
-from kernel.machines.runs.translation import wanted
-from kernel.record import Record, RecordId, Version
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Cause, Event
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.runs.codon.table import CODON
+from interlock.kernel.machines.runs.codon_types import Codon, codon_of
+from interlock.kernel.machines.runs.events import CodonStarted, RunStarted, run_event
+from interlock.kernel.machines.runs.translation import wanted
+from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.samples import FAILURE, SENTINEL, TOKENS
 
 RUN_ID = "data/1"

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
     InvalidTransitionError,
     MetadataValidationError,
 )
-from kernel.machines.runs.codon.table import CODON
-from kernel.machines.runs.codon_types import (
+from interlock.kernel.machines.runs.codon.table import CODON
+from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
     CompletingSentinelsCodon,
@@ -29,7 +29,7 @@ from kernel.machines.runs.codon_types import (
     codon_cost,
     codon_of,
 )
-from kernel.machines.runs.values import TERMINAL, CodonStatus
+from interlock.kernel.machines.runs.values import TERMINAL, CodonStatus
 from tests.kernel.runs.codons import (
     AT_WORK,
     BORN_MS,

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     GuardRefusedError,
     IllegalTransitionError,
     InvalidTransitionError,
     MetadataValidationError,
 )
-from kernel.machines.runs.codon.payloads import sums
-from kernel.machines.runs.codon_types import CompletedCodon, SkippedCodon, codon_cost
-from kernel.machines.runs.values import MICRO_MAX
+from interlock.kernel.machines.runs.codon.payloads import sums
+from interlock.kernel.machines.runs.codon_types import CompletedCodon, SkippedCodon, codon_cost
+from interlock.kernel.machines.runs.values import MICRO_MAX
 from tests.kernel.runs.codons import (
     AT_WORK,
     CHAIN,

@@ -16,8 +16,8 @@ TYPES = {state: f"{state.title().replace('_', '')}Codon" for state in STATES}
 IMPORTS = f"""
 from typing import assert_never
 
-from kernel.machines.runs.codon_types import Codon, {", ".join(TYPES.values())}
-from kernel.machines.runs.values import CodonStatus
+from interlock.kernel.machines.runs.codon_types import Codon, {", ".join(TYPES.values())}
+from interlock.kernel.machines.runs.values import CodonStatus
 """
 FAULT = re.compile(
     r"^(?:.*/)?(?P<file>\w+)\.py:(?P<line>\d+): error: "

@@ -10,10 +10,10 @@ from typing import Any, get_args
 
 import pytest
 
-from kernel.errors import CallError, GuardRefusedError, InvalidPayloadError
-from kernel.event import NO_FACTS
-from kernel.machines import MACHINES
-from kernel.machines.runs.events import (
+from interlock.kernel.errors import CallError, GuardRefusedError, InvalidPayloadError
+from interlock.kernel.event import NO_FACTS
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.events import (
     CodonStarted,
     Metadata,
     RunEvent,
@@ -23,11 +23,11 @@ from kernel.machines.runs.events import (
     run_event,
     told,
 )
-from kernel.machines.runs.run.table import RUN
-from kernel.machines.runs.translation import branch_of, published, wanted
-from kernel.machines.runs.values import CodonStatus, SentinelState
-from kernel.machines.runs.workspace.table import WORKSPACE
-from kernel.record import Record, RecordId, Version
+from interlock.kernel.machines.runs.run.table import RUN
+from interlock.kernel.machines.runs.translation import branch_of, published, wanted
+from interlock.kernel.machines.runs.values import CodonStatus, SentinelState
+from interlock.kernel.machines.runs.workspace.table import WORKSPACE
+from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.runs.codons import (
     CODON_ID,
     LOOP,

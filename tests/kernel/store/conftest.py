@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from kernel.store import scripts
+from interlock.kernel.store import scripts
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 
 

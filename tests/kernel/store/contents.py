@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.store.scripts import read
+from interlock.kernel.store.scripts import read
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 READS: dict[bytes, tuple[Any, ...]] = {

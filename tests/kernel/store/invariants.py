@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.effect import Kind
-from kernel.record import Entry, Record, partition_of
-from kernel.store import scripts
-from kernel.store.fold import fold, sums
-from kernel.table import Active, Terminal
+from interlock.kernel.effect import Kind
+from interlock.kernel.record import Entry, Record, partition_of
+from interlock.kernel.store import scripts
+from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.table import Active, Terminal
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.tables import LIFE
 

@@ -10,26 +10,35 @@ from typing import Any
 
 import redis
 
-from kernel.effect import Effect
-from kernel.errors import KernelError
-from kernel.event import Cause, Event, Note
-from kernel.lifecycle import Fired, Lifecycle
-from kernel.machine import Decision
-from kernel.machines.loops.loop.table import LOOP
-from kernel.machines.runs.codon.table import CODON
-from kernel.machines.runs.run.table import RUN
-from kernel.machines.runs.workspace.table import WORKSPACE
-from kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
-from kernel.store import scripts
-from kernel.store.commands import NO_WARRANT, Answer, Call, Jot, Limits, Render, Tenure, Warrant
-from kernel.store.indexes import Indexes, Look, TimerLook
-from kernel.store.keys import Keys
-from kernel.store.leases import Lease, Leases, Order, Refused
-from kernel.store.redis import Store
-from kernel.store.scripts import Client
-from kernel.store.slots import Slots
-from kernel.store.subscriptions import Tells
-from kernel.store.views import Views
+from interlock.kernel.effect import Effect
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import Cause, Event, Note
+from interlock.kernel.lifecycle import Fired, Lifecycle
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.machines.runs.codon.table import CODON
+from interlock.kernel.machines.runs.run.table import RUN
+from interlock.kernel.machines.runs.workspace.table import WORKSPACE
+from interlock.kernel.record import Entry, Record, RecordId, TimerEntry, partition_of
+from interlock.kernel.store import scripts
+from interlock.kernel.store.commands import (
+    NO_WARRANT,
+    Answer,
+    Call,
+    Jot,
+    Limits,
+    Render,
+    Tenure,
+    Warrant,
+)
+from interlock.kernel.store.indexes import Indexes, Look, TimerLook
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.leases import Lease, Leases, Order, Refused
+from interlock.kernel.store.redis import Store
+from interlock.kernel.store.scripts import Client
+from interlock.kernel.store.slots import Slots
+from interlock.kernel.store.subscriptions import Tells
+from interlock.kernel.store.views import Views
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
 from tests.kernel.store.tables import LIFE

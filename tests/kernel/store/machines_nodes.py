@@ -8,9 +8,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kernel.effect import Effect
-from kernel.machine import Machine
-from kernel.table import Active, Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.effect import Effect
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import (
+    Active,
+    Ask,
+    Bounds,
+    Data,
+    Loop,
+    Terminal,
+    Timer,
+    Transition,
+    Waiting,
+)
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
 REGISTER = Effect("register", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)

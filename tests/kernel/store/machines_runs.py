@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.event import Event
-from kernel.lifecycle import Fired
-from kernel.machines.runs.events import CodonStarted, RunStarted, run_event
-from kernel.machines.runs.translation import wanted
-from kernel.record import RecordId
-from kernel.store.commands import Tenure, Warrant
-from kernel.store.leases import Lease
+from interlock.kernel.event import Event
+from interlock.kernel.lifecycle import Fired
+from interlock.kernel.machines.runs.events import CodonStarted, RunStarted, run_event
+from interlock.kernel.machines.runs.translation import wanted
+from interlock.kernel.record import RecordId
+from interlock.kernel.store.commands import Tenure, Warrant
+from interlock.kernel.store.leases import Lease
 from tests.kernel.runs.codons import CHAIN, metadata
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.kernel_at_a_fixed_time import World

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kernel.effect import CASCADE, SPAWN, Effect
-from kernel.machine import Machine
-from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.effect import CASCADE, SPAWN, Effect
+from interlock.kernel.machine import Machine
+from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
 LEASE_MS = 10_000
 GRACE_MS = 4_000

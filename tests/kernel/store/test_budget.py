@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import FencedError
+from interlock.kernel.errors import FencedError
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -7,9 +7,15 @@ from threading import Barrier
 
 import pytest
 
-from kernel.errors import CallError, ClosedParentError, FencedError, HeldError, IdTakenError
-from kernel.store import commands as plan
-from kernel.store.commands import Warrant
+from interlock.kernel.errors import (
+    CallError,
+    ClosedParentError,
+    FencedError,
+    HeldError,
+    IdTakenError,
+)
+from interlock.kernel.store import commands as plan
+from interlock.kernel.store.commands import Warrant
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import FencedError
-from kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.errors import FencedError
+from interlock.kernel.store.leases import Lease, Order, Refused
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

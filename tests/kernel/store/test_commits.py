@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     GuardRefusedError,
     InvalidPayloadError,
     OpIdReusedError,
     StaleDecisionError,
 )
-from kernel.store.commands import Warrant
+from interlock.kernel.store.commands import Warrant
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, LEASE_MS
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernel.errors import ClosedParentError
-from kernel.store.leases import Lease
-from kernel.store.subscriptions import Dependent
+from interlock.kernel.errors import ClosedParentError
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.subscriptions import Dependent
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
 

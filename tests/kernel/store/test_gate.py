@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import StoreMisconfiguredError
-from kernel.store.indexes import Meeting
+from interlock.kernel.errors import StoreMisconfiguredError
+from interlock.kernel.store.indexes import Meeting
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 PERIOD_MS, LEASE_MS = 1_000, 30_000

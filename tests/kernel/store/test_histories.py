@@ -21,12 +21,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kernel.effect import Kind
-from kernel.errors import FencedError, IllegalTransitionError, KernelError
-from kernel.record import Record
-from kernel.store.commands import Warrant
-from kernel.store.leases import Lease, Order
-from kernel.table import Active, Terminal
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import FencedError, IllegalTransitionError, KernelError
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.leases import Lease, Order
+from interlock.kernel.table import Active, Terminal
 from tests.kernel.store.invariants import holds
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text, World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS, LIFE

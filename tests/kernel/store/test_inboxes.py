@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     HeldError,
     InvalidIdError,
     InvalidPayloadError,
@@ -15,11 +15,11 @@ from kernel.errors import (
     OpIdReusedError,
     UnknownRecordError,
 )
-from kernel.machines.loops.loop.table import LOOP
-from kernel.store import inboxes
-from kernel.store.commands import Answer
-from kernel.store.inboxes import Mail, position
-from kernel.store.leases import Lease, Order
+from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.store import inboxes
+from interlock.kernel.store.commands import Answer
+from interlock.kernel.store.inboxes import Mail, position
+from interlock.kernel.store.leases import Lease, Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 
 OWL = "owl/1"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel import lifecycle
-from kernel.errors import KernelError
+from interlock.kernel import lifecycle
+from interlock.kernel.errors import KernelError
 from tests.kernel.store import test_commits as commits
 from tests.kernel.store import test_notes as notes
 from tests.kernel.store import test_outcomes as outcomes

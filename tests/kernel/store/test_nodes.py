@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernel.effect import Kind
-from kernel.errors import HeldError, InvalidPayloadError
-from kernel.record import Record, RecordId, Version
-from kernel.store import scripts
-from kernel.table import UNBOUND, Bounds
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import HeldError, InvalidPayloadError
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.store import scripts
+from interlock.kernel.table import UNBOUND, Bounds
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_nodes import NODE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     FencedError,
     IdTakenError,
     InvalidPayloadError,
@@ -12,9 +12,9 @@ from kernel.errors import (
     StoreError,
     UnknownRecordError,
 )
-from kernel.store.commands import Jot
-from kernel.store.fold import fold, sums
-from kernel.store.leases import Lease
+from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.fold import fold, sums
+from interlock.kernel.store.leases import Lease
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import LIFE
 

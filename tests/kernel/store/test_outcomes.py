@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import FencedError, UnknownRecordError
-from kernel.store.commands import Warrant
-from kernel.store.leases import Lease, Order
+from interlock.kernel.errors import FencedError, UnknownRecordError
+from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.leases import Lease, Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import OpIdReusedError
-from kernel.store.leases import Order
+from interlock.kernel.errors import OpIdReusedError
+from interlock.kernel.store.leases import Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import EXPIRY_MS, REMIND_MS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kernel.store.commands import Warrant
-from kernel.store.leases import Lease, Order
+from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.leases import Lease, Order
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.errors import OpIdReusedError
-from kernel.store.commands import Warrant
-from kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.errors import OpIdReusedError
+from interlock.kernel.store.commands import Warrant
+from interlock.kernel.store.leases import Lease, Order, Refused
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
 from tests.kernel.store.tables import LEASE_MS
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     ClosedParentError,
     FencedError,
     StoreDownError,
@@ -19,17 +19,17 @@ from kernel.errors import (
     StoreReadOnlyError,
     UnknownRecordError,
 )
-from kernel.record import RecordId
-from kernel.store import scripts
-from kernel.store.commands import Jot
-from kernel.store.connect import open_store, refuse_unsafe
-from kernel.store.fold import fold
-from kernel.store.leases import Lease, Order, Refused
-from kernel.store.scripts import store_error
+from interlock.kernel.record import RecordId
+from interlock.kernel.store import scripts
+from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.fold import fold
+from interlock.kernel.store.leases import Lease, Order, Refused
+from interlock.kernel.store.scripts import store_error
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy, NewServer
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World, token
 from tests.kernel.store.tables import LIFE
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture

@@ -6,13 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from kernel.errors import InvalidIdError, KernelError, NewerSchemaError, UnknownMachineError
-from kernel.event import Event, Note
-from kernel.record import partition_of
-from kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
-from kernel.store.commands import Commit
-from kernel.store.repairs import Repairs
-from kernel.store.scripts import read
+from interlock.kernel.errors import (
+    InvalidIdError,
+    KernelError,
+    NewerSchemaError,
+    UnknownMachineError,
+)
+from interlock.kernel.event import Event, Note
+from interlock.kernel.record import partition_of
+from interlock.kernel.restoration import HOLDER, Kept, Restoration, Restored, RestoreRefusedError
+from interlock.kernel.store.commands import Commit
+from interlock.kernel.store.repairs import Repairs
+from interlock.kernel.store.scripts import read
 from tests.kernel.store.contents import contents
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (

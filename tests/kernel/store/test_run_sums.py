@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.runs.codon.payloads import sums as sums_of
-from kernel.machines.runs.codon.table import CODON as MACHINE
-from kernel.machines.runs.codon_types import codon_cost, codon_of
-from kernel.record import Record
-from kernel.store.commands import Jot, Warrant
-from kernel.store.fold import fold, sums
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.codon.payloads import sums as sums_of
+from interlock.kernel.machines.runs.codon.table import CODON as MACHINE
+from interlock.kernel.machines.runs.codon_types import codon_cost, codon_of
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Jot, Warrant
+from interlock.kernel.store.fold import fold, sums
 from tests.kernel.runs.codons import CHAIN, sentinel
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import ClosedParentError, HeldError, InvalidIdError, MailRefusedError
-from kernel.store.commands import Warrant
+from interlock.kernel.errors import ClosedParentError, HeldError, InvalidIdError, MailRefusedError
+from interlock.kernel.store.commands import Warrant
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.kernel_at_a_fixed_time import World
 from tests.kernel.store.machines_runs import (

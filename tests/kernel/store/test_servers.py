@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from kernel.errors import HeldError
-from kernel.store.commands import Tenure, Warrant
-from kernel.store.connect import open_store, refuse_unsafe
-from kernel.store.fold import fold
-from kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.errors import HeldError
+from interlock.kernel.store.commands import Tenure, Warrant
+from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.store.fold import fold
+from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
 from tests.kernel.store.tables import LEASE_MS, LIFE
-from workers.gateways.server import EmbeddedServer
 
 
 def whole_life(world: World) -> None:

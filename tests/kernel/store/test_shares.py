@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import HeldError, InvalidIdError, UnknownRecordError
-from kernel.store.commands import Tenure
-from kernel.store.leases import Lease
+from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordError
+from interlock.kernel.store.commands import Tenure
+from interlock.kernel.store.leases import Lease
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 from typing import Any
 
-from kernel.record import Record, RecordId
-from kernel.store import scripts
+from interlock.kernel.record import Record, RecordId
+from interlock.kernel.store import scripts
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 NAME = "graph"

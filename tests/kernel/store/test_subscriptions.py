@@ -9,9 +9,9 @@ from threading import Barrier
 
 import pytest
 
-from kernel.record import PARTITIONS, partition_of
-from kernel.store.leases import Lease
-from kernel.store.subscriptions import MISSING, PAGE, Dependent
+from interlock.kernel.record import PARTITIONS, partition_of
+from interlock.kernel.store.leases import Lease
+from interlock.kernel.store.subscriptions import MISSING, PAGE, Dependent
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
 

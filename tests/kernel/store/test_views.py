@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel.errors import StoreDownError
-from kernel.event import Event, Note
-from kernel.record import PARTITIONS, partition_of
-from kernel.store.connect import open_store
-from kernel.store.keys import Keys
-from kernel.store.views import Place, Views
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.record import PARTITIONS, partition_of
+from interlock.kernel.store.connect import open_store
+from interlock.kernel.store.keys import Keys
+from interlock.kernel.store.views import Place, Views
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.tasks.claims import noted
 from tests.workers.threads.threads import client_of, matter
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
 
 IDS = [f"v{number}" for number in range(9)]
 OPEN = "awaiting_intent_confirmation"

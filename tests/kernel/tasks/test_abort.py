@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.tasks.abort import CONTAINED, AbortPolicy, AbortScope, told
-from kernel.reason import AbortReason
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.tasks.abort import CONTAINED, AbortPolicy, AbortScope, told
+from interlock.kernel.reason import AbortReason
 
 SIBLING, PARENT = AbortReason.SIBLING_ABORTED, AbortReason.PARENT_ABORTED
 POLICIES = [AbortPolicy(tool, sibling) for tool, sibling in product((False, True), repeat=2)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.machines.tasks.breaker import Cause, Limits, tripped
-from kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.machines.tasks.breaker import Cause, Limits, tripped
+from interlock.kernel.reason import AbortReason, TransitionReason
 
 LIMITS = Limits(budget_micro=100, failures_max=3)
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
-from kernel.machine import Decision, Machine
-from kernel.machines.tasks.agent.table import AGENT
-from kernel.machines.tasks.task.changes import BACKOFF_S_MAX, CLAIMS_MAX, backoff_ms
-from kernel.machines.tasks.task.table import TASK
-from kernel.machines.tasks.turn.table import TURN
-from kernel.record import Record, RecordId, Version
-from kernel.table import Mode, Terminal
+from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.machine import Decision, Machine
+from interlock.kernel.machines.tasks.agent.table import AGENT
+from interlock.kernel.machines.tasks.task.changes import BACKOFF_S_MAX, CLAIMS_MAX, backoff_ms
+from interlock.kernel.machines.tasks.task.table import TASK
+from interlock.kernel.machines.tasks.turn.table import TURN
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.table import Mode, Terminal
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CLAIM = {"owner": "ann", "identity": "ann/any/make"}

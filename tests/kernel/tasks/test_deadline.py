@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
+from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
 
 MINUTES = {"small": 15, "medium": 30, "large": 60, "xl": 120}
 TENTHS = {"low": 7, "medium": 10, "high": 15}
@@ -88,7 +88,7 @@ def test_a_deadline_is_cut_to_its_limits_exactly() -> None:
 
 
 def test_no_deadline_is_below_300_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.machines.tasks.deadline.FACTOR_OF_FAMILY", {"haiku": 0.1})
+    monkeypatch.setattr("interlock.kernel.machines.tasks.deadline.FACTOR_OF_FAMILY", {"haiku": 0.1})
     found = plain(scope=Scope.SMALL, model="haiku")
 
     assert found.seconds == 300

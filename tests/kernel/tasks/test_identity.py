@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machine import Machine
-from kernel.machines.tasks.identity.table import IDENTITY
-from kernel.machines.tasks.trust import Trust
-from kernel.record import Record, RecordId, Version
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.identity.table import IDENTITY
+from interlock.kernel.machines.tasks.trust import Trust
+from interlock.kernel.record import Record, RecordId, Version
 
 U, P, T, E = Trust.UNTRUSTED, Trust.PROBATIONARY, Trust.TRUSTED, Trust.ELEVATED
 NOTHING = {"successes": 0, "failures": 0, "violations": 0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.machines.tasks.trust import NEEDED, Trust, allowed, refusal
+from interlock.kernel.machines.tasks.trust import NEEDED, Trust, allowed, refusal
 
 U, P, T, E = Trust.UNTRUSTED, Trust.PROBATIONARY, Trust.TRUSTED, Trust.ELEVATED
 # fmt: off

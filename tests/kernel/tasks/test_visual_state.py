@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines.tasks.visual_state import (
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.tasks.visual_state import (
     LOOKS,
     PUBLISHED,
     Look,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.machine import Decision
-from kernel.machines.threads.thread.table import THREAD
-from kernel.record import Record, RecordId, Version
+from interlock.kernel.machine import Decision
+from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.samples import DECLARED, action, proposed, thread
 
 Data = Mapping[str, Any]

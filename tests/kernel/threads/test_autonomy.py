@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machines.threads.autonomy import (
+from interlock.kernel.machines.threads.autonomy import (
     AXES,
     COMPOSITIONS,
     ActionAsk,
@@ -34,7 +34,7 @@ from kernel.machines.threads.autonomy import (
     tier_for,
     wants_combined,
 )
-from kernel.policy_axis import PolicyError
+from interlock.kernel.policy_axis import PolicyError
 
 MILD = Risk(irreversibility=Level.LOW, regret_potential=Level.LOW, risk_amplifier=False)
 MEDIUM = Risk(irreversibility=Level.MEDIUM, regret_potential=Level.MEDIUM, risk_amplifier=False)

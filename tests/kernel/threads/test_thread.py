@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     GuardRefusedError,
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from kernel.machines.threads.thread.changes import birth
-from kernel.machines.threads.thread.stages import irrevocable
-from kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.machines.threads.thread.changes import birth
+from interlock.kernel.machines.threads.thread.stages import irrevocable
+from interlock.kernel.machines.threads.thread.table import THREAD
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
 from tests.kernel.threads.pure_threads import CONTEXT, INTENT, Told, asked, at_action
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.machines import MACHINES
-from kernel.record import Entry, Record
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Entry, Record
+from interlock.workers.client import Client
+from interlock.workers.config import Settings, read_settings
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.work import Run
+from interlock.workers.systems import HANDLERS
 from tests.end_to_end.deployment import thread
-from workers.client import Client
-from workers.config import Settings, read_settings
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.work import Run
-from workers.systems import HANDLERS
 
 THREAD = MACHINES["thread"]
 

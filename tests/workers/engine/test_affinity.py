@@ -17,11 +17,11 @@ from celery.concurrency.solo import TaskPool as Solo
 from celery.concurrency.thread import TaskPool as Threads
 from celery.signals import task_prerun, worker_ready
 
+from interlock.workers.engine.affinity import Affinity, tune_when_ready
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
-from workers.engine.affinity import Affinity, tune_when_ready
-from workers.engine.work import Outcome, Work
-from workers.gateways.server import EmbeddedServer
 
 SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
 EVERY = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
@@ -147,7 +147,9 @@ def test_only_a_pool_of_threads_is_tuned(
     monkeypatch: pytest.MonkeyPatch, pool: type, *, watched: bool
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr("workers.engine.affinity.gc.freeze", lambda: told.append("frozen"))
+    monkeypatch.setattr(
+        "interlock.workers.engine.affinity.gc.freeze", lambda: told.append("frozen")
+    )
     made = Affinity(one=True)
     monkeypatch.setattr(made, "watch", lambda: told.append("watched"))
 
@@ -174,8 +176,8 @@ def test_every_task_begins_on_the_chosen_processor() -> None:
 
 
 def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.engine.affinity.PERIOD_S", 0.001)
-    monkeypatch.setattr("workers.engine.affinity.CHOICE_S", 0.001)
+    monkeypatch.setattr("interlock.workers.engine.affinity.PERIOD_S", 0.001)
+    monkeypatch.setattr("interlock.workers.engine.affinity.CHOICE_S", 0.001)
     made = Affinity(one=True)
     made.watch()
     first = until(lambda: made.chosen is not made.every and made.chosen, what="it has chosen")

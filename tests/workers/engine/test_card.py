@@ -9,16 +9,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kernel.effect import Kind
-from kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
-from kernel.event import Event
-from kernel.machines import MACHINES
-from kernel.record import Entry, Record, RecordId, Version
-from kernel.table import Waiting
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import GuardRefusedError, IllegalTransitionError, InvalidPayloadError
+from interlock.kernel.event import Event
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Entry, Record, RecordId, Version
+from interlock.kernel.table import Waiting
+from interlock.workers.client import Client
+from interlock.workers.engine.card import quarantine_of
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.threads.threads import WAITS, bring, client_of, matter
-from workers.client import Client
-from workers.engine.card import quarantine_of
-from workers.gateways.server import EmbeddedServer
 
 THREAD = MACHINES["thread"]
 # As published, typed in by hand: kind of card, answer, trigger.

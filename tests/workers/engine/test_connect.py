@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
-from kernel.store.connect import open_store, refuse_unsafe
+from interlock.kernel.errors import StoreDownError, StoreError, StoreMisconfiguredError
+from interlock.kernel.store.connect import open_store, refuse_unsafe
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
 from tests.waiting import until
 from tests.workers.threads.threads import CONSENT, client_of, matter, step
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer, free_port
 
 NewServer = Callable[..., EmbeddedServer]
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from kernel.effect import Kind
-from kernel.errors import StoreDownError
-from kernel.record import Record, RecordId, Version
-from kernel.store.leases import Lease, Leases, Order
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.store.leases import Lease, Leases, Order
+from interlock.workers.engine.heartbeat import PERIOD_S_MAX, Heartbeat, Held
 from tests.waiting import until
-from workers.engine.heartbeat import PERIOD_S_MAX, Heartbeat, Held
 
 Orders = dict[str, tuple[Order, int]]
 

@@ -10,13 +10,13 @@ import pytest
 import redis
 from celery import Celery
 
-from kernel.machines import MACHINES
-from kernel.store.commands import Doorbell
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.store.commands import Doorbell
+from interlock.workers.engine.app import make_app
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.messages import Envelopes
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import settings_for
-from workers.engine.app import make_app
-from workers.engine.dispatch import Dispatch
-from workers.engine.messages import Envelopes
-from workers.gateways.server import EmbeddedServer
 
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernel.errors import StoreDownError
-from kernel.event import Note
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.event import Note
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.waiting import until
 from tests.workers.engine.running import THREAD, Running, settings_for
-from workers.engine.work import Outcome, Work
-from workers.gateways.server import EmbeddedServer
 
 DONE = Outcome("execution_done", {"result": "well"})
 
@@ -88,7 +88,7 @@ def test_an_execution_that_fails_itself_says_its_end(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug of ours")
 
-    monkeypatch.setattr(sys.modules["workers.threads.effects.execution"], "run", fail)
+    monkeypatch.setattr(sys.modules["interlock.workers.threads.effects.execution"], "run", fail)
     assert running.perform("one").startswith("failed (owed): ValueError")
 
     assert len(notes(running, "execution_started")) == 1

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
-from kernel.record import PARTITIONS, partition_of
+from interlock.kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
+from interlock.kernel.record import PARTITIONS, partition_of
+from interlock.workers.engine.sweeper import Sweep, each, sweep_all
+from interlock.workers.engine.sweeps import orphans, prune, stalls
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
 from tests.waiting import until
 from tests.workers.engine.running import Running, settings_for
-from workers.engine.sweeper import Sweep, each, sweep_all
-from workers.engine.sweeps import orphans, prune, stalls
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
 def test_a_line_is_measured_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.engine.dispatch.WAITING_S", 3_600.0)
+    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", 3_600.0)
     running.client.submit(thread("jot"), id="one")
     assert running.dispatch.waiting("inference") == 1
     running.client.submit(thread("jot"), id="two")
 
     assert running.dispatch.waiting("inference") == 1
-    monkeypatch.setattr("workers.engine.dispatch.WAITING_S", -1.0)
+    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", -1.0)
     assert running.dispatch.waiting("inference") == 2
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import FencedError
-from kernel.event import Event, Note
-from kernel.store.leases import Lease, Order
+from interlock.kernel.errors import FencedError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.store.leases import Lease, Order
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.fakes.proxy import FaultProxy
 from tests.workers.engine.running import THREAD, Running, settings_for
-from workers.engine.work import Outcome, Work
-from workers.gateways.server import EmbeddedServer
 
 DONE = Outcome("execution_done", {"result": "well"}, {"spent": 5})
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from workers.files.atomic import locked, replace_bytes
+from interlock.workers.files.atomic import locked, replace_bytes
 
 ADD = """
 import sys
 from pathlib import Path
-from workers.files.atomic import locked, replace_bytes
+from interlock.workers.files.atomic import locked, replace_bytes
 path = Path(sys.argv[1])
 for _ in range(50):
     with locked(path):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.files import folder as module
-from workers.files.folder import Folder, FolderError
+from interlock.workers.files import folder as module
+from interlock.workers.files.folder import Folder, FolderError
 
 
 @pytest.fixture

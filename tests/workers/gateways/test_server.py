@@ -15,10 +15,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.processes import is_alive
-from tests.waiting import until
-from workers.gateways import server as server_module
-from workers.gateways.server import (
+from interlock.workers.gateways import server as server_module
+from interlock.workers.gateways.server import (
     EmbeddedServer,
     FolderTakenError,
     PortTakenError,
@@ -27,11 +25,13 @@ from workers.gateways.server import (
     find_binary,
     free_port,
 )
+from tests.processes import is_alive
+from tests.waiting import until
 
 STARTER = """
 import sys
 from pathlib import Path
-from workers.gateways.server import EmbeddedServer
+from interlock.workers.gateways.server import EmbeddedServer
 
 server = EmbeddedServer(Path(sys.argv[1])).start()
 print(server.port, server.process_id, flush=True)

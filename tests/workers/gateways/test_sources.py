@@ -12,10 +12,16 @@ from typing import Any
 
 import pytest
 
-from workers.files.atomic import replace_bytes
-from workers.gateways.capabilities.extension import ExtensionError
-from workers.gateways.sources import CleanedUp, CleanUpFailed, Outcome, Sources, load_sources
-from workers.threads.requests import read_request
+from interlock.workers.files.atomic import replace_bytes
+from interlock.workers.gateways.capabilities.extension import ExtensionError
+from interlock.workers.gateways.sources import (
+    CleanedUp,
+    CleanUpFailed,
+    Outcome,
+    Sources,
+    load_sources,
+)
+from interlock.workers.threads.requests import read_request
 
 
 def clean_up(inciting: Mapping[str, Any], *, key: str = "k", root: Path | None = None) -> Outcome:
@@ -142,7 +148,7 @@ def test_a_crash_between_the_ledger_and_the_note_is_made_good(
         replace_bytes(target, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr("workers.gateways.sources.replace_bytes", once)
+        patch.setattr("interlock.workers.gateways.sources.replace_bytes", once)
         assert isinstance(clean_up(note(path, "call Ann")), CleanUpFailed)
 
     assert clean_up(note(path, "call Ann")) == CleanedUp("deleted the line from journal.txt")

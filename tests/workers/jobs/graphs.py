@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workers.jobs.file.file import GraphFile, GraphFileError, read_graph
+from interlock.workers.jobs.file.file import GraphFile, GraphFileError, read_graph
 
 HEAD = "graph: g\nsteps:\n"
 

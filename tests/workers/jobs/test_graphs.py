@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
-from kernel.record import Record
+from interlock.kernel.errors import CallError, InvalidPayloadError, StaleDecisionError
+from interlock.kernel.record import Record
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
+from interlock.workers.jobs.commands import VERBS, gate
+from interlock.workers.jobs.file.file import GraphFile, read_graph
+from interlock.workers.jobs.graph_view import GraphView
+from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from tests.races.in_process_worker import Hands
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.jobs.admission import CycleError, UnknownDependencyError
-from workers.jobs.commands import VERBS, gate
-from workers.jobs.file.file import GraphFile, read_graph
-from workers.jobs.graph_view import GraphView
-from workers.jobs.graphs import Graphs, JobCommandError
 
 NewHands = Callable[[], Hands]
 COMMAND = [{"worker": {"command": "true"}}]

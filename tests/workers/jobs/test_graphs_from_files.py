@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel.errors import IdTakenError
+from interlock.kernel.errors import IdTakenError
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
+from interlock.workers.jobs.file.file import GraphFileError
+from interlock.workers.jobs.file.writer import graph_text
 from tests.races.in_process_worker import Calls, Hands, LostError
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, as_ann, stored, written
-from workers.gateways.server import EmbeddedServer
-from workers.jobs.admission import CycleError, UnknownDependencyError
-from workers.jobs.file.file import GraphFileError
-from workers.jobs.file.writer import graph_text
 
 NewHands = Callable[[], Hands]
 

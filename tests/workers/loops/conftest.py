@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.races.in_process_worker import Hands
 from tests.workers.loops.lives import Nest
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kernel.event import Event
-from kernel.record import Record
-from kernel.store.inboxes import position
+from interlock.kernel.event import Event
+from interlock.kernel.record import Record
+from interlock.kernel.store.inboxes import position
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.loops.client import Loops
+from interlock.workers.loops.home import Home, name_of
+from interlock.workers.loops.mailbox import Mailbox
+from interlock.workers.loops.stored import store_prompt
 from tests.races.in_process_worker import Hands
-from workers.engine.work import Outcome, Work
-from workers.loops.client import Loops
-from workers.loops.home import Home, name_of
-from workers.loops.mailbox import Mailbox
-from workers.loops.stored import store_prompt
 
 
 class Nest:

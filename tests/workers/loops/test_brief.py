@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.loops.brief import FILE, SessionBrief, key_told, read_brief
+from interlock.workers.loops.brief import FILE, SessionBrief, key_told, read_brief
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel.errors import InvalidIdError
+from interlock.kernel.errors import InvalidIdError
+from interlock.workers.config import Settings
+from interlock.workers.gateways.git.branch import marks
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
+from interlock.workers.gateways.git.worktree import Worktree, git_in
+from interlock.workers.loops.home import Home, is_name, name_of, ready
 from tests.workers.gateways.git.scene import at, commit, git, make_repository, write
-from workers.config import Settings
-from workers.gateways.git.branch import marks
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.repository import Identity, Repository
-from workers.gateways.git.worktree import Worktree, git_in
-from workers.loops.home import Home, is_name, name_of, ready
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError, KernelError, MailRefusedError
-from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
-from kernel.record import partition_of
+from interlock.kernel.errors import InvalidPayloadError, KernelError, MailRefusedError
+from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.kernel.record import partition_of
+from interlock.workers.engine.work import Outcome
+from interlock.workers.loops.mailbox import UnknownAgentError
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import Nest
-from workers.engine.work import Outcome
-from workers.loops.mailbox import UnknownAgentError
 
 
 def refused(nest: Nest, to: str, text: str = "hello", **about: Any) -> KernelError:

@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machines.loops.loop.payloads import LETTERS_MAX, MAIL_LENGTH_MAX, PROMPT_LENGTH_MAX
-from kernel.machines.loops.loop.table import LOOP
-from kernel.store.inboxes import Mail, position
-from workers.loops.prompt import SEEN_LENGTH_MAX, Composed, Surroundings, compose, letter
+from interlock.kernel.machines.loops.loop.payloads import (
+    LETTERS_MAX,
+    MAIL_LENGTH_MAX,
+    PROMPT_LENGTH_MAX,
+)
+from interlock.kernel.machines.loops.loop.table import LOOP
+from interlock.kernel.store.inboxes import Mail, position
+from interlock.workers.loops.prompt import SEEN_LENGTH_MAX, Composed, Surroundings, compose, letter
 
 AROUND = Surroundings("/trees/owl", "interlock/agents/owl", " M log.txt\n", "abc12 begin\n")
 NOON_MS = 1_800_000_000_000

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import UnknownRecordError
-from kernel.record import partition_of
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.record import partition_of
+from interlock.workers.engine.sweeps import prune
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.races.in_process_worker import Hands
 from tests.waiting import until
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.loops.lives import Nest
-from workers.engine.sweeps import prune
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture

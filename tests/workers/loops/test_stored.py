@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.loops.stored import PromptLostError, read_prompt, store_prompt
+from interlock.workers.loops.stored import PromptLostError, read_prompt, store_prompt
 
 
 def test_a_prompt_is_read_as_it_was_stored_and_by_its_owner_alone(tmp_path: Path) -> None:

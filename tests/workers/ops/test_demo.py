@@ -17,14 +17,14 @@ from uuid import uuid4
 
 import pytest
 
-from kernel.machines import MACHINES
-from kernel.table import Terminal
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.table import Terminal
+from interlock.workers.client import Client
+from interlock.workers.config import Settings
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.inspection import verify_all
 from tests.processes import marked
 from tests.waiting import until
-from workers.client import Client
-from workers.config import Settings
-from workers.gateways.server import EmbeddedServer
-from workers.ops.inspection import verify_all
 
 ROOT = Path(__file__).parents[3]
 INTERLOCK = str(Path(sys.executable).with_name("interlock"))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.client import Client
+from interlock.workers.config import Settings
+from interlock.workers.gateways.server import free_port
+from interlock.workers.ops import deployment as house
+from interlock.workers.ops.deployment import House, HouseError
+from interlock.workers.processes.bound import start_tethered
 from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.client import Client
-from workers.config import Settings
-from workers.gateways.server import free_port
-from workers.ops import deployment as house
-from workers.ops.deployment import House, HouseError
-from workers.processes.bound import start_tethered
 
 
 def settings_in(folder: Path, **more: Any) -> Settings:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel.machines import MACHINES
-from workers.ops import documents
+from interlock.kernel.machines import MACHINES
+from interlock.workers.ops import documents
 
 
 def test_the_documents_are_what_the_tables_say() -> None:
@@ -32,7 +32,7 @@ def test_a_stale_document_is_found_and_renewed(
     monkeypatch.setattr(documents, "KERNEL_README", page)
 
     assert documents.main(["--check"]) == 1
-    assert "python -m workers.ops.documents" in capsys.readouterr().err
+    assert "python -m interlock.workers.ops.documents" in capsys.readouterr().err
     assert "long ago" in page.read_text()
     assert documents.main([]) == 0
     assert documents.main(["--check"]) == 0

@@ -17,19 +17,19 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import CallError, InvalidIdError
-from kernel.event import Event
-from kernel.published_event import Actor, LifecycleEvent
-from kernel.record import partition_of
-from kernel.store import views
-from kernel.store.views import Place
+from interlock.kernel.errors import CallError, InvalidIdError
+from interlock.kernel.event import Event
+from interlock.kernel.published_event import Actor, LifecycleEvent
+from interlock.kernel.record import partition_of
+from interlock.kernel.store import views
+from interlock.kernel.store.views import Place
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops import event_export
+from interlock.workers.ops.event_export import Export, instant_ms, line_of, write_events
+from interlock.workers.tasks.client import Tasks
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.ops import event_export
-from workers.ops.event_export import Export, instant_ms, line_of, write_events
-from workers.tasks.client import Tasks
 
 ROOT = Path(__file__).parents[3]
 
@@ -295,7 +295,7 @@ def test_a_line_is_json_whatever_is_said_in_it(here: Client) -> None:
 
 
 def interlock(*words: str) -> list[str]:
-    return [sys.executable, "-c", "from workers.cli import main; main()", *words]
+    return [sys.executable, "-c", "from interlock.workers.cli import main; main()", *words]
 
 
 @contextmanager

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.errors import StoreDownError
-from kernel.event import Cause
-from kernel.record import partition_of
-from kernel.store.codec import digest, encode
-from kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.errors import StoreDownError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.codec import digest, encode
+from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.workers.client import Client
+from interlock.workers.config import read_settings
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.ops.inspection import diagnose, durability, verify_all
 from tests.kernel.samples import RUN_BIRTH
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
-from workers.client import Client
-from workers.config import read_settings
-from workers.gateways.server import EmbeddedServer, free_port
-from workers.ops.inspection import diagnose, durability, verify_all
 
 NewServer = Callable[..., EmbeddedServer]
 STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awaiting_inference")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kernel.machine import Machine
-from kernel.machines import MACHINES
-from kernel.table import Active, Waiting
-from workers.ops.outline import outline
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.table import Active, Waiting
+from interlock.workers.ops.outline import outline
 
 
 @pytest.fixture(params=list(MACHINES))

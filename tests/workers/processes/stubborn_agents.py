@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
+from interlock.workers.processes.agent.cgroup import Cgroup, own_folder
+from interlock.workers.processes.agent.containment import Containment
+from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.processes.agent.cgroup import Cgroup, own_folder
-from workers.processes.agent.containment import Containment
-from workers.processes.agent.process import AgentProcess, Exit, Logs
 
 LOG_BYTES_MAX = 1_000_000
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path.cwd())}

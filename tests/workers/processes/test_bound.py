@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from interlock.workers.processes.bound import end_tethered, prolong, start_tethered
 from tests.processes import is_alive
 from tests.waiting import until
-from workers.processes.bound import end_tethered, prolong, start_tethered
 
 STUBBORN = """
 import os, signal, subprocess, sys, time
@@ -27,7 +27,7 @@ time.sleep(600)
 STARTER = """
 import sys
 from pathlib import Path
-from workers.processes.bound import start_tethered
+from interlock.workers.processes.bound import start_tethered
 
 folder = Path(sys.argv[1])
 keeper = start_tethered(
@@ -41,7 +41,7 @@ CLOCKED = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from workers import tether
+from interlock.workers import tether
 
 looks = open("looks", "ab", buffering=0)
 

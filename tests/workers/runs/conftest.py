@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.runs.workspaces import Checkpointed, Scene, make_checkpointed
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.store.commands import Warrant
+from interlock.kernel.store.commands import Warrant
+from interlock.workers.runs.checkpoints import CheckpointError, before, checkpoints, going_on, named
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.sequence import Execution
+from interlock.workers.runs.start import Begin, begin
 from tests.kernel.store.machines_runs import CONDUCTOR, HOLDER, fail, settle
 from tests.workers.runs.workspaces import CAUSE, PLAN, Scene
-from workers.runs.checkpoints import CheckpointError, before, checkpoints, going_on, named
-from workers.runs.outcome import Ended
-from workers.runs.sequence import Execution
-from workers.runs.start import Begin, begin
 
 UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
 

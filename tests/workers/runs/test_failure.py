@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernel.machines.runs.values import FailureReason, FailureType
-from workers.runs.failure import (
+from interlock.kernel.machines.runs.values import FailureReason, FailureType
+from interlock.workers.runs.failure import (
     RETRY_AFTER_MS_MAX,
     Failure,
     failure_of,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.runs.values import FailureType
-from workers.runs.outcome import (
+from interlock.kernel.machines.runs.values import FailureType
+from interlock.workers.runs.outcome import (
     NO_PROCESS,
     Ended,
     Ending,
@@ -18,7 +18,7 @@ from workers.runs.outcome import (
     exit_code_of,
     verdict_on,
 )
-from workers.runs.plan.model import Exceeded
+from interlock.workers.runs.plan.model import Exceeded
 
 ORDINARY = Ending(
     stopped=False,

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from kernel.record import partition_of
-from kernel.store.scripts import read
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.scripts import read
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeps import prune
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import CODON, DATA, RUN, begun, complete, move, settle, tell
 from tests.workers.threads.threads import client_of
-from workers.engine.dispatch import Dispatch
-from workers.engine.sweeps import prune
-from workers.gateways.server import EmbeddedServer
 
 ROUNDS_MAX = 6
 LATER_MS = 3_600_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.runs.values import LoopContext
-from workers.runs.outcome import Ended
-from workers.runs.plan.model import Plan, PlannedCodon, PlannedLoop
-from workers.runs.sequence import (
+from interlock.kernel.machines.runs.values import LoopContext
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.plan.model import Plan, PlannedCodon, PlannedLoop
+from interlock.workers.runs.sequence import (
     Execution,
     Finished,
     Halt,

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError, MissedError
-from kernel.machines.runs.values import MICRO_MAX
-from kernel.record import Record, partition_of
-from kernel.store.scripts import read, read_all
+from interlock.kernel.errors import InvalidPayloadError, MissedError
+from interlock.kernel.machines.runs.values import MICRO_MAX
+from interlock.kernel.record import Record, partition_of
+from interlock.kernel.store.scripts import read, read_all
+from interlock.workers.engine.sweeps import prune
+from interlock.workers.runs.history import stored
+from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.sequence import Execution, StrangeHistoryError
+from interlock.workers.runs.start import Begin, RunRefusedError, begin, newest, open_workspace
 from tests.kernel.store.machines_runs import CONDUCTOR, HOLDER, complete, settle, tell
 from tests.workers.runs.workspaces import CAUSE, Scene
 from tests.workers.threads.threads import client_of
-from workers.engine.sweeps import prune
-from workers.runs.history import stored
-from workers.runs.outcome import Ended
-from workers.runs.sequence import Execution, StrangeHistoryError
-from workers.runs.start import Begin, RunRefusedError, begin, newest, open_workspace
 
 LATER_MS = 3_600_000
 LOOKS_MAX = 3

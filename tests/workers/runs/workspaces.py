@@ -11,18 +11,18 @@ from typing import Any
 
 import redis
 
-from kernel.event import Cause
-from kernel.machines.runs.translation import branch_of
-from kernel.record import Record
-from kernel.store.scripts import read
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.runs.translation import branch_of
+from interlock.kernel.record import Record
+from interlock.kernel.store.scripts import read
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.git.shadow import Shadow
+from interlock.workers.runs.archive.findings import Validation
+from interlock.workers.runs.client import Runs
+from interlock.workers.runs.start import Begin, begin, open_workspace, workspace_id
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import HOLDER, complete, settle, tell
 from tests.workers.threads.threads import client_of
-from workers.engine.dispatch import Dispatch
-from workers.gateways.git.shadow import Shadow
-from workers.runs.archive.findings import Validation
-from workers.runs.client import Runs
-from workers.runs.start import Begin, begin, open_workspace, workspace_id
 
 CAUSE = Cause("person", "as the test has it")
 PLAN: dict[str, Any] = {"name": "tidy", "steps": [{"id": "clean", "command": "true"}]}

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workers.specs import json_document
-from workers.specs.json_document import read_json
-from workers.specs.yaml_document import DEPTH_MAX, NODES_MAX, NUMBER_LENGTH_MAX, UnreadableError
+from interlock.workers.specs import json_document
+from interlock.workers.specs.json_document import read_json
+from interlock.workers.specs.yaml_document import (
+    DEPTH_MAX,
+    NODES_MAX,
+    NUMBER_LENGTH_MAX,
+    UnreadableError,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from workers.specs import yaml_document
-from workers.specs.yaml_document import (
+from interlock.workers.specs import yaml_document
+from interlock.workers.specs.yaml_document import (
     DEPTH_MAX,
     NODES_MAX,
     NUMBER_LENGTH_MAX,

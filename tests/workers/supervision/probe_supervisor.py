@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from workers.supervision import launch as detached
+from interlock.workers.supervision import launch as detached
 
 
 class Probe:

@@ -7,11 +7,11 @@ import os
 import pytest
 from typer.testing import CliRunner, Result
 
-from workers.cli import app
-from workers.supervision.cli import line_of
-from workers.supervision.codon_reports import CostsFinal, Tokens
-from workers.supervision.codon_streams import read_said
-from workers.supervision.reports import Split, Subtask, ToolCompleted, parse_line
+from interlock.workers.cli import app
+from interlock.workers.supervision.cli import line_of
+from interlock.workers.supervision.codon_reports import CostsFinal, Tokens
+from interlock.workers.supervision.codon_streams import read_said
+from interlock.workers.supervision.reports import Split, Subtask, ToolCompleted, parse_line
 
 
 def said(*words: str) -> Result:

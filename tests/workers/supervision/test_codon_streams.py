@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from kernel.reason import TransitionReason
-from tests.workers.supervision.streams.sample import SAMPLE, assistant, init, line, result, tool_use
-from workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
-from workers.supervision.claude_speech import MESSAGES_MAX, ClaudeSpeech
-from workers.supervision.codon_reports import (
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
+from interlock.workers.supervision.claude_speech import MESSAGES_MAX, ClaudeSpeech
+from interlock.workers.supervision.codon_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -25,8 +24,8 @@ from workers.supervision.codon_reports import (
     Tokens,
     plain_text,
 )
-from workers.supervision.codon_streams import SPEECHES, InterlockSpeech
-from workers.supervision.reports import (
+from interlock.workers.supervision.codon_streams import SPEECHES, InterlockSpeech
+from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
     Compacted,
     CompactNeeded,
@@ -38,6 +37,7 @@ from workers.supervision.reports import (
     ToolStarted,
     parse_line,
 )
+from tests.workers.supervision.streams.sample import SAMPLE, assistant, init, line, result, tool_use
 
 FOUR = {
     "input_tokens": 1,

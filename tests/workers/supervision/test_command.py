@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.supervision.command import CommandError, check_command
+from interlock.workers.supervision.command import CommandError, check_command
 
 
 @pytest.mark.parametrize(

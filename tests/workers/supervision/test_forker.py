@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.supervision import launch as detached
+from interlock.workers.supervision.forker import KEEPERS
+from interlock.workers.supervision.launch import FORKER, KeeperError, start_detached
 from tests.processes import PROC, is_alive, parent_of, processes
 from tests.waiting import until
 from tests.workers.supervision.probe_supervisor import descriptors, signals
-from workers.supervision import launch as detached
-from workers.supervision.forker import KEEPERS
-from workers.supervision.launch import FORKER, KeeperError, start_detached
 
 PROBE = "tests.workers.supervision.probe_supervisor"
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="there is no /proc")
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="ther
 WORKER = """
 import sys
 from pathlib import Path
-from workers.supervision.launch import start_detached
+from interlock.workers.supervision.launch import start_detached
 
 for line in sys.stdin:
     start_detached(sys.argv[1], Path(line.strip()), lambda: None, every_s=5)
@@ -87,7 +87,7 @@ def forker_ended() -> Iterator[None]:
 def forkers(of: int) -> list[int]:
     """Return the forkers of a process."""
     return processes(
-        lambda pid, words: b"workers.supervision.forker" in words and parent_of(pid) == of
+        lambda pid, words: b"interlock.workers.supervision.forker" in words and parent_of(pid) == of
     )
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
+from interlock.workers.supervision.reports import MailSent, parse_line
 from tests.workers.supervision.test_reports import JSON, line, told, well_told
-from workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
-from workers.supervision.reports import MailSent, parse_line
 
 FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "type"]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.reason import TransitionReason
-from workers.specs.json_line import COUNT_MAX, DEPTH_MAX, NAME_LENGTH_MAX, TEXT_LENGTH_MAX
-from workers.supervision.reports import (
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.specs.json_line import COUNT_MAX, DEPTH_MAX, NAME_LENGTH_MAX, TEXT_LENGTH_MAX
+from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
     SUBTASKS_MAX,
     Blocked,

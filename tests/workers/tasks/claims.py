@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from kernel.effect import Kind
-from kernel.event import Cause
-from kernel.record import Entry, Record
-from kernel.store.commands import Call, Jot, Tenure, Warrant
-from kernel.store.leases import Lease
-from workers.client import Client
-from workers.tasks.client import Tasks
-from workers.tasks.workplace import Workplace, workplace_of
+from interlock.kernel.effect import Kind
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Entry, Record
+from interlock.kernel.store.commands import Call, Jot, Tenure, Warrant
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 TURN = ("task_claimed", "agent_spawned", "agent_spawned")
 

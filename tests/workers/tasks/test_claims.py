@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import GuardRefusedError, HeldError
-from kernel.record import partition_of
-from kernel.store.leases import Lease
+from interlock.kernel.errors import GuardRefusedError, HeldError
+from interlock.kernel.record import partition_of
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.claims import claim
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.sweeps.assignments import run
 from tests.workers.tasks.claims import Claimed, claimed, fire, taken
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.agents import Agents
-from workers.tasks.claims import claim
-from workers.tasks.client import Tasks
-from workers.tasks.sweeps.assignments import run
 
 
 @pytest.fixture

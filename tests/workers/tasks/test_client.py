@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     FencedError,
     GuardRefusedError,
@@ -18,13 +18,13 @@ from kernel.errors import (
     IllegalTransitionError,
     InvalidIdError,
 )
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.client import Claim, Tasks
+from interlock.workers.tasks.verification.signals import InvalidSignalError
 from tests.workers.threads.threads import client_of
-from workers.cli import app
-from workers.client import Client
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.client import Claim, Tasks
-from workers.tasks.verification.signals import InvalidSignalError
 
 
 @pytest.fixture

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.machine import Machine
-from kernel.machines import MACHINES
-from kernel.record import partition_of
-from kernel.store import views
-from kernel.table import Active
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import partition_of
+from interlock.kernel.store import views
+from interlock.kernel.table import Active
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.sweeps import orphans
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.effects.recovery import recovery
+from interlock.workers.tasks.failed import DeadLetters
 from tests.waiting import until
 from tests.workers.engine.running import settings_for
 from tests.workers.threads.threads import bring, client_of
-from workers.cli import app
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.sweeps import orphans
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.client import Tasks
-from workers.tasks.effects.recovery import recovery
-from workers.tasks.failed import DeadLetters
 
 Run = Callable[..., Any]
 

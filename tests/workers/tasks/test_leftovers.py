@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.supervision import leftovers as remains
+from interlock.workers.supervision.leftovers import RemainsError, end_remains
+from interlock.workers.tasks.brief import Brief, Place
 from tests.processes import PROC
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.processes.agent.containment import MARK
-from workers.supervision import leftovers as remains
-from workers.supervision.leftovers import RemainsError, end_remains
-from workers.tasks.brief import Brief, Place
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from kernel.machines import MACHINES
-from kernel.reason import AbortReason, TransitionReason
-from kernel.store.leases import Lease
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.processes.agent.process import Exit
+from interlock.workers.supervision.reports import Failed
+from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.work import Outcome, Work
-from workers.gateways.server import EmbeddedServer
-from workers.processes.agent.process import Exit
-from workers.supervision.reports import Failed
-from workers.tasks.brief import Place
-from workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from workers.config import Settings
-from workers.tasks.papers import forget_old_papers
+from interlock.workers.config import Settings
+from interlock.workers.tasks.papers import forget_old_papers
 
 DAY_S = 86_400
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.machines import MACHINES
-from kernel.table import Terminal
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.table import Terminal
+from interlock.workers.cli import app, main
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer, free_port
+from interlock.workers.tasks.claims import claim
 from tests.workers.threads.threads import bring, client_of, matter
-from workers.cli import app, main
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer, free_port
-from workers.tasks.claims import claim
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 Run = Callable[..., Any]

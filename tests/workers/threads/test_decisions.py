@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     IllegalTransitionError,
     InvalidIdError,
@@ -16,10 +16,13 @@ from kernel.errors import (
     UnknownRecordError,
     UnknownTriggerError,
 )
+from interlock.workers.client import Client
+from interlock.workers.gateways.capabilities.registry import (
+    InvalidParametersError,
+    UnknownCapabilityError,
+)
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.threads.threads import bring, client_of
-from workers.client import Client
-from workers.gateways.capabilities.registry import InvalidParametersError, UnknownCapabilityError
-from workers.gateways.server import EmbeddedServer
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workers.threads.requests import KEYS, RequestError, read_request, request_files
+from interlock.workers.threads.requests import KEYS, RequestError, read_request, request_files
 
 WHOLE = """\ufeff---
 id: tea-party

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from kernel.effect import Kind
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call, Warrant
-from kernel.store.leases import Lease
-from workers.client import Client
-from workers.config import Settings
+from interlock.kernel.effect import Kind
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.config import Settings
 
 EFFECTS = ("inference_", "execution_", "cleanup_failed")
 Step = tuple[str, Mapping[str, Any]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kernel.effect import Kind
-from kernel.errors import CallError, UnknownRecordError
-from kernel.event import Cause
-from kernel.record import Record
-from kernel.store.commands import Call
-from kernel.store.subscriptions import MISSING, Dependent
-from kernel.table import Terminal, Waiting
-from workers.engine.work import Outcome, Work
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call
+from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.table import Terminal, Waiting
+from interlock.workers.engine.work import Outcome, Work
 
 
 def cascade(work: Work) -> Outcome | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernel.errors import CallError
-from kernel.event import Cause
-from kernel.machines.jobs.job.names import State
-from kernel.store.commands import Call, Warrant
-from kernel.store.subscriptions import Dependent
-from workers.engine.work import Work
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.subscriptions import Dependent
+from interlock.workers.engine.work import Work
 
 PARTY = "tell"
 

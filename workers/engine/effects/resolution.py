@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernel.record import Record
-from workers.engine.card import card_of
-from workers.engine.work import Work
+from interlock.kernel.record import Record
+from interlock.workers.engine.card import card_of
+from interlock.workers.engine.work import Work
 
 
 def resolution(work: Work) -> None:

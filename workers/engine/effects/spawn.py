@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kernel.errors import CallError, ClosedParentError, IdTakenError
-from kernel.event import Cause
-from kernel.store.commands import Call
-from workers.engine.work import Work
+from interlock.kernel.errors import CallError, ClosedParentError, IdTakenError
+from interlock.kernel.event import Cause
+from interlock.kernel.store.commands import Call
+from interlock.workers.engine.work import Work
 
 
 def spawn(work: Work) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     FencedError,
     IllegalTransitionError,
     StoreDownError,
@@ -19,13 +19,13 @@ from kernel.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from kernel.event import Cause
-from kernel.record import split_key
-from kernel.store.commands import Call, Warrant
-from kernel.store.indexes import Look
-from kernel.table import Active
-from workers.engine.dispatch import Dispatch
-from workers.engine.sweeper import Sweep, each
+from interlock.kernel.event import Cause
+from interlock.kernel.record import split_key
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.indexes import Look
+from interlock.kernel.table import Active
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, each
 
 log = logging.getLogger(__name__)
 

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kernel.errors import UnknownRecordError
-from kernel.event import Event
-from kernel.record import Record, RecordId, ancestors, root_of
-from kernel.store.codec import event_bytes
-from kernel.table import Terminal
-from workers.engine.dispatch import Dispatch, ms
-from workers.engine.sweeper import Sweep, each
-from workers.loops.mailbox import Mailbox
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.event import Event
+from interlock.kernel.record import Record, RecordId, ancestors, root_of
+from interlock.kernel.store.codec import event_bytes
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.dispatch import Dispatch, ms
+from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.loops.mailbox import Mailbox
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from kernel.effect import Kind
-from kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
-from kernel.event import Cause
-from kernel.store.commands import Call, Warrant
-from kernel.store.indexes import TimerLook
-from workers.engine.dispatch import Dispatch
-from workers.engine.sweeper import Sweep, each
+from interlock.kernel.effect import Kind
+from interlock.kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
+from interlock.kernel.event import Cause
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.store.indexes import TimerLook
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, each
 
 ACTOR = "stalls"
 

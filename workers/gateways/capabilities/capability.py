@@ -22,8 +22,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from referencing import Registry as Schemas
 from referencing.exceptions import Unresolvable
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.result import STEPS_MAX, StepList, sentence
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList, sentence
 
 # Filled in by the worker for each run, under these names; hidden from model and person.
 RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})

@@ -24,11 +24,15 @@ from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.capability import Capability, CapabilityDefectError, problems_of
-from workers.gateways.capabilities.extension import ExtensionError, ServerTable
-from workers.gateways.capabilities.mcp_transport import McpTransport
-from workers.gateways.capabilities.result import Failed, Result, Succeeded, sentence
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.capability import (
+    Capability,
+    CapabilityDefectError,
+    problems_of,
+)
+from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
+from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
+from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded, sentence
 
 LISTING_PAGES_MAX = 20
 DISCOVERY_AGAIN_S = 30.0

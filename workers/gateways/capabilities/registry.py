@@ -20,10 +20,10 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
-from kernel.errors import CallError, InvalidPayloadError, KernelError
-from kernel.machines.threads.autonomy import Level
-from kernel.machines.threads.thread.payloads import CHILDREN_MAX, Part
-from workers.gateways.capabilities.capability import (
+from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX, Part
+from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
     Capability,
     CapabilityDefectError,
@@ -32,8 +32,12 @@ from workers.gateways.capabilities.capability import (
     capability,
     problems_of,
 )
-from workers.gateways.capabilities.extension import ExtensionError, ServerTable, read_extensions
-from workers.gateways.capabilities.result import (
+from interlock.workers.gateways.capabilities.extension import (
+    ExtensionError,
+    ServerTable,
+    read_extensions,
+)
+from interlock.workers.gateways.capabilities.result import (
     Failed,
     InvalidResultError,
     Relationship,
@@ -268,7 +272,7 @@ def _servers(tables: Sequence[ServerTable]) -> tuple[Server, ...]:
     if not tables:
         return ()
     # By name, and only when asked for: that client takes a second to import.
-    client = importlib.import_module("workers.gateways.capabilities.mcp")
+    client = importlib.import_module("interlock.workers.gateways.capabilities.mcp")
     servers: tuple[Server, ...] = client.servers(tables)
     return servers
 

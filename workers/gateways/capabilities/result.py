@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
 
 VALUE_BYTES_MAX = 16 * 1024
 VALUE_DEPTH_MAX = 32

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workers.gateways.git.branch import check_name, head, refuse_taken
-from workers.gateways.git.checkout import changed_paths, refuse_changed
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.branch import check_name, head, refuse_taken
+from interlock.workers.gateways.git.checkout import changed_paths, refuse_changed
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from workers.gateways.capabilities.result import sentence
-from workers.gateways.git.branch import head, is_merged, resolve
-from workers.gateways.git.checkout import (
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.gateways.git.branch import head, is_merged, resolve
+from interlock.workers.gateways.git.checkout import (
     Checkout,
     changed_paths,
     checkout_of,
     refuse_changed,
     shown,
 )
-from workers.gateways.git.errors import GitError, LockedError, Refusal, RefusedError, TimedOutError
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.errors import (
+    GitError,
+    LockedError,
+    Refusal,
+    RefusedError,
+    TimedOutError,
+)
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Repository
 
 _NOTES = "refs/interlock/merging/"
 _CLEAR = "commit, stash or move it, then the merge can go on"

@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.gateways.git.checkout import checkouts
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.checkout import checkouts
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Repository
 
 PREFIX = "interlock/"
 _MARKS = "refs/interlock/worktrees/"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from workers.gateways.git.branch import commit_of
-from workers.gateways.git.checkout import shown
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Identity, Repository, as_message
-from workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
+from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.checkout import shown
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Identity, Repository, as_message
+from interlock.workers.gateways.git.worktree import Worktree, admin_of, git_in, lock_of
 
 _LOCKS = ("index.lock", "HEAD.lock")
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.gateways.git.errors import GitError, Refusal, RefusedError
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Repository
 
 _SHOWN = 3
 _HEADS = "refs/heads/"

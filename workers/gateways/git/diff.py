@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from workers.gateways.git.branch import commit_of
-from workers.gateways.git.errors import TimedOutError
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.branch import commit_of
+from interlock.workers.gateways.git.errors import TimedOutError
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Repository
 
 DIFF_S = 60.0
 FILES_MAX = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 
-from kernel.errors import CallError, KernelError
+from interlock.kernel.errors import CallError, KernelError
 
 
 class Refusal(StrEnum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from workers.gateways.git.advance import advance, put_back
-from workers.gateways.git.branch import head, is_merged, move
-from workers.gateways.git.checkout import checkout_of
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Identity, Repository, as_message
+from interlock.workers.gateways.git.advance import advance, put_back
+from interlock.workers.gateways.git.branch import head, is_merged, move
+from interlock.workers.gateways.git.checkout import checkout_of
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository, as_message
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from workers.gateways.capabilities.result import sentence
-from workers.gateways.git.errors import (
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.gateways.git.errors import (
     FailedError,
     LockedError,
     Refusal,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.program import COMMAND_S, Git
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.program import COMMAND_S, Git
 
 # The first that merges without a working tree (merge-tree --write-tree).
 VERSION_MIN = (2, 38)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kernel.errors import CallError
-from workers.gateways.git.errors import FailedError, GitError, Refusal, RefusedError
-from workers.gateways.git.program import COMMAND_S, Git
-from workers.gateways.git.repository import Identity, as_message
-from workers.gateways.git.shadow_restore import Plan, carry_out, entries_of, lay_out, plan
-from workers.gateways.git.shadow_tree import (
+from interlock.kernel.errors import CallError
+from interlock.workers.gateways.git.errors import FailedError, GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.program import COMMAND_S, Git
+from interlock.workers.gateways.git.repository import Identity, as_message
+from interlock.workers.gateways.git.shadow_restore import Plan, carry_out, entries_of, lay_out, plan
+from interlock.workers.gateways.git.shadow_tree import (
     Entry,
     Ground,
     Kind,

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.gateways.git.errors import GitError
-from workers.gateways.git.program import Git
-from workers.gateways.git.shadow_tree import (
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.shadow_tree import (
     OWN,
     REPOSITORY,
     Entry,

@@ -18,8 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from workers.files.atomic import replace_bytes
-from workers.gateways.git.errors import GitError
+from interlock.workers.files.atomic import replace_bytes
+from interlock.workers.gateways.git.errors import GitError
 
 OWN = b".interlock"
 REPOSITORY = b".git"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from workers.gateways.git.branch import (
+from interlock.workers.gateways.git.branch import (
     Mark,
     check_name,
     commit_of,
@@ -17,10 +17,10 @@ from workers.gateways.git.branch import (
     marks,
     move_mark,
 )
-from workers.gateways.git.checkout import Checkout, checkouts, shown
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.checkout import Checkout, checkouts, shown
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Repository
 
 _LOCK_NAME = "interlock"
 _REMOVING = "interlock-removing"

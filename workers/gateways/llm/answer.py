@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from kernel.machines.threads.autonomy import ActionKind, Level
-from workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
-from workers.gateways.capabilities.result import InvalidResultError, fit, sentence
-from workers.gateways.llm.outcome import Proposal
-from workers.gateways.llm.question import PHASES, Question, Target
+from interlock.kernel.machines.threads.autonomy import ActionKind, Level
+from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
+from interlock.workers.gateways.capabilities.result import InvalidResultError, fit, sentence
+from interlock.workers.gateways.llm.outcome import Proposal
+from interlock.workers.gateways.llm.question import PHASES, Question, Target
 
 FAULTS_TOLD_MAX = 3
 ANSWER_CHARS_MAX = 64 * 1024

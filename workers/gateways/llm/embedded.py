@@ -21,11 +21,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.gateways.capabilities.result import sentence
-from workers.gateways.llm.background import BACKGROUND
-from workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
-from workers.gateways.llm.meaning import Meanings, meanings, parts, require_packages, whole
-from workers.gateways.llm.outcome import (
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.gateways.llm.background import BACKGROUND
+from interlock.workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
+from interlock.workers.gateways.llm.meaning import (
+    Meanings,
+    meanings,
+    parts,
+    require_packages,
+    whole,
+)
+from interlock.workers.gateways.llm.outcome import (
     Answered,
     ConfigurationError,
     Failed,
@@ -34,7 +40,7 @@ from workers.gateways.llm.outcome import (
     Proposal,
     Usage,
 )
-from workers.gateways.llm.question import PHASES, Choice, Question, Target
+from interlock.workers.gateways.llm.question import PHASES, Choice, Question, Target
 
 NAME = "embedded:wordllama"
 UNDERSTOOD = 0.8

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workers.gateways.capabilities.capability import problems_of
-from workers.gateways.llm import dates
-from workers.gateways.llm.dates import When
-from workers.gateways.llm.question import Choice, Question
+from interlock.workers.gateways.capabilities.capability import problems_of
+from interlock.workers.gateways.llm import dates
+from interlock.workers.gateways.llm.dates import When
+from interlock.workers.gateways.llm.question import Choice, Question
 
 HINT = "x-from"
 # What most requests lack: that a text has one says much about what is wanted.

@@ -17,12 +17,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_ai import Agent, RunContext, ToolOutput
 
-from workers.gateways.llm.answer import Confidence
-from workers.gateways.llm.exchange import Exchange, Limits
-from workers.gateways.llm.ledger import Ledger
-from workers.gateways.llm.model import is_embedded, open_exchange
-from workers.gateways.llm.outcome import Failed
-from workers.gateways.llm.retry import Sleep
+from interlock.workers.gateways.llm.answer import Confidence
+from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.outcome import Failed
+from interlock.workers.gateways.llm.retry import Sleep
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
 # Many models think before they answer, and pay for that with the same tokens.

@@ -10,7 +10,7 @@ from genai_prices import Usage as Tokens
 from genai_prices import calc_price
 from pydantic_ai.messages import ModelResponse
 
-from workers.gateways.llm.outcome import Usage
+from interlock.workers.gateways.llm.outcome import Usage
 
 # An answer and one correction of it; a request given up counts as one, for it may be billed.
 BILLABLE_MAX = 2

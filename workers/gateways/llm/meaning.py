@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.gateways.llm.outcome import ConfigurationError
 
 PACKAGES = ("wordllama", "dateparser")
 TEXT_CHARS_MAX = 4_000

@@ -12,7 +12,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_core import to_json
 
-from workers.gateways.llm.ledger import AbsurdUsageError, Ledger
+from interlock.workers.gateways.llm.ledger import AbsurdUsageError, Ledger
 
 _NEVER_SENT = ("pool", "connect")
 # The adapters take much of a success for granted: a list with an element, a year before 10,000.

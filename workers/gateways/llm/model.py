@@ -13,13 +13,13 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from kernel.machines.threads.autonomy import Tier
-from workers.gateways.llm.embedded import EmbeddedModel
-from workers.gateways.llm.exchange import Exchange, Limits
-from workers.gateways.llm.outcome import ConfigurationError, Outcome
-from workers.gateways.llm.provider import ProviderModel
-from workers.gateways.llm.question import Question
-from workers.gateways.llm.retry import Sleep
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.embedded import EmbeddedModel
+from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Outcome
+from interlock.workers.gateways.llm.provider import ProviderModel
+from interlock.workers.gateways.llm.question import Question
+from interlock.workers.gateways.llm.retry import Sleep
 
 DEFAULT = "embedded:wordllama"
 EMBEDDED = "embedded"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from workers.gateways.llm.question import PROMPT_VERSION, Target
+from interlock.workers.gateways.llm.question import PROMPT_VERSION, Target
 
 
 class ConfigurationError(ValueError):

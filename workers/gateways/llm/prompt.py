@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workers.gateways.llm.question import Choice, Question, Target
+from interlock.workers.gateways.llm.question import Choice, Question, Target
 
 TEXT_CHARS_MAX = 16_000
 LIST_LENGTH_MAX = 500

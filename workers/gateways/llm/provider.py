@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from kernel.machines.threads.autonomy import Tier
-from workers.gateways.llm.answer import ANSWERS, Answer, fault, proposals
-from workers.gateways.llm.exchange import Exchange
-from workers.gateways.llm.ledger import Bound, Ledger
-from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome, Usage
-from workers.gateways.llm.prompt import INSTRUCTIONS, prompt
-from workers.gateways.llm.question import Question, Target
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.answer import ANSWERS, Answer, fault, proposals
+from interlock.workers.gateways.llm.exchange import Exchange
+from interlock.workers.gateways.llm.ledger import Bound, Ledger
+from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome, Usage
+from interlock.workers.gateways.llm.prompt import INSTRUCTIONS, prompt
+from interlock.workers.gateways.llm.question import Question, Target
 
 OUTPUT_TOKENS_MAX: Mapping[Tier, int] = {
     Tier.LOCAL_TOOL_CALLING: 1024,

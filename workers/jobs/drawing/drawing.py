@@ -11,7 +11,7 @@ from html import escape
 from itertools import pairwise
 from unicodedata import east_asian_width
 
-from workers.jobs.drawing.layout import Box, Edge, Point, layers, layout
+from interlock.workers.jobs.drawing.layout import Box, Edge, Point, layers, layout
 
 
 @dataclass(frozen=True, slots=True)

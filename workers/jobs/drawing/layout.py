@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
-from workers.specs.dependencies import cycle_in
+from interlock.workers.specs.dependencies import cycle_in
 
 # Lengths are in pixels.
 BOX_GAP = 18.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernel.machines.jobs.job.names import State
-from workers.engine.work import Outcome, Work
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.workers.engine.work import Outcome, Work
 
 
 def approval(work: Work) -> Outcome | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernel.effect import SCHEDULING
-from kernel.machines.jobs.job.changes import startable
-from kernel.machines.jobs.job.names import State
-from kernel.record import RecordId, partition_of, root_of
-from kernel.table import Terminal
-from workers.engine.work import Outcome, Work
+from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.machines.jobs.job.changes import startable
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.record import RecordId, partition_of, root_of
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.work import Outcome, Work
 
 PAGE = 1_000
 FINISHED_MS = 86_400_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workers.engine.work import Work
-from workers.jobs.manifest import alone_at, write_manifest
-from workers.jobs.view import manifest_now
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.manifest import alone_at, write_manifest
+from interlock.workers.jobs.view import manifest_now
 
 
 def manifest(work: Work) -> None:

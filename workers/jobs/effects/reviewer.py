@@ -8,12 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from kernel.machines.jobs.job.names import Verdict
-from workers.engine.work import Outcome, Work
-from workers.jobs.attempt import REVIEWER, OverBudgetError, Said, labour, over, stopped, took_ms
-from workers.jobs.brief import folder_of
-from workers.jobs.evidence import keep
-from workers.jobs.reply import Action, ReplyError, ReviewReply
+from interlock.kernel.machines.jobs.job.names import Verdict
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.jobs.attempt import (
+    REVIEWER,
+    OverBudgetError,
+    Said,
+    labour,
+    over,
+    stopped,
+    took_ms,
+)
+from interlock.workers.jobs.brief import folder_of
+from interlock.workers.jobs.evidence import keep
+from interlock.workers.jobs.reply import Action, ReplyError, ReviewReply
 
 
 async def reviewer(work: Work) -> Outcome:

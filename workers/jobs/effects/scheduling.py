@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.machines.jobs.job import changes
-from kernel.machines.jobs.job.names import State
-from workers.engine.work import Outcome, Work
-from workers.jobs.dependencies import recount
-from workers.jobs.halt import is_halted, warn
-from workers.jobs.limits import Usage, time_left_ms, used
-from workers.jobs.slots import all_of, give_back, graph_of, needed, occupy
+from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.jobs.dependencies import recount
+from interlock.workers.jobs.halt import is_halted, warn
+from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.slots import all_of, give_back, graph_of, needed, occupy
 
 HAVE_SLOTS = (State.RUNNING, State.PAUSED)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kernel.effect import SCHEDULING
-from kernel.machines.jobs.job.changes import startable
-from kernel.machines.jobs.job.names import State
-from workers.engine.work import Work
-from workers.jobs.slots import all_of, give_back, graph_of
+from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.machines.jobs.job.changes import startable
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.slots import all_of, give_back, graph_of
 
 
 def vacancy(work: Work) -> None:

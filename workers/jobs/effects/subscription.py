@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel.machines.jobs.job.names import State
-from kernel.store.subscriptions import Dependent
-from workers.engine.work import Work
-from workers.jobs.dependencies import lose, to_register
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.store.subscriptions import Dependent
+from interlock.workers.engine.work import Work
+from interlock.workers.jobs.dependencies import lose, to_register
 
 
 def registration(work: Work) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel.machines.jobs.job.changes import finished
-from workers.engine.work import Outcome, Work
-from workers.jobs.attempt import (
+from interlock.kernel.machines.jobs.job.changes import finished
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.jobs.attempt import (
     WORKER,
     OverBudgetError,
     Said,
@@ -21,9 +21,9 @@ from workers.jobs.attempt import (
     stopped,
     took_ms,
 )
-from workers.jobs.brief import folder_of
-from workers.jobs.evidence import keep
-from workers.jobs.reply import Action, ReplyError
+from interlock.workers.jobs.brief import folder_of
+from interlock.workers.jobs.evidence import keep
+from interlock.workers.jobs.reply import Action, ReplyError
 
 PAUSES_MAX = 100
 

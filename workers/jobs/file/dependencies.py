@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kernel.errors import InvalidIdError
-from kernel.record import record_id
-from workers.specs.json_line import shown
-from workers.specs.problems import Place
-from workers.specs.rings import rings_in
-from workers.specs.yaml_document import Node
+from interlock.kernel.errors import InvalidIdError
+from interlock.kernel.record import record_id
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place
+from interlock.workers.specs.rings import rings_in
+from interlock.workers.specs.yaml_document import Node
 
 RING_SHOWN_MAX = 20
 

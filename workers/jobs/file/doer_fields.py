@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernel.machines.jobs.job.payloads import PHASE, Doer, Phase
-from workers.jobs.file.field import Field, Parts, merged, one, read_fields, write_fields
-from workers.specs.json_line import shown
-from workers.specs.problems import Place
-from workers.specs.values import MONEY, check_json
-from workers.specs.yaml_document import Node
+from interlock.kernel.machines.jobs.job.payloads import PHASE, Doer, Phase
+from interlock.workers.jobs.file.field import Field, Parts, merged, one, read_fields, write_fields
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place
+from interlock.workers.specs.values import MONEY, check_json
+from interlock.workers.specs.yaml_document import Node
 
 PHASES_MAX = 50
 # What a step without a reviewer says where the defaults have one.

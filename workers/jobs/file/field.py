@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from workers.specs.problems import Place
-from workers.specs.values import PLAIN, Kind, read_value
-from workers.specs.yaml_document import Node
+from interlock.workers.specs.problems import Place
+from interlock.workers.specs.values import PLAIN, Kind, read_value
+from interlock.workers.specs.yaml_document import Node
 
 # Parts of a birth by their names there. None: nothing, also where a default says otherwise.
 Parts: TypeAlias = dict[str, Any]

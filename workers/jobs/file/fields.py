@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from kernel.machines.jobs.graph.table import Birth as GraphBirth
-from kernel.machines.jobs.graph.table import Limits as GraphLimits
-from kernel.machines.jobs.job.payloads import Birth, Limits
-from workers.jobs.file.doer_fields import PHASES, REVIEW, WORKER
-from workers.jobs.file.field import Field, Parts, apart, one, together
-from workers.specs.values import MONEY, PATH, PRIORITY, SLOTS, SPAN
+from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
+from interlock.kernel.machines.jobs.graph.table import Limits as GraphLimits
+from interlock.kernel.machines.jobs.job.payloads import Birth, Limits
+from interlock.workers.jobs.file.doer_fields import PHASES, REVIEW, WORKER
+from interlock.workers.jobs.file.field import Field, Parts, apart, one, together
+from interlock.workers.specs.values import MONEY, PATH, PRIORITY, SLOTS, SPAN
 
 
 def job_as_born(parts: Parts) -> Parts:

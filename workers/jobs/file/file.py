@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernel.errors import CallError, InvalidPayloadError
-from kernel.store.codec import encode
-from workers.jobs.file.dependencies import Dependencies, Waiting, wrong_id
-from workers.jobs.file.field import Parts, merged, read_fields
-from workers.jobs.file.fields import (
+from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.store.codec import encode
+from interlock.workers.jobs.file.dependencies import Dependencies, Waiting, wrong_id
+from interlock.workers.jobs.file.field import Parts, merged, read_fields
+from interlock.workers.jobs.file.fields import (
     DEFAULTS,
     GRAPH,
     INHERITED,
@@ -26,11 +26,11 @@ from workers.jobs.file.fields import (
     graph_as_born,
     job_as_born,
 )
-from workers.specs.json_document import read_json
-from workers.specs.json_line import shown
-from workers.specs.problems import Place, Problem, Problems
-from workers.specs.values import PRIORITY_DEFAULT
-from workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
+from interlock.workers.specs.json_document import read_json
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place, Problem, Problems
+from interlock.workers.specs.values import PRIORITY_DEFAULT
+from interlock.workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
 
 BYTES_MAX = 8 * 1024 * 1024
 STEPS_MAX = 20_000

@@ -11,11 +11,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from kernel.errors import CallError
-from workers.jobs.file.field import Parts, write_fields
-from workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_as_born, job_as_born
-from workers.jobs.file.file import GraphFileError, Step, graph_of
-from workers.specs.values import PRIORITY_DEFAULT, Dollars
+from interlock.kernel.errors import CallError
+from interlock.workers.jobs.file.field import Parts, write_fields
+from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_as_born, job_as_born
+from interlock.workers.jobs.file.file import GraphFileError, Step, graph_of
+from interlock.workers.specs.values import PRIORITY_DEFAULT, Dollars
 
 # A long line stays one: where it is broken, its spaces would be hard to see.
 _WIDTH = 1_000_000

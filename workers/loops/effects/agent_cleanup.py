@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workers.engine.work import Work
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import remove_worktree, worktrees
-from workers.loops.brief import key_told
-from workers.loops.home import Home
-from workers.supervision.leftovers import end_left
+from interlock.workers.engine.work import Work
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
+from interlock.workers.loops.brief import key_told
+from interlock.workers.loops.home import Home
+from interlock.workers.supervision.leftovers import end_left
 
 
 def retirement(work: Work) -> None:

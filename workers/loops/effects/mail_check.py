@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kernel.machines.loops.loop.names import Next, State
-from kernel.record import Record
-from workers.engine.work import Outcome, Work
-from workers.loops.mailbox import Mailbox
+from interlock.kernel.machines.loops.loop.names import Next, State
+from interlock.kernel.record import Record
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.loops.mailbox import Mailbox
 
 
 def drain(work: Work) -> Outcome | None:

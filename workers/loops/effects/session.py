@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from workers.engine.work import Outcome, Work
-from workers.loops.brief import SessionBrief, key_told
-from workers.loops.home import Home
-from workers.supervision.launch import KeeperError, start_detached
-from workers.supervision.leftovers import end_left
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.loops.brief import SessionBrief, key_told
+from interlock.workers.loops.home import Home
+from interlock.workers.supervision.launch import KeeperError, start_detached
+from interlock.workers.supervision.leftovers import end_left
 
 
 def session(work: Work) -> Outcome | None:
@@ -31,7 +31,9 @@ def session(work: Work) -> Outcome | None:
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached("workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+        start_detached(
+            "interlock.workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
+        )
     except (KeeperError, OSError) as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
     return None

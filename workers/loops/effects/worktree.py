@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernel.effect import PROMPT, SESSION, WORKTREE
-from workers.engine.work import NotYetError, Outcome, Work
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.repository import Repository
-from workers.loops.home import Home, ready
-from workers.loops.mailbox import Mailbox
+from interlock.kernel.effect import PROMPT, SESSION, WORKTREE
+from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.loops.home import Home, ready
+from interlock.workers.loops.mailbox import Mailbox
 
 # Where one of these is owed or draining, its process or its git may be there still.
 AT_WORK = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.event import Event, Note
-from kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
-from kernel.reason import AbortReason
-from kernel.record import Entry, Record
-from workers.tasks.workplace import Workplace
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
+from interlock.kernel.reason import AbortReason
+from interlock.kernel.record import Entry, Record
+from interlock.workers.tasks.workplace import Workplace
 
 LeaseMs = Callable[[str, str], int]
 

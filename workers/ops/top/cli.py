@@ -13,11 +13,11 @@ import typer
 from rich.console import Console, Group
 from rich.live import Live
 
-from kernel.errors import StoreError
-from workers.ops.top.screen import drawn
-from workers.ops.top.state import Picture, Top
-from workers.terminal import screen
-from workers.terminal.answer import AsJson, answer, client, guarded
+from interlock.kernel.errors import StoreError
+from interlock.workers.ops.top.screen import drawn
+from interlock.workers.ops.top.state import Picture, Top
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import AsJson, answer, client, guarded
 
 TICK_S = 0.2
 PATIENCE_S = 3.0

@@ -9,10 +9,10 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kernel.machines.tasks.visual_state import LOOKS, VisualState
-from workers.ops.top.claim import Line
-from workers.ops.top.state import Aged, Picture
-from workers.terminal.screen import age, clock, state_text
+from interlock.kernel.machines.tasks.visual_state import LOOKS, VisualState
+from interlock.workers.ops.top.claim import Line
+from interlock.workers.ops.top.state import Aged, Picture
+from interlock.workers.terminal.screen import age, clock, state_text
 
 LABEL = 9
 FOLDED_MAX = 2

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernel.machines.tasks.visual_state import Thresholds, VisualState
-from kernel.record import PARTITIONS, Record, partition_of, root_of
-from kernel.store.views import Place, Standing
-from kernel.table import Active
-from workers.client import Client
-from workers.ops.top.claim import Claim, Line, line_of
-from workers.tasks.client import Tasks
-from workers.tasks.workplace import Workplace
+from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
+from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
+from interlock.kernel.store.views import Place, Standing
+from interlock.kernel.table import Active
+from interlock.workers.client import Client
+from interlock.workers.ops.top.claim import Claim, Line, line_of
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.workplace import Workplace
 
 LINES_MAX = 200
 SCANNED_MAX = 2_000  # of one backlog, in each state

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Collection
 from enum import StrEnum
 
-from workers.processes.agent.cgroup import Cgroup
-from workers.processes.agent.process_table import Seen, carries, newest_first, send
+from interlock.workers.processes.agent.cgroup import Cgroup
+from interlock.workers.processes.agent.process_table import Seen, carries, newest_first, send
 
 MARK = "INTERLOCK_AGENT_MARK"
 # Less than the watchdog's margin: who cannot be stopped must not make the killing late.

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workers.processes.agent.cgroup import Cgroup
-from workers.processes.agent.containment import (
+from interlock.workers.processes.agent.cgroup import Cgroup
+from interlock.workers.processes.agent.containment import (
     MARK,
     Containment,
     Group,
@@ -20,9 +20,9 @@ from workers.processes.agent.containment import (
     adopt_orphans,
     kill_everything,
 )
-from workers.processes.agent.process_table import Seen, newest_first
-from workers.processes.agent.reaper import Reaper
-from workers.processes.agent.watchdog import KILL_S_MAX, Commission, start_watchdog
+from interlock.workers.processes.agent.process_table import Seen, newest_first
+from interlock.workers.processes.agent.reaper import Reaper
+from interlock.workers.processes.agent.watchdog import KILL_S_MAX, Commission, start_watchdog
 
 START_S_MAX = 20.0
 # A watchdog that is at work says so more often than this.

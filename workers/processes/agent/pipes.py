@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from workers.processes.agent.output import Lines, Log
+from interlock.workers.processes.agent.output import Lines, Log
 
 DRAIN_S_MAX = 2.0
 _LOOK_S = 1.0

@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from workers.processes.agent.cgroup import own_folder
-from workers.processes.agent.containment import MARK, Containment
-from workers.processes.agent.guard import Guard
-from workers.processes.agent.output import Log
-from workers.processes.agent.pipes import Pipes
-from workers.processes.agent.process_table import Seen, look
-from workers.processes.agent.watchdog import Commission, deadline_of
+from interlock.workers.processes.agent.cgroup import own_folder
+from interlock.workers.processes.agent.containment import MARK, Containment
+from interlock.workers.processes.agent.guard import Guard
+from interlock.workers.processes.agent.output import Log
+from interlock.workers.processes.agent.pipes import Pipes
+from interlock.workers.processes.agent.process_table import Seen, look
+from interlock.workers.processes.agent.watchdog import Commission, deadline_of
 
 REPORT_FD = "INTERLOCK_REPORT_FD"
 # Words of our own beside the caller's, for an end that nobody ordered.

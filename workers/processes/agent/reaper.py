@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 
-from workers.processes.agent.containment import Group, Tree
+from interlock.workers.processes.agent.containment import Group, Tree
 
 _RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
 _CALM_LOOKS = 2

@@ -21,16 +21,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workers.processes.agent.cgroup import Cgroup
-from workers.processes.agent.containment import (
+from interlock.workers.processes.agent.cgroup import Cgroup
+from interlock.workers.processes.agent.containment import (
     Containment,
     Group,
     Tree,
     adopt_orphans,
     kill_everything,
 )
-from workers.processes.agent.process_table import look
-from workers.processes.agent.reaper import Reaper
+from interlock.workers.processes.agent.process_table import look
+from interlock.workers.processes.agent.reaper import Reaper
 
 LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
@@ -61,7 +61,7 @@ class Commission(NamedTuple):
 
 def start_watchdog(commission: Commission) -> subprocess.Popen[bytes]:
     """Start the program. Its first line on stdout is `started` or `failed`."""
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).absolute().parents[4])
     load = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import main"
     program = f"{load}; main()"
     # -I and -S: it needs the standard library alone, and is up in a few hundredths of a second.

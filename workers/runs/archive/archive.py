@@ -16,12 +16,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from kernel.errors import CallError, KernelError
-from kernel.event import Event, Note
-from kernel.record import Record, Version, record_id
-from kernel.restoration import Kept
-from kernel.store import codec
-from kernel.store.commands import Commit
+from interlock.kernel.errors import CallError, KernelError
+from interlock.kernel.event import Event, Note
+from interlock.kernel.record import Record, Version, record_id
+from interlock.kernel.restoration import Kept
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import Commit
 
 FORMAT = 1
 DIGEST = "digest"

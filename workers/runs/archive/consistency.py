@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernel.errors import InvalidPayloadError, KernelError
-from kernel.machine import Machine
-from kernel.machines.runs.codon_types import codon_of
-from kernel.machines.runs.values import CodonStatus
-from kernel.record import Record
-from kernel.restoration import recomputed
-from workers.runs.archive.archive import Archive, Past, place_of
-from workers.runs.archive.findings import Fault, Finding
+from interlock.kernel.errors import InvalidPayloadError, KernelError
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.runs.codon_types import codon_of
+from interlock.kernel.machines.runs.values import CodonStatus
+from interlock.kernel.record import Record
+from interlock.kernel.restoration import recomputed
+from interlock.workers.runs.archive.archive import Archive, Past, place_of
+from interlock.workers.runs.archive.findings import Fault, Finding
 
 SUMS = ("cost", "spent")
 SHOWN_MAX = 120

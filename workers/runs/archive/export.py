@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.errors import CallError
-from kernel.machine import Machine
-from kernel.machines.runs.workspace.table import NOTHING_READ
-from kernel.record import Record
-from workers.engine.dispatch import Dispatch
-from workers.files.durable import backup_of, write_kept
-from workers.runs.archive.archive import Archive, BrokenArchiveError, read_archive, written
-from workers.runs.archive.consistency import kept, live, misremembered
-from workers.runs.archive.findings import Fault, Finding, Validation, validation
-from workers.runs.archive.inventory import inventory
-from workers.runs.archive.validation import checkpoints_missing
+from interlock.kernel.errors import CallError
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.runs.workspace.table import NOTHING_READ
+from interlock.kernel.record import Record
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.files.durable import backup_of, write_kept
+from interlock.workers.runs.archive.archive import (
+    Archive,
+    BrokenArchiveError,
+    read_archive,
+    written,
+)
+from interlock.workers.runs.archive.consistency import kept, live, misremembered
+from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
+from interlock.workers.runs.archive.inventory import inventory
+from interlock.workers.runs.archive.validation import checkpoints_missing
 
 Machines = Mapping[str, Machine]
 

@@ -11,15 +11,15 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.machines.runs.run.table import SELF as RUN
-from kernel.record import Record
-from kernel.restoration import HOLDER, Restoration, Restored
-from kernel.store.commands import Jot
-from workers.engine.dispatch import Dispatch
-from workers.runs.archive.archive import Archive
-from workers.runs.archive.export import read_export
-from workers.runs.start import workspace_id
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.machines.runs.run.table import SELF as RUN
+from interlock.kernel.record import Record
+from interlock.kernel.restoration import HOLDER, Restoration, Restored
+from interlock.kernel.store.commands import Jot
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.archive.archive import Archive
+from interlock.workers.runs.archive.export import read_export
+from interlock.workers.runs.start import workspace_id
 
 
 class ImportRefusedError(CallError):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kernel.errors import KernelError, UnknownRecordError
-from kernel.restoration import Kept
-from kernel.store.commands import Commit
-from kernel.store.repairs import NOTHING_YET, Repairs
-from workers.engine.dispatch import Dispatch
-from workers.runs.archive.archive import Archive, Past, place_of
-from workers.runs.archive.consistency import FROM_AN_EXPORT, MACHINES
-from workers.runs.archive.findings import Fault, Finding
+from interlock.kernel.errors import KernelError, UnknownRecordError
+from interlock.kernel.restoration import Kept
+from interlock.kernel.store.commands import Commit
+from interlock.kernel.store.repairs import NOTHING_YET, Repairs
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.archive.archive import Archive, Past, place_of
+from interlock.workers.runs.archive.consistency import FROM_AN_EXPORT, MACHINES
+from interlock.workers.runs.archive.findings import Fault, Finding
 
 PAGE = 500
 LOOKS_MAX = 5

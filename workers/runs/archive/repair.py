@@ -9,16 +9,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernel.record import Record
-from kernel.store import codec
-from kernel.store.commands import Jot
-from kernel.store.repairs import Repairs
-from workers.engine.dispatch import Dispatch
-from workers.runs.archive.consistency import corrupted, miscounted, numbering, right_sums
-from workers.runs.archive.findings import Validation, validation
-from workers.runs.archive.inventory import Inventory, inventory
-from workers.runs.archive.validation import gone_holders, orphans, validate
-from workers.runs.paths import FOLDER
+from interlock.kernel.record import Record
+from interlock.kernel.store import codec
+from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.repairs import Repairs
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.runs.archive.consistency import corrupted, miscounted, numbering, right_sums
+from interlock.workers.runs.archive.findings import Validation, validation
+from interlock.workers.runs.archive.inventory import Inventory, inventory
+from interlock.workers.runs.archive.validation import gone_holders, orphans, validate
+from interlock.workers.runs.paths import FOLDER
 
 ASIDE = ".orphaned"
 

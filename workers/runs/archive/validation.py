@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kernel.effect import CLEARANCE
-from kernel.machines.runs.codon.names import SELF as CODON
-from kernel.machines.runs.run.table import SELF as RUN
-from kernel.machines.runs.translation import branch_of
-from kernel.restoration import HOLDER
-from workers.engine.dispatch import Dispatch
-from workers.gateways.git.errors import GitError
-from workers.gateways.git.shadow import Shadow
-from workers.gateways.git.shadow_tree import ShadowError
-from workers.runs.archive.archive import Archive
-from workers.runs.archive.consistency import (
+from interlock.kernel.effect import CLEARANCE
+from interlock.kernel.machines.runs.codon.names import SELF as CODON
+from interlock.kernel.machines.runs.run.table import SELF as RUN
+from interlock.kernel.machines.runs.translation import branch_of
+from interlock.kernel.restoration import HOLDER
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.shadow import Shadow
+from interlock.workers.gateways.git.shadow_tree import ShadowError
+from interlock.workers.runs.archive.archive import Archive
+from interlock.workers.runs.archive.consistency import (
     corrupted,
     invalid,
     live,
@@ -28,9 +28,9 @@ from workers.runs.archive.consistency import (
     numbering,
     shas,
 )
-from workers.runs.archive.findings import Fault, Finding, Validation, validation
-from workers.runs.archive.inventory import Inventory, inventory
-from workers.runs.paths import RunPlace
+from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
+from interlock.workers.runs.archive.inventory import Inventory, inventory
+from interlock.workers.runs.paths import RunPlace
 
 # Where a workspace's checkpoints are; to look there must not make them.
 STORE = Path(".interlock", "checkpoints")

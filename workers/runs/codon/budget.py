@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
-from workers.runs.plan.model import Budget
+from interlock.kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
+from interlock.workers.runs.plan.model import Budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from workers.config import PREFIX, environment_without_settings
-from workers.files.atomic import write_private
-from workers.runs.codon.process import Command
-from workers.runs.context import RunWork
-from workers.runs.paths import CONVERSATION, MODEL, CodonPlace, codon_place
-from workers.runs.plan.model import Observed, Speech
-from workers.runs.sequence import Execution, Start
+from interlock.workers.config import PREFIX, environment_without_settings
+from interlock.workers.files.atomic import write_private
+from interlock.workers.runs.codon.process import Command
+from interlock.workers.runs.context import RunWork
+from interlock.workers.runs.paths import CONVERSATION, MODEL, CodonPlace, codon_place
+from interlock.workers.runs.plan.model import Observed, Speech
+from interlock.workers.runs.sequence import Execution, Start
 
 
 class CodonCommands:
@@ -53,7 +53,7 @@ class CodonCommands:
         assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
         self._continued()
         own = {MODEL: str(codon.model), CONVERSATION: str(self.place.conversation)}
-        words = (sys.executable, "-m", "workers.runs.codon.model_agent")
+        words = (sys.executable, "-m", "interlock.workers.runs.codon.model_agent")
         asking = self.shell("true", **self.run.model_settings(), **own)
         return asking.other(words, codon.prompt).heard(output=hears)
 

@@ -1,7 +1,7 @@
 """Executes one codon, from its birth to its end, and tells its record each step.
 
 It runs in the run's conductor, which holds the leases of both. What ends a codon is decided in
-workers.runs.outcome; before each end a checkpoint of the workspace is taken.
+interlock.workers.runs.outcome; before each end a checkpoint of the workspace is taken.
 """
 
 from __future__ import annotations
@@ -12,30 +12,35 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, assert_never
 
-from kernel.errors import FencedError, GuardRefusedError, IllegalTransitionError, KernelError
-from kernel.machines.runs.codon.names import Trigger
-from kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
-from kernel.store.commands import Jot
-from workers.engine.work import Outcome
-from workers.gateways.capabilities.result import sentence
-from workers.gateways.git.errors import GitError
-from workers.processes.agent.containment import MARK
-from workers.processes.agent.process import (
+from interlock.kernel.errors import (
+    FencedError,
+    GuardRefusedError,
+    IllegalTransitionError,
+    KernelError,
+)
+from interlock.kernel.machines.runs.codon.names import Trigger
+from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
+from interlock.kernel.store.commands import Jot
+from interlock.workers.engine.work import Outcome
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
     WATCHDOG_LOST,
     AgentProcess,
     Exit,
     SpawnError,
 )
-from workers.runs.codon.budget import Used
-from workers.runs.codon.commands import CodonCommands
-from workers.runs.codon.limits import PATIENCE, Limits
-from workers.runs.codon.process import Command, Process
-from workers.runs.codon.rig import Rig, RigError
-from workers.runs.codon.transcript import Hearing
-from workers.runs.context import RunWork
-from workers.runs.failure import Failure, sentinels_not_loaded
-from workers.runs.outcome import (
+from interlock.workers.runs.codon.budget import Used
+from interlock.workers.runs.codon.commands import CodonCommands
+from interlock.workers.runs.codon.limits import PATIENCE, Limits
+from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.rig import Rig, RigError
+from interlock.workers.runs.codon.transcript import Hearing
+from interlock.workers.runs.context import RunWork
+from interlock.workers.runs.failure import Failure, sentinels_not_loaded
+from interlock.workers.runs.outcome import (
     NO_PROCESS,
     Ended,
     Ending,
@@ -43,11 +48,11 @@ from workers.runs.outcome import (
     exit_code_of,
     verdict_on,
 )
-from workers.runs.paths import CodonPlace, marks_of
-from workers.runs.plan.model import Observed, Policy, Speech
-from workers.runs.sentinels.trigger import Event
-from workers.runs.sequence import Execution, Start
-from workers.supervision.codon_streams import SPEECHES
+from interlock.workers.runs.paths import CodonPlace, marks_of
+from interlock.workers.runs.plan.model import Observed, Policy, Speech
+from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sequence import Execution, Start
+from interlock.workers.supervision.codon_streams import SPEECHES
 
 SENTINELS_S = 120.0
 # So many lines that are no reports are noted one by one; the others are counted.

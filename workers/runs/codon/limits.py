@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from kernel.machines.runs.values import BudgetExceeded
-from workers.runs.codon.budget import Used, exceeded
-from workers.runs.codon.transcript import Hearing
-from workers.runs.outcome import Patience
-from workers.runs.plan.model import Budget, Exceeded, PlannedCodon
+from interlock.kernel.machines.runs.values import BudgetExceeded
+from interlock.workers.runs.codon.budget import Used, exceeded
+from interlock.workers.runs.codon.transcript import Hearing
+from interlock.workers.runs.outcome import Patience
+from interlock.workers.runs.plan.model import Budget, Exceeded, PlannedCodon
 
 TIMED_OUT, IDLE, SPENT = "timeout", "idle", "budget"
 PATIENCE = {TIMED_OUT: Patience.WHOLE, IDLE: Patience.IDLE}

@@ -17,16 +17,20 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage
 
-from kernel.errors import CallError
-from workers.config import PREFIX, Settings, SettingsError, read_settings
-from workers.gateways.llm.exchange import Exchange, Limits
-from workers.gateways.llm.model import is_embedded, open_exchange
-from workers.gateways.llm.outcome import ConfigurationError, Failed
-from workers.processes.agent.process import REPORT_FD
-from workers.runs.codon.conversation import Conversation, read_conversation, write_conversation
-from workers.runs.codon.model_reports import Teller, TellingLedger
-from workers.runs.failure import says_context_exceeded
-from workers.runs.paths import CONVERSATION, MODEL
+from interlock.kernel.errors import CallError
+from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
+from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.processes.agent.process import REPORT_FD
+from interlock.workers.runs.codon.conversation import (
+    Conversation,
+    read_conversation,
+    write_conversation,
+)
+from interlock.workers.runs.codon.model_reports import Teller, TellingLedger
+from interlock.workers.runs.failure import says_context_exceeded
+from interlock.workers.runs.paths import CONVERSATION, MODEL
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
-from workers.gateways.llm.ledger import Bound, Ledger
-from workers.specs.json_line import as_line
-from workers.supervision.codon_reports import Tokens, plain_text
-from workers.supervision.reports import WAIT_S_MAX
+from interlock.workers.gateways.llm.ledger import Bound, Ledger
+from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.codon_reports import Tokens, plain_text
+from interlock.workers.supervision.reports import WAIT_S_MAX
 
 # A line takes 64 KiB, and a character may become six bytes of it.
 _LINE_ROOM_BYTES = 60_000

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernel.effect import CONDUCTOR
-from workers.engine.work import Work
-from workers.processes.agent.process import AgentProcess, Exit, Logs
+from interlock.kernel.effect import CONDUCTOR
+from interlock.workers.engine.work import Work
+from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
 
 LOOK_S = 0.05
 GRACE_S = 5.0

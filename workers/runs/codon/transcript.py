@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kernel.machines.runs.codon.names import Trigger
-from kernel.machines.runs.values import MICRO_MAX
-from workers.runs.plan.model import Observed
-from workers.supervision.codon_reports import (
+from interlock.kernel.machines.runs.codon.names import Trigger
+from interlock.kernel.machines.runs.values import MICRO_MAX
+from interlock.workers.runs.plan.model import Observed
+from interlock.workers.supervision.codon_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -20,7 +20,13 @@ from workers.supervision.codon_reports import (
     SessionOpened,
     Tokens,
 )
-from workers.supervision.reports import Failed, Progress, Rejected, ToolCompleted, ToolStarted
+from interlock.workers.supervision.reports import (
+    Failed,
+    Progress,
+    Rejected,
+    ToolCompleted,
+    ToolStarted,
+)
 
 TEXT_SHOWN_MAX = 4_000
 Observe = Callable[[Observed, Mapping[str, Any]], None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.event import Cause
-from kernel.machines.runs.codon.names import SELF
-from kernel.record import Record, parent_of, root_of
-from kernel.store.commands import Call, Warrant
-from kernel.table import Terminal
-from workers.engine.work import Work
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.runs.codon.names import SELF
+from interlock.kernel.record import Record, parent_of, root_of
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.table import Terminal
+from interlock.workers.engine.work import Work
 
 PARTY = "clearance"
 

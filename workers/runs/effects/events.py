@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kernel.errors import GuardRefusedError
-from kernel.record import Record
-from kernel.store.commands import Jot
-from kernel.store.inboxes import Mail
-from workers.engine.work import NotYetError, Outcome, Work
-from workers.runs.posted import apply
+from interlock.kernel.errors import GuardRefusedError
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.inboxes import Mail
+from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.runs.posted import apply
 
 PAGE = 100
 

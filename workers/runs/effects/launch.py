@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from workers.engine.work import Outcome, Work
-from workers.runs.brief import RunBrief
-from workers.runs.paths import RunPlace
-from workers.supervision.launch import KeeperError, start_detached
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.runs.brief import RunBrief
+from interlock.workers.runs.paths import RunPlace
+from interlock.workers.supervision.launch import KeeperError, start_detached
 
 
 def conductor(work: Work) -> Outcome | None:
@@ -22,7 +22,9 @@ def conductor(work: Work) -> Outcome | None:
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached("workers.runs.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+        start_detached(
+            "interlock.workers.runs.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
+        )
     except (KeeperError, OSError) as refusal:
         return Outcome("fail", {"reason": f"its conductor does not start: {refusal}"})
     return None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from workers.runs.plan.model import (
+from interlock.workers.runs.plan.model import (
     SEQUENCE_MAX,
     VARIABLES_MAX,
     Budget,
@@ -25,10 +25,10 @@ from workers.runs.plan.model import (
     Until,
     Worker,
 )
-from workers.specs.json_line import shown
-from workers.specs.problems import Place
-from workers.specs.values import MONEY, PLAIN, Kind, read_value
-from workers.specs.yaml_document import Node
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place
+from interlock.workers.specs.values import MONEY, PLAIN, Kind, read_value
+from interlock.workers.specs.yaml_document import Node
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from kernel.errors import CallError, InvalidPayloadError
-from kernel.store.codec import encode
-from workers.runs.plan.fields import (
+from interlock.kernel.errors import CallError, InvalidPayloadError
+from interlock.kernel.store.codec import encode
+from interlock.workers.runs.plan.fields import (
     NAME,
     TEXT,
     Words,
@@ -29,7 +29,7 @@ from workers.runs.plan.fields import (
     value,
     worker_words,
 )
-from workers.runs.plan.model import (
+from interlock.workers.runs.plan.model import (
     CODONS_MAX,
     RIG_ITEMS_MAX,
     SENTINELS_MAX,
@@ -43,11 +43,11 @@ from workers.runs.plan.model import (
     RigFolder,
     Speech,
 )
-from workers.runs.plan.path import path_within
-from workers.specs.json_line import shown
-from workers.specs.problems import Place, Problem, Problems
-from workers.specs.values import Kind, read_value
-from workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
+from interlock.workers.runs.plan.path import path_within
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.problems import Place, Problem, Problems
+from interlock.workers.specs.values import Kind, read_value
+from interlock.workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
 
 BYTES_MAX = 128 * 1024
 STORED_BYTES_MAX = 200_000

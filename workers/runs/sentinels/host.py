@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kernel.machines.runs.values import SentinelState, UnloadReason
-from workers.runs.sentinels.call import (
+from interlock.kernel.machines.runs.values import SentinelState, UnloadReason
+from interlock.workers.runs.sentinels.call import (
     Asks,
     Call,
     CommandCall,
@@ -24,10 +24,10 @@ from workers.runs.sentinels.call import (
     ModelCall,
     instructions,
 )
-from workers.runs.sentinels.journal import Journal, Remark
-from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sentinels.trigger import Event
-from workers.runs.sentinels.watch import Clock, Watch
+from interlock.workers.runs.sentinels.journal import Journal, Remark
+from interlock.workers.runs.sentinels.specification import SentinelSpecification
+from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.watch import Clock, Watch
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
 
-from workers.gateways.llm.exchange import Exchange, Limits
-from workers.gateways.llm.ledger import Ledger
-from workers.gateways.llm.model import is_embedded, open_exchange
-from workers.gateways.llm.outcome import ConfigurationError, Failed
-from workers.gateways.llm.retry import Sleep
-from workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
+from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.model import is_embedded, open_exchange
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.gateways.llm.retry import Sleep
+from interlock.workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096
 _LIMITS = Limits()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workers.runs.plan.model import PlannedSentinel
-from workers.runs.plan.model import Strategy as PlannedStrategy
-from workers.runs.sentinels.strategy import Kind, Strategy
-from workers.runs.sentinels.trigger import Trigger
-from workers.specs.json_line import NAME_LENGTH_MAX
+from interlock.workers.runs.plan.model import PlannedSentinel
+from interlock.workers.runs.plan.model import Strategy as PlannedStrategy
+from interlock.workers.runs.sentinels.strategy import Kind, Strategy
+from interlock.workers.runs.sentinels.trigger import Trigger
+from interlock.workers.specs.json_line import NAME_LENGTH_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from typing import TypeAlias, assert_never
 
-from workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.trigger import Event
 
 # A codon that never falls silent, or says more than this in a window, is handed over in parts.
 MATCHES_MAX = 1_000

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from kernel.machines.runs.values import SentinelState, UnloadReason
-from workers.runs.sentinels.backlog import Backlog
-from workers.runs.sentinels.call import Call, FatalSentinelError, SentinelCallError
-from workers.runs.sentinels.journal import Journal, Remark
-from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sentinels.strategy import Batch, Heap
-from workers.runs.sentinels.trigger import Event
-from workers.specs.json_line import COUNT_MAX
+from interlock.kernel.machines.runs.values import SentinelState, UnloadReason
+from interlock.workers.runs.sentinels.backlog import Backlog
+from interlock.workers.runs.sentinels.call import Call, FatalSentinelError, SentinelCallError
+from interlock.workers.runs.sentinels.journal import Journal, Remark
+from interlock.workers.runs.sentinels.specification import SentinelSpecification
+from interlock.workers.runs.sentinels.strategy import Batch, Heap
+from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.specs.json_line import COUNT_MAX
 
 FAILURES_MAX = 3
 

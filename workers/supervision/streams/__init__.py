@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from workers.supervision.reports import AgentStream
-from workers.supervision.streams.claude import ClaudeStream
-from workers.supervision.streams.interlock import InterlockStream
-from workers.supervision.streams.plain import PlainStream
+from interlock.workers.supervision.reports import AgentStream
+from interlock.workers.supervision.streams.claude import ClaudeStream
+from interlock.workers.supervision.streams.interlock import InterlockStream
+from interlock.workers.supervision.streams.plain import PlainStream
 
 STREAMS: Mapping[str, Callable[[], AgentStream]] = {
     "plain": PlainStream,

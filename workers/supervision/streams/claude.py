@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from kernel.reason import TransitionReason
-from workers.gateways.capabilities.result import sentence
-from workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX, LineError, read_object, shown
-from workers.supervision.reports import (
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.specs.json_line import (
+    NAME_LENGTH_MAX,
+    TEXT_LENGTH_MAX,
+    LineError,
+    read_object,
+    shown,
+)
+from interlock.workers.supervision.reports import (
     Compacted,
     CompactNeeded,
     Failed,
@@ -25,7 +31,7 @@ from workers.supervision.reports import (
     ToolStarted,
     VerifyRequested,
 )
-from workers.supervision.streams.claude_usage import ClaudeUsage
+from interlock.workers.supervision.streams.claude_usage import ClaudeUsage
 
 # What a tool read or wrote is on one line, so 64 KiB would lose the end of many a tool call.
 LINE_BYTES_MAX = 4 * 1024 * 1024

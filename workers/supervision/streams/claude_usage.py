@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from workers.specs.json_line import LineError, read_number, shown
-from workers.supervision.reports import Rejected, Usage
+from interlock.workers.specs.json_line import LineError, read_number, shown
+from interlock.workers.supervision.reports import Rejected, Usage
 
 MESSAGES_MAX = 1_000
 _COST_USD_MAX = 1_000_000_000

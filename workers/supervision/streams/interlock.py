@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workers.supervision.reports import LINE_BYTES_MAX, Told, parse_line
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, Told, parse_line
 
 
 class InterlockStream:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.event import Event
-from kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, told
-from kernel.reason import AbortReason, TransitionReason, why_of
-from kernel.record import Record, partition_of, root_of
-from workers.engine.work import Work
-from workers.tasks.claims import party
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Event
+from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, told
+from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.kernel.record import Record, partition_of, root_of
+from interlock.workers.engine.work import Work
+from interlock.workers.tasks.claims import party
 
 PARTY = "abort"
 AGENTS_MAX = 10_000

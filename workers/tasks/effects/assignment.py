@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kernel.record import root_of
-from workers.engine.work import Work
-from workers.tasks.assignment import assign
+from interlock.kernel.record import root_of
+from interlock.workers.engine.work import Work
+from interlock.workers.tasks.assignment import assign
 
 
 def assignment(work: Work) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.event import Cause
-from kernel.record import Record, parent_of, partition_of, root_of
-from kernel.store.commands import Call, Warrant
-from workers.engine.work import Work
-from workers.tasks.assignment import assign
-from workers.tasks.claims import hopeless, party
-from workers.tasks.ownership import SCOPE_VIOLATION
-from workers.tasks.workplace import AT_WORK, Workplace
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record, parent_of, partition_of, root_of
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.workers.engine.work import Work
+from interlock.workers.tasks.assignment import assign
+from interlock.workers.tasks.claims import hopeless, party
+from interlock.workers.tasks.ownership import SCOPE_VIOLATION
+from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
 PARTY = "aftermath"
 BLOCKED_MAX = 10_000

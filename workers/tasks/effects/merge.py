@@ -5,18 +5,18 @@ A conflict is a failure with the paths named. What a remote refuses is merged he
 
 from __future__ import annotations
 
-from kernel.record import Record
-from workers.engine.work import Outcome, Work
-from workers.gateways.git.branch import head
-from workers.gateways.git.errors import GitError, Refusal, RefusedError
-from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
-from workers.gateways.git.merge import merge as merge_branch
-from workers.gateways.git.remote import push
-from workers.gateways.git.repository import Repository
-from workers.tasks.claims import cancelled_above
-from workers.tasks.ownership import IDENTITY
-from workers.tasks.verification.work import repository_of
-from workers.tasks.workplace import workplace_of
+from interlock.kernel.record import Record
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
+from interlock.workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
+from interlock.workers.gateways.git.merge import merge as merge_branch
+from interlock.workers.gateways.git.remote import push
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.ownership import IDENTITY
+from interlock.workers.tasks.verification.work import repository_of
+from interlock.workers.tasks.workplace import workplace_of
 
 TRIES = 20
 PATHS_MAX = 100

@@ -6,19 +6,19 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from kernel.reason import TransitionReason
-from workers.engine.work import Outcome, Work
-from workers.gateways.git.branch import head
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.diff import paths_between
-from workers.gateways.git.errors import GitError
-from workers.supervision.leftovers import end_remains
-from workers.tasks.ownership import IDENTITY, SCOPE_VIOLATION, outside
-from workers.tasks.verification.checkout import checked_out
-from workers.tasks.verification.evidence import changes_shown
-from workers.tasks.verification.judges import Judges
-from workers.tasks.verification.work import judged, repository_of, worktree_of
-from workers.tasks.workplace import workplace_of
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.diff import paths_between
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.supervision.leftovers import end_remains
+from interlock.workers.tasks.ownership import IDENTITY, SCOPE_VIOLATION, outside
+from interlock.workers.tasks.verification.checkout import checked_out
+from interlock.workers.tasks.verification.evidence import changes_shown
+from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.work import judged, repository_of, worktree_of
+from interlock.workers.tasks.workplace import workplace_of
 
 AGAIN = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 

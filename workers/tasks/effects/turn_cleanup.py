@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.record import Record
-from kernel.table import Data
-from workers.engine.work import NotYetError, Outcome, Work
-from workers.gateways.git.branch import delete_branch
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import RefusedError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import remove_worktree, worktrees
-from workers.supervision.leftovers import end_remains
-from workers.tasks.claims import party
-from workers.tasks.ownership import IDENTITY
-from workers.tasks.workplace import AT_WORK, Workplace
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.record import Record
+from interlock.kernel.table import Data
+from interlock.workers.engine.work import NotYetError, Outcome, Work
+from interlock.workers.gateways.git.branch import delete_branch
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
+from interlock.workers.supervision.leftovers import end_remains
+from interlock.workers.tasks.claims import party
+from interlock.workers.tasks.ownership import IDENTITY
+from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
 PARTY = "reaping"
 

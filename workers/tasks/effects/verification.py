@@ -6,19 +6,19 @@ import asyncio
 from dataclasses import asdict, replace
 from functools import partial
 
-from kernel.errors import UnknownRecordError
-from kernel.reason import TransitionReason
-from workers.engine.work import Outcome, Work
-from workers.gateways.git.branch import commit_of, head
-from workers.gateways.git.diff import paths_between
-from workers.gateways.git.errors import RefusedError
-from workers.tasks.ownership import SCOPE_VIOLATION, outside
-from workers.tasks.verification.checkout import checked_out
-from workers.tasks.verification.evidence import changes_shown, parts_shown
-from workers.tasks.verification.judges import Judges
-from workers.tasks.verification.signals import Verdict
-from workers.tasks.verification.work import judged, repository_of, worktree_of
-from workers.tasks.workplace import Workplace, workplace_of
+from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.branch import commit_of, head
+from interlock.workers.gateways.git.diff import paths_between
+from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.tasks.ownership import SCOPE_VIOLATION, outside
+from interlock.workers.tasks.verification.checkout import checked_out
+from interlock.workers.tasks.verification.evidence import changes_shown, parts_shown
+from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.signals import Verdict
+from interlock.workers.tasks.verification.work import judged, repository_of, worktree_of
+from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
 GONE_LOOK_S = 0.1

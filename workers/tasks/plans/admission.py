@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernel.errors import CallError, UnknownRecordError
-from kernel.machines.tasks.task.changes import SATISFIED, birth
-from kernel.machines.tasks.task.names import State
-from kernel.machines.tasks.task.payloads import Birth
-from kernel.record import Record
-from workers.tasks.client import Tasks
-from workers.tasks.plans.file import PlanFile, PlannedTask, wrong
-from workers.tasks.roles import UnknownRoleError
+from interlock.kernel.errors import CallError, UnknownRecordError
+from interlock.kernel.machines.tasks.task.changes import SATISFIED, birth
+from interlock.kernel.machines.tasks.task.names import State
+from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.record import Record
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.plans.file import PlanFile, PlannedTask, wrong
+from interlock.workers.tasks.roles import UnknownRoleError
 
 REACHED_MAX = 10_000
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from workers.tasks.plans import screen as plan_screen
-from workers.tasks.plans.client import Decisions, Plan, Plans
-from workers.tasks.plans.file import read_plan
-from workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
+from interlock.workers.tasks.plans import screen as plan_screen
+from interlock.workers.tasks.plans.client import Decisions, Plan, Plans
+from interlock.workers.tasks.plans.file import read_plan
+from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
 app = typer.Typer(help="Plans: tasks that wait until you approve them.", no_args_is_help=True)
 

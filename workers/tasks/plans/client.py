@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from kernel.errors import (
+from interlock.kernel.errors import (
     CallError,
     FencedError,
     IdTakenError,
     IllegalTransitionError,
     StaleDecisionError,
 )
-from kernel.machines.tasks.task.names import State
-from kernel.record import Record, partition_of, root_of
-from workers.client import Client, Submitted
-from workers.specs.dependencies import in_order, starved_by
-from workers.tasks.client import LISTED_MAX, Tasks
-from workers.tasks.plans.admission import Admission
-from workers.tasks.plans.file import PlanFile, wrong
+from interlock.kernel.machines.tasks.task.names import State
+from interlock.kernel.record import Record, partition_of, root_of
+from interlock.workers.client import Client, Submitted
+from interlock.workers.specs.dependencies import in_order, starved_by
+from interlock.workers.tasks.client import LISTED_MAX, Tasks
+from interlock.workers.tasks.plans.admission import Admission
+from interlock.workers.tasks.plans.file import PlanFile, wrong
 
 SEEN_LENGTH = 12
 # Whom it can still matter to that what it waits for will never come.

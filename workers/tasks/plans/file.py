@@ -12,15 +12,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernel.errors import CallError, InvalidIdError, InvalidPayloadError
-from kernel.machines.tasks.task.changes import birth
-from kernel.machines.tasks.task.payloads import Birth
-from kernel.record import record_id
-from kernel.store.codec import encode
-from workers.specs.dependencies import cycle_in
-from workers.specs.json_line import shown
-from workers.specs.yaml_document import UnreadableError, YamlDocument, read_text, read_yaml
-from workers.tasks.verification.signals import InvalidSignalError, parse_signals
+from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError
+from interlock.kernel.machines.tasks.task.changes import birth
+from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.record import record_id
+from interlock.kernel.store.codec import encode
+from interlock.workers.specs.dependencies import cycle_in
+from interlock.workers.specs.json_line import shown
+from interlock.workers.specs.yaml_document import (
+    UnreadableError,
+    YamlDocument,
+    read_text,
+    read_yaml,
+)
+from interlock.workers.tasks.verification.signals import InvalidSignalError, parse_signals
 
 BYTES_MAX = 256 * 1024
 TASKS_MAX = 200

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from workers.terminal.screen import grid, out, state_text
+from interlock.workers.terminal.screen import grid, out, state_text
 
 ANSWERS = {"approved": "green", "rejected": "yellow", "unseen": "red", "refused": "red"}
 

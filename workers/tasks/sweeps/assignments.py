@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from kernel.effect import ASSIGNMENT
-from kernel.record import root_of
-from workers.engine.dispatch import Dispatch
-from workers.engine.sweeper import Sweep, each
-from workers.tasks.assignment import assign
+from interlock.kernel.effect import ASSIGNMENT
+from interlock.kernel.record import root_of
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.tasks.assignment import assign
 
 OPEN_MAX = 2_000
 

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from workers.files.folder import Folder, FolderError
-from workers.gateways.capabilities.result import sentence
-from workers.processes.group import Tail, process_group
-from workers.tasks.verification.opinion import Asked, Opinion, judge_says, reviewer_says
-from workers.tasks.verification.signals import (
+from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.processes.group import Tail, process_group
+from interlock.workers.tasks.verification.opinion import Asked, Opinion, judge_says, reviewer_says
+from interlock.workers.tasks.verification.signals import (
     Signal,
     SignalResult,
     SignalType,

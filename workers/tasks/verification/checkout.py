@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from workers.config import Settings
-from workers.gateways.git.branch import delete_branch
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import add_worktree, remove_worktree
-from workers.tasks.workplace import Workplace
+from interlock.workers.config import Settings
+from interlock.workers.gateways.git.branch import delete_branch
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import add_worktree, remove_worktree
+from interlock.workers.tasks.workplace import Workplace
 
 
 @asynccontextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kernel.record import Record
-from kernel.store.views import Views
-from workers.gateways.capabilities.result import sentence
-from workers.gateways.git.diff import Diff, diff, merge_of
-from workers.gateways.git.repository import Repository
+from interlock.kernel.record import Record
+from interlock.kernel.store.views import Views
+from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.gateways.git.diff import Diff, diff, merge_of
+from interlock.workers.gateways.git.repository import Repository
 
 DIFF_BYTES_MAX = 200_000
 PATH_LENGTH_MAX = 200

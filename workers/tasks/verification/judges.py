@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from workers.engine.work import Outcome, Work
-from workers.gateways.llm.judge import Inquiry, JudgeModel, Kind
-from workers.gateways.llm.ledger import Ledger
-from workers.gateways.llm.outcome import Failed
-from workers.tasks.verification.opinion import Asked, UnansweredError
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.llm.judge import Inquiry, JudgeModel, Kind
+from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.outcome import Failed
+from interlock.workers.tasks.verification.opinion import Asked, UnansweredError
 
 
 class Judges:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from kernel.errors import CallError
-from workers.files.folder import problem_of_path
-from workers.gateways.capabilities.result import sentence
+from interlock.kernel.errors import CallError
+from interlock.workers.files.folder import problem_of_path
+from interlock.workers.gateways.capabilities.result import sentence
 
 SIGNALS_MAX = 50
 VALUE_LENGTH_MAX = 4_000

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from kernel.record import Record
-from workers.config import Settings, environment_without_settings
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree, worktrees
-from workers.gateways.llm.judge import Kind
-from workers.tasks.verification.check import check
-from workers.tasks.verification.evidence import task_shown
-from workers.tasks.verification.judges import Judges
-from workers.tasks.verification.signals import Signal, SignalType, Verdict
-from workers.tasks.workplace import workplace_of
+from interlock.kernel.record import Record
+from interlock.workers.config import Settings, environment_without_settings
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree, worktrees
+from interlock.workers.gateways.llm.judge import Kind
+from interlock.workers.tasks.verification.check import check
+from interlock.workers.tasks.verification.evidence import task_shown
+from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.signals import Signal, SignalType, Verdict
+from interlock.workers.tasks.workplace import workplace_of
 
 ASK_A_MODEL = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workers.engine.work import Outcome, Work
-from workers.gateways.sources import CleanedUp
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.sources import CleanedUp
 
 
 async def cleanup(work: Work) -> Outcome:

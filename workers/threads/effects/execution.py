@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kernel.errors import CallError
-from kernel.event import Note
-from kernel.record import ID_DEPTH_MAX, ancestors
-from workers.engine.work import Outcome, Work
-from workers.gateways.capabilities.capability import Capability
-from workers.gateways.capabilities.registry import run
-from workers.gateways.capabilities.result import Failed, Result, Split, Succeeded, sentence
+from interlock.kernel.errors import CallError
+from interlock.kernel.event import Note
+from interlock.kernel.record import ID_DEPTH_MAX, ancestors
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.capabilities.capability import Capability
+from interlock.workers.gateways.capabilities.registry import run
+from interlock.workers.gateways.capabilities.result import (
+    Failed,
+    Result,
+    Split,
+    Succeeded,
+    sentence,
+)
 
 STALL_MARGIN_MS = 60_000
 

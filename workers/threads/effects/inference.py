@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.errors import CallError
-from kernel.machines.threads.autonomy import Policy, Tier, tier_for, wants_combined
-from kernel.machines.threads.thread.changes import policy_of
-from kernel.record import Record, ancestors
-from kernel.table import Data
-from workers.engine.work import Outcome, Work
-from workers.gateways.capabilities.capability import Capability
-from workers.gateways.capabilities.registry import Registry
-from workers.gateways.llm.outcome import Answered, Failed
-from workers.gateways.llm.question import Choice, Question, Target
+from interlock.kernel.errors import CallError
+from interlock.kernel.machines.threads.autonomy import Policy, Tier, tier_for, wants_combined
+from interlock.kernel.machines.threads.thread.changes import policy_of
+from interlock.kernel.record import Record, ancestors
+from interlock.kernel.table import Data
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.capabilities.capability import Capability
+from interlock.workers.gateways.capabilities.registry import Registry
+from interlock.workers.gateways.llm.outcome import Answered, Failed
+from interlock.workers.gateways.llm.question import Choice, Question, Target
 
 TIERS = {
     "intent": Tier.FRONTIER_FAST,

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel.effect import RESOLUTION, TENDING
-from kernel.machine import Machine, validated
-from kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.effect import RESOLUTION, TENDING
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000
 UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.effect import APPROVAL
-from kernel.machine import validated
-from kernel.machines.jobs.job.names import Going, Verdict
-from kernel.machines.jobs.job.payloads import Birth
-from kernel.table import Ask, Bounds, Data
+from interlock.kernel.effect import APPROVAL
+from interlock.kernel.machine import validated
+from interlock.kernel.machines.jobs.job.names import Going, Verdict
+from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.table import Ask, Bounds, Data
 
 UNBEGUN = "unbegun"  # nobody took its work up: that it waited for long is no fault of it
 UNBEGUN_MAX = 8  # four hours of that by default, then a person is asked

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from kernel.machines.jobs.job.names import Going, Verdict
+from interlock.kernel.machines.jobs.job.names import Going, Verdict
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200

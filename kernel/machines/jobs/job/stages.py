@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kernel.effect import APPROVAL, RESOLUTION, REVIEWER, SCHEDULING, TELL, WORKER
-from kernel.machines.jobs.job import changes as do
-from kernel.machines.jobs.job.names import State, Trigger
-from kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.effect import APPROVAL, RESOLUTION, REVIEWER, SCHEDULING, TELL, WORKER
+from interlock.kernel.machines.jobs.job import changes as do
+from interlock.kernel.machines.jobs.job.names import State, Trigger
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 KICKOFF_MS = 60_000
 RECHECK_MS = 900_000

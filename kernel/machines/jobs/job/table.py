@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kernel.effect import MANIFEST, REGISTRATION, SCHEDULING, VACANCY
-from kernel.machine import Machine
-from kernel.machines.jobs.job import changes as do
-from kernel.machines.jobs.job import payloads as carry
-from kernel.machines.jobs.job.names import State as S
-from kernel.machines.jobs.job.names import Trigger as T
-from kernel.machines.jobs.job.stages import STAGES
-from kernel.table import Loop, Transition
+from interlock.kernel.effect import MANIFEST, REGISTRATION, SCHEDULING, VACANCY
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.job import changes as do
+from interlock.kernel.machines.jobs.job import payloads as carry
+from interlock.kernel.machines.jobs.job.names import State as S
+from interlock.kernel.machines.jobs.job.names import Trigger as T
+from interlock.kernel.machines.jobs.job.stages import STAGES
+from interlock.kernel.table import Loop, Transition
 
 DEPENDENCIES = "dependencies"
 SUSPENDABLE = (

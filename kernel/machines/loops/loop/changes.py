@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.machines.loops.loop.names import ResetOn
-from kernel.table import Ask, Data
+from interlock.kernel.machines.loops.loop.names import ResetOn
+from interlock.kernel.table import Ask, Data
 
 BACKOFF_MS_FIRST = 2_000
 BACKOFF_MS_MAX = 60_000

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from kernel.machine import validated
-from kernel.machines.loops.loop.names import Next, ResetOn
-from kernel.table import Data
+from interlock.kernel.machine import validated
+from interlock.kernel.machines.loops.loop.names import Next, ResetOn
+from interlock.kernel.table import Data
 
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
 PROMPT_LENGTH_MAX = 128_000

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kernel.effect import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
-from kernel.machine import Machine
-from kernel.machines.loops.loop import changes as c
-from kernel.machines.loops.loop.names import SELF, Next
-from kernel.machines.loops.loop.names import State as S
-from kernel.machines.loops.loop.names import Trigger as T
-from kernel.machines.loops.loop.payloads import (
+from interlock.kernel.effect import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.loops.loop import changes as c
+from interlock.kernel.machines.loops.loop.names import SELF, Next
+from interlock.kernel.machines.loops.loop.names import State as S
+from interlock.kernel.machines.loops.loop.names import Trigger as T
+from interlock.kernel.machines.loops.loop.payloads import (
     NAME,
     Exited,
     Fatal,
@@ -27,7 +27,7 @@ from kernel.machines.loops.loop.payloads import (
     birth,
     mail,
 )
-from kernel.table import Active, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import Active, Data, Loop, Terminal, Timer, Transition, Waiting
 
 LOOK_MS = 3_600_000
 UNBEGUN = {"unbegun": True}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.machines.runs.codon.names import Trigger
-from kernel.machines.runs.codon.payloads import no_tokens
-from kernel.machines.runs.values import MICRO_MAX, CheckpointType, CodonStatus, FailureType
-from kernel.table import Ask, Data
+from interlock.kernel.machines.runs.codon.names import Trigger
+from interlock.kernel.machines.runs.codon.payloads import no_tokens
+from interlock.kernel.machines.runs.values import (
+    MICRO_MAX,
+    CheckpointType,
+    CodonStatus,
+    FailureType,
+)
+from interlock.kernel.table import Ask, Data
 
 ALWAYS = ("codon_id", "loop_context")
 STARTED = (*ALWAYS, "rig_setup_checkpoint", "checkpoints", "sentinels", "skip_requested")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum, auto
 
-from kernel.machines.runs.values import CodonStatus
+from interlock.kernel.machines.runs.values import CodonStatus
 
 # What a codon holds while it lives: no other of its workspace does.
 SELF = "codon"

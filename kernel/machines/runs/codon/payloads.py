@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kernel.machine import validated
-from kernel.machines.runs.values import (
+from interlock.kernel.machine import validated
+from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
     ExitCode,
     FailureReason,
@@ -19,7 +19,7 @@ from kernel.machines.runs.values import (
     Shape,
     Tokens,
 )
-from kernel.table import Data
+from interlock.kernel.table import Data
 
 
 class Birth(Shape):

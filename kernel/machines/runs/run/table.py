@@ -7,10 +7,18 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kernel.effect import CLEARANCE, CONDUCTOR
-from kernel.machine import Machine, validated
-from kernel.machines.runs.values import Fresh, Micro, Path, Said, Sha, Shape, StartingConditions
-from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
+from interlock.kernel.effect import CLEARANCE, CONDUCTOR
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.runs.values import (
+    Fresh,
+    Micro,
+    Path,
+    Said,
+    Sha,
+    Shape,
+    StartingConditions,
+)
+from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
 # What a run holds while it runs: no other of its workspace does.
 SELF = "run"

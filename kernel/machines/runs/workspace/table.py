@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kernel.effect import EVENTS
-from kernel.machine import Machine, validated
-from kernel.machines.runs.events import admitted
-from kernel.machines.runs.values import Name, Path, Said, Shape
-from kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.effect import EVENTS
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.runs.events import admitted
+from interlock.kernel.machines.runs.values import Name, Path, Said, Shape
+from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000
 NOTHING_READ = "0-0"

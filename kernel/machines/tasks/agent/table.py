@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel.effect import ABORT, SUPERVISION
-from kernel.machine import Machine, validated
-from kernel.reason import AbortReason, TransitionReason
-from kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
+from interlock.kernel.effect import ABORT, SUPERVISION
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
 SPAWN_S = 60
 PROGRESS_S = 900

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel.machine import Machine, validated
-from kernel.machines.tasks.trust import Trust, earned
-from kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.tasks.trust import Trust, earned
+from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
 UNUSED_MS = 90 * 86_400_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernel.errors import InvalidPayloadError
-from kernel.machine import validated
-from kernel.machines.tasks.task.names import State
-from kernel.machines.tasks.task.payloads import Birth
-from kernel.machines.tasks.trust import NEEDED, Trust, refusal
-from kernel.reason import TransitionReason
-from kernel.record import Record, RecordId, root_of
-from kernel.table import Ask, Bounds, Data
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machine import validated
+from interlock.kernel.machines.tasks.task.names import State
+from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.trust import NEEDED, Trust, refusal
+from interlock.kernel.reason import TransitionReason
+from interlock.kernel.record import Record, RecordId, root_of
+from interlock.kernel.table import Ask, Bounds, Data
 
 BACKOFF_S_MAX = 300
 CRASHES_MAX = 2

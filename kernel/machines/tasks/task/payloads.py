@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from kernel.machines.tasks.deadline import Complexity, Scope
-from kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.machines.tasks.deadline import Complexity, Scope
+from interlock.kernel.reason import AbortReason, TransitionReason
 
 SUBTASKS_MAX = 1_000
 FILES_MAX = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel.effect import (
+from interlock.kernel.effect import (
     AFTERMATH,
     AGENT,
     ASSIGNMENT,
@@ -14,9 +14,9 @@ from kernel.effect import (
     RESOLUTION,
     VERIFICATION,
 )
-from kernel.machines.tasks.task import changes as do
-from kernel.machines.tasks.task.names import State, Trigger
-from kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.machines.tasks.task import changes as do
+from interlock.kernel.machines.tasks.task.names import State, Trigger
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 LOOK_MS = 60_000
 START_MS = 900_000

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kernel.effect import AFTERMATH, CASCADE, SPAWN
-from kernel.machine import Machine
-from kernel.machines.tasks.task import changes as do
-from kernel.machines.tasks.task import payloads as carry
-from kernel.machines.tasks.task.names import State as S
-from kernel.machines.tasks.task.names import Trigger as T
-from kernel.machines.tasks.task.stages import STAGES
-from kernel.table import Loop, Transition
+from interlock.kernel.effect import AFTERMATH, CASCADE, SPAWN
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.task import changes as do
+from interlock.kernel.machines.tasks.task import payloads as carry
+from interlock.kernel.machines.tasks.task.names import State as S
+from interlock.kernel.machines.tasks.task.names import Trigger as T
+from interlock.kernel.machines.tasks.task.stages import STAGES
+from interlock.kernel.table import Loop, Transition
 
 APPROVAL = "pending_approval is published outside the table; here a person's act is a row like any"
 SERIAL = "one merge at a time into a target branch: whoever is at it holds its name"

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernel.effect import REAPING
-from kernel.machine import Machine, validated
-from kernel.reason import AbortReason, TransitionReason
-from kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
+from interlock.kernel.effect import REAPING
+from interlock.kernel.machine import Machine, validated
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
 
 BEGIN_MS = 60_000
 SET_UP_MS = 900_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.errors import InvalidPayloadError
-from kernel.machine import validated
-from kernel.machines.threads.autonomy import (
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machine import validated
+from interlock.kernel.machines.threads.autonomy import (
     ActionAsk,
     ActionKind,
     Gate,
@@ -22,9 +22,9 @@ from kernel.machines.threads.autonomy import (
     judge,
     parse,
 )
-from kernel.machines.threads.thread.payloads import PROPOSED, Birth
-from kernel.policy_axis import PolicyError
-from kernel.table import Ask, Data
+from interlock.kernel.machines.threads.thread.payloads import PROPOSED, Birth
+from interlock.kernel.policy_axis import PolicyError
+from interlock.kernel.table import Ask, Data
 
 FEEDBACK_MAX = 20
 DECOMPOSE = "decompose"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from kernel.machines.threads.autonomy import parse
+from interlock.kernel.machines.threads.autonomy import parse
 
 CHILDREN_MAX = 10_000
 Text = Annotated[str, Field(max_length=64_000)]

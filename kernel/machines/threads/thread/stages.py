@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kernel.effect import CASCADE, CLEANUP, EXECUTION, INFERENCE, RESOLUTION
-from kernel.machines.threads.thread.names import State, Trigger
-from kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.effect import CASCADE, CLEANUP, EXECUTION, INFERENCE, RESOLUTION
+from interlock.kernel.machines.threads.thread.names import State, Trigger
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 
 KICKOFF_MS = 2_000
 INFERENCE_QUEUE_MS = 6 * 3_600_000

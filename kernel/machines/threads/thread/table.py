@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kernel.effect import CASCADE, SPAWN
-from kernel.machine import Machine
-from kernel.machines.threads.autonomy import parse
-from kernel.machines.threads.thread import changes as do
-from kernel.machines.threads.thread import payloads as carry
-from kernel.machines.threads.thread.names import State as S
-from kernel.machines.threads.thread.names import Trigger as T
-from kernel.machines.threads.thread.stages import STAGES
-from kernel.table import Ask, Bounds, Data, Loop, Transition
+from interlock.kernel.effect import CASCADE, SPAWN
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.threads.autonomy import parse
+from interlock.kernel.machines.threads.thread import changes as do
+from interlock.kernel.machines.threads.thread import payloads as carry
+from interlock.kernel.machines.threads.thread.names import State as S
+from interlock.kernel.machines.threads.thread.names import Trigger as T
+from interlock.kernel.machines.threads.thread.stages import STAGES
+from interlock.kernel.table import Ask, Bounds, Data, Loop, Transition
 
 WAITS = (
     S.AWAITING_INTENT_CONFIRMATION,

@@ -8,21 +8,21 @@ from uuid import uuid4
 
 import pytest
 
-from kernel.effect import CASCADE
-from kernel.event import Cause
-from kernel.machines import MACHINES
-from kernel.record import Record, RecordId, Version
-from kernel.store import scripts
-from kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.effect import CASCADE
+from interlock.kernel.event import Cause
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record, RecordId, Version
+from interlock.kernel.store import scripts
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.workers.client import Client
+from interlock.workers.engine.effects.cascade import advance
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.work import Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import HANDLERS
 from tests.kernel.samples import job, thread
 from tests.workers.threads.threads import CONSENT, client_of, matter, step
-from workers.client import Client
-from workers.engine.effects.cascade import advance
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.work import Work
-from workers.gateways.server import EmbeddedServer
-from workers.systems import HANDLERS
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel.machines import MACHINES
+from interlock.kernel.machines import MACHINES
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import HANDLERS
 from tests.races.in_process_worker import Hands
-from workers.gateways.server import EmbeddedServer
-from workers.systems import HANDLERS
 
 EFFECTS = {effect for machine in MACHINES.values() for effect in machine.effects.values()}
 QUICK = sorted(effect.name for effect in EFFECTS if effect.quick)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import InvalidPayloadError
-from kernel.machines import MACHINES
-from kernel.machines.threads.thread.changes import part
+from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.threads.thread.changes import part
 
 PARENT = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.capability import (
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.capability import (
     PROBLEMS_MAX,
     Capability,
     CapabilityDefectError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.gateways.capabilities.extension import ExtensionError, read_extensions
+from interlock.workers.gateways.capabilities.extension import ExtensionError, read_extensions
 
 
 @pytest.mark.parametrize("specification", [None, "", " , "])

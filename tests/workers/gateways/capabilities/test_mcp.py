@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities import mcp
-from workers.gateways.capabilities.extension import ExtensionError, ServerTable
-from workers.gateways.capabilities.registry import (
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities import mcp
+from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
+from interlock.workers.gateways.capabilities.registry import (
     Failed,
     InvalidParametersError,
     Registry,

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.threads.autonomy import Level
-from workers.gateways.capabilities.capability import CapabilityDefectError
-from workers.gateways.capabilities.extension import ExtensionError
-from workers.gateways.capabilities.registry import (
+from interlock.kernel.machines.threads.autonomy import Level
+from interlock.workers.gateways.capabilities.capability import CapabilityDefectError
+from interlock.workers.gateways.capabilities.extension import ExtensionError
+from interlock.workers.gateways.capabilities.registry import (
     STRAY_CALLS_MAX,
     Capability,
     CapabilityError,
@@ -33,7 +33,7 @@ from workers.gateways.capabilities.registry import (
     load_registry,
     run,
 )
-from workers.processes.group import run_command
+from interlock.workers.processes.group import run_command
 
 RUNTIME: Mapping[str, Any] = {
     "record_id": "thread-1",
@@ -335,7 +335,7 @@ def test_what_fails_because_it_is_being_stopped_missed_its_deadline() -> None:
 
 
 def test_a_capability_that_does_not_stop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.05)
+    monkeypatch.setattr("interlock.workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.05)
     released = asyncio.Event()
 
     @LOW
@@ -394,7 +394,7 @@ def test_a_cancellation_goes_on_after_the_clean_up() -> None:
 def test_a_capability_that_succeeds_although_it_was_cancelled_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.0)
+    monkeypatch.setattr("interlock.workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.0)
 
     @LOW
     async def stubborn() -> str:
@@ -413,7 +413,7 @@ def test_a_capability_that_succeeds_although_it_was_cancelled_says_so(
 def test_a_capability_that_is_deaf_to_a_stop_is_waited_for_within_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.05)
+    monkeypatch.setattr("interlock.workers.gateways.capabilities.registry.CLEAN_UP_S_MAX", 0.05)
 
     @LOW
     async def deaf() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.machines.threads.thread.payloads import CHILDREN_MAX
-from workers.gateways.capabilities.result import (
+from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.workers.gateways.capabilities.result import (
     VALUE_BYTES_MAX,
     InvalidResultError,
     Split,

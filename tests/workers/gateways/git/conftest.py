@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.repository import Repository
 from tests.workers.gateways.git.scene import REAL_GIT, make_repository
-from workers.gateways.git.repository import Repository
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from workers.gateways.git.branch import head
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Identity, Repository
-from workers.gateways.git.worktree import Worktree, add_worktree
+from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree
 
 AGENT = Identity("Ann Agent", "ann@example.org")
 USER = {

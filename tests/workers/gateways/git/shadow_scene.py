@@ -7,7 +7,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from workers.gateways.git.shadow import Shadow
+from interlock.workers.gateways.git.shadow import Shadow
 
 
 def standing(root: Path) -> dict[bytes, tuple[str, bytes]]:

@@ -6,6 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.branch import is_merged
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import (
+    FailedError,
+    LockedError,
+    Refusal,
+    RefusedError,
+    TimedOutError,
+)
+from interlock.workers.gateways.git.merge import Merged, Outcome, merge
+from interlock.workers.gateways.git.repository import Repository
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
@@ -16,17 +27,6 @@ from tests.workers.gateways.git.scene import (
     locks,
     write,
 )
-from workers.gateways.git.branch import is_merged
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import (
-    FailedError,
-    LockedError,
-    Refusal,
-    RefusedError,
-    TimedOutError,
-)
-from workers.gateways.git.merge import Merged, Outcome, merge
-from workers.gateways.git.repository import Repository
 
 BRANCH = "interlock/t"
 

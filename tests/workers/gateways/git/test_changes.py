@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
+from interlock.workers.gateways.git.worktree import Worktree, remove_worktree
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
@@ -15,10 +19,6 @@ from tests.workers.gateways.git.scene import (
     shown,
     write,
 )
-from workers.gateways.git.changes import changed_files, commit_all
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Identity, Repository
-from workers.gateways.git.worktree import Worktree, remove_worktree
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git import diff as module
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.diff import BLOB_BYTES_MAX, Diff, FileDiff, diff, merge_of
+from interlock.workers.gateways.git.errors import GitError, RefusedError, TimedOutError
+from interlock.workers.gateways.git.merge import Merged, merge
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree
 from tests.workers.gateways.git.scene import AGENT, a_task, at, commit, git, write
-from workers.gateways.git import diff as module
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.diff import BLOB_BYTES_MAX, Diff, FileDiff, diff, merge_of
-from workers.gateways.git.errors import GitError, RefusedError, TimedOutError
-from workers.gateways.git.merge import Merged, merge
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree
 
 ROOM = 200_000
 

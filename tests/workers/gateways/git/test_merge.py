@@ -8,6 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.admission import admit
+from interlock.workers.gateways.git.branch import delete_branch, is_merged
+from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.errors import FailedError, LockedError, Refusal, RefusedError
+from interlock.workers.gateways.git.merge import (
+    AlreadyMerged,
+    Conflict,
+    Merged,
+    Moved,
+    Outcome,
+    merge,
+)
+from interlock.workers.gateways.git.remote import push
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
@@ -21,14 +36,6 @@ from tests.workers.gateways.git.scene import (
     work_of_the_user,
     write,
 )
-from workers.gateways.git.admission import admit
-from workers.gateways.git.branch import delete_branch, is_merged
-from workers.gateways.git.changes import changed_files, commit_all
-from workers.gateways.git.errors import FailedError, LockedError, Refusal, RefusedError
-from workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved, Outcome, merge
-from workers.gateways.git.remote import push
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import remove_worktree, worktrees
 
 BRANCH = "interlock/t"
 

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import is_alive
-from tests.waiting import until
-from tests.workers.gateways.git.scene import a_task, git
-from workers.gateways.git import program
-from workers.gateways.git.errors import (
+from interlock.workers.gateways.git import program
+from interlock.workers.gateways.git.errors import (
     FailedError,
     LockedError,
     Refusal,
     RefusedError,
     TimedOutError,
 )
-from workers.gateways.git.program import Git
-from workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.program import Git
+from interlock.workers.gateways.git.repository import Repository
+from tests.processes import is_alive
+from tests.waiting import until
+from tests.workers.gateways.git.scene import a_task, git
 
 Instead = Callable[[str], Path]
 HERE = Path(__file__).resolve().parents[4]
@@ -254,7 +254,7 @@ def test_a_repository_that_we_may_not_write_is_one_clear_sentence(repository: Re
 CALLER = """
 import sys
 from pathlib import Path
-from workers.gateways.git.program import Git
+from interlock.workers.gateways.git.program import Git
 folder = Path(sys.argv[1])
 with Git(folder, 60).alone(folder / ".git" / "interlock") as git:
     git.run("-c", "alias.hang=!echo > begun; cat pipe", "hang")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.branch import mark_of
+from interlock.workers.gateways.git.changes import commit_all
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome, worktrees
 from tests.workers.gateways.git.scene import AGENT, a_task, assert_refused, at, git, locks, write
-from workers.gateways.git.branch import mark_of
-from workers.gateways.git.changes import commit_all
-from workers.gateways.git.errors import Refusal, RefusedError
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree, add_worktree, rehome, worktrees
 
 BRANCH = "interlock/t"
 

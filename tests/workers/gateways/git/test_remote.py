@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git.remote import Pushed, push
+from interlock.workers.gateways.git.repository import Repository
 from tests.waiting import until
 from tests.workers.gateways.git.scene import assert_refused, at, commit, git
-from workers.gateways.git.errors import FailedError, Refusal, RefusedError
-from workers.gateways.git.remote import Pushed, push
-from workers.gateways.git.repository import Repository
 
 
 @pytest.fixture

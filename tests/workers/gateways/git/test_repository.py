@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.admission import Admitted, admit
+from interlock.workers.gateways.git.branch import head
+from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
 from tests.workers.gateways.git.scene import assert_refused, at, commit, everything, git, write
-from workers.gateways.git.admission import Admitted, admit
-from workers.gateways.git.branch import head
-from workers.gateways.git.errors import FailedError, Refusal, RefusedError
-from workers.gateways.git.repository import Identity, Repository
 
 BRANCH = "interlock/backlog/task-1"
 

@@ -13,23 +13,31 @@ from typing import IO
 
 import pytest
 
-from tests.workers.gateways.git.shadow_scene import put, remove, take
-from workers.gateways.git import shadow_tree
-from workers.gateways.git.errors import LockedError, Refusal, RefusedError
-from workers.gateways.git.shadow import (
+from interlock.workers.gateways.git import shadow_tree
+from interlock.workers.gateways.git.errors import LockedError, Refusal, RefusedError
+from interlock.workers.gateways.git.shadow import (
     HistoryConflictError,
     Shadow,
     UnknownCheckpointError,
     UnreadableStoreError,
 )
-from workers.gateways.git.shadow_tree import Entry, Ground, Kind, Memory, ShadowError, Stamp, read
+from interlock.workers.gateways.git.shadow_tree import (
+    Entry,
+    Ground,
+    Kind,
+    Memory,
+    ShadowError,
+    Stamp,
+    read,
+)
+from tests.workers.gateways.git.shadow_scene import put, remove, take
 
 Instead = Callable[[str], Path]
 HERE = Path(__file__).resolve().parents[4]
 TAKE = """
 import sys
 from pathlib import Path
-from workers.gateways.git.shadow import Shadow
+from interlock.workers.gateways.git.shadow import Shadow
 Shadow.open(Path(sys.argv[1])).take("run", "second", parent=sys.argv[2])
 """
 

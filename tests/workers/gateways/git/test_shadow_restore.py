@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.gateways.git.scene import git, work_of_the_user
-from tests.workers.gateways.git.shadow_scene import put, remove, standing, take
-from workers.gateways.git import shadow_restore, shadow_tree
-from workers.gateways.git.errors import FailedError
-from workers.gateways.git.shadow import (
+from interlock.workers.gateways.git import shadow_restore, shadow_tree
+from interlock.workers.gateways.git.errors import FailedError
+from interlock.workers.gateways.git.shadow import (
     Shadow,
 )
-from workers.gateways.git.shadow_tree import Ground, Kind, ShadowError, read
+from interlock.workers.gateways.git.shadow_tree import Ground, Kind, ShadowError, read
+from tests.workers.gateways.git.scene import git, work_of_the_user
+from tests.workers.gateways.git.shadow_scene import put, remove, standing, take
 
 Instead = Callable[[str], Path]
 NAMES = [

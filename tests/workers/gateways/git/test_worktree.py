@@ -8,6 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.branch import delete_branch, head
+from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError, TimedOutError
+from interlock.workers.gateways.git.merge import merge
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import (
+    Worktree,
+    add_worktree,
+    remove_worktree,
+    worktrees,
+)
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
@@ -18,12 +29,6 @@ from tests.workers.gateways.git.scene import (
     locks,
     write,
 )
-from workers.gateways.git.branch import delete_branch, head
-from workers.gateways.git.changes import changed_files, commit_all
-from workers.gateways.git.errors import FailedError, Refusal, RefusedError, TimedOutError
-from workers.gateways.git.merge import merge
-from workers.gateways.git.repository import Repository
-from workers.gateways.git.worktree import Worktree, add_worktree, remove_worktree, worktrees
 
 BRANCH = "interlock/t"
 SLOW = "a.txt filter=slow\n"

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.machines.threads.autonomy import Tier
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.model import Model, open_model
+from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome
+from interlock.workers.gateways.llm.question import Choice, Question, Target
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
-from workers.gateways.llm.model import Model, open_model
-from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome
-from workers.gateways.llm.question import Choice, Question, Target
 
 INVALID = FailureCode.INVALID_OUTPUT
 BROKEN = FailureCode.PROVIDER_ERROR

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.llm.ledger import micro
+from interlock.workers.gateways.llm.outcome import Answered, Failed, Usage
+from interlock.workers.gateways.llm.question import PROMPT_VERSION, Target
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -28,9 +31,6 @@ from tests.workers.gateways.llm.asking import (
     outcome_of,
     question,
 )
-from workers.gateways.llm.ledger import micro
-from workers.gateways.llm.outcome import Answered, Failed, Usage
-from workers.gateways.llm.question import PROMPT_VERSION, Target
 
 
 def test_an_answer_has_its_proposal_its_usage_and_its_cost() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bench.judge_embedded import ASKS, TUNING, Report, catalog, judge
+from interlock.workers.gateways.capabilities.result import fit
+from interlock.workers.gateways.llm import meaning
+from interlock.workers.gateways.llm.embedded import NOT_UNDERSTOOD_MAX, UNDERSTOOD, EmbeddedModel
+from interlock.workers.gateways.llm.meaning import Meanings
+from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Proposal, Usage
+from interlock.workers.gateways.llm.question import Choice, Question, Target
 from tests.workers.gateways.llm.asking import ask, question
-from workers.gateways.capabilities.result import fit
-from workers.gateways.llm import meaning
-from workers.gateways.llm.embedded import NOT_UNDERSTOOD_MAX, UNDERSTOOD, EmbeddedModel
-from workers.gateways.llm.meaning import Meanings
-from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Proposal, Usage
-from workers.gateways.llm.question import Choice, Question, Target
 
 AT = "2026-03-10T09:00:00+01:00"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.llm.hints import TEXT_CHARS_MAX, asks, fill, read, telling
+from interlock.workers.gateways.llm.question import Choice
 from tests.workers.gateways.llm.asking import question
-from workers.gateways.llm.hints import TEXT_CHARS_MAX, asks, fill, read, telling
-from workers.gateways.llm.question import Choice
 
 AT = "2026-03-10T09:00:00+01:00"
 

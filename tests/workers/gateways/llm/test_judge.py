@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.gateways.llm.exchange import PROVIDER_WORDS_MAX
+from interlock.workers.gateways.llm.judge import Inquiry, JudgeModel, Kind, open_judge
+from interlock.workers.gateways.llm.ledger import Ledger
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed, FailureCode, Usage
 from tests.fakes.openai_server import (
     Asked,
     OpenAIServer,
@@ -22,10 +26,6 @@ from tests.fakes.openai_server import (
     writes,
 )
 from tests.workers.gateways.llm.asking import Sleeper
-from workers.gateways.llm.exchange import PROVIDER_WORDS_MAX
-from workers.gateways.llm.judge import Inquiry, JudgeModel, Kind, open_judge
-from workers.gateways.llm.ledger import Ledger
-from workers.gateways.llm.outcome import ConfigurationError, Failed, FailureCode, Usage
 
 MODEL = "openai:gpt-4o-mini"
 ACCEPT = {"verdict": "accept", "confidence": 0.9, "reason": "it does what it should"}

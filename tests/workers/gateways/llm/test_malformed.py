@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interlock.workers.gateways.llm.outcome import Answered, Failed
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, says
 from tests.workers.gateways.llm.asking import ACTION, Sleeper, ask, model_at, question
-from workers.gateways.llm.outcome import Answered, Failed
 
 USAGE = {
     "prompt_tokens": 120,

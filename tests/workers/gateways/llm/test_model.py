@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
+from interlock.workers.gateways.llm.model import DEFAULT, open_model
+from interlock.workers.gateways.llm.outcome import Answered, ConfigurationError
 from tests.fakes.openai_server import OpenAIServer, says
 from tests.workers.gateways.llm.asking import ACTION, ask, question
-from workers.gateways.llm.model import DEFAULT, open_model
-from workers.gateways.llm.outcome import Answered, ConfigurationError
 
 # An entry of None makes Python say that the module is not there.
 ABSENT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n"
 OPEN = """
-from workers.gateways.llm.model import open_model
-from workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.gateways.llm.model import open_model
+from interlock.workers.gateways.llm.outcome import ConfigurationError
 try:
     print(open_model({spec!r}, api_key="k").name)
 except ConfigurationError as error:
@@ -129,7 +129,7 @@ def refuse(*_):
     raise AssertionError("the network was used")
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 from tests.workers.gateways.llm.asking import ask, question
-from workers.gateways.llm.model import DEFAULT, open_model
+from interlock.workers.gateways.llm.model import DEFAULT, open_model
 import asyncio
 async def once():
     return await open_model(DEFAULT).answer(question(), timeout_s=30)

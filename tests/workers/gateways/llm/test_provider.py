@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.threads.autonomy import Tier
+from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Usage
+from interlock.workers.gateways.llm.question import Target
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -32,8 +34,6 @@ from tests.workers.gateways.llm.asking import (
     outcome_of,
     question,
 )
-from workers.gateways.llm.outcome import Answered, Failed, FailureCode, Usage
-from workers.gateways.llm.question import Target
 
 
 @pytest.mark.parametrize(

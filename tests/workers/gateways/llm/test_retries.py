@@ -6,6 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
+from interlock.workers.gateways.llm.outcome import Usage
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -27,7 +28,6 @@ from tests.workers.gateways.llm.asking import (
     outcome_of,
     question,
 )
-from workers.gateways.llm.outcome import Usage
 
 
 @pytest.mark.parametrize("status", [429, 529, 500, 503, 408])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from interlock.workers.cli import app
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.races.in_process_worker import Hands
-from workers.cli import app
-from workers.gateways.server import EmbeddedServer
 
 Run = Callable[..., Any]
 Ask = Callable[..., Any]

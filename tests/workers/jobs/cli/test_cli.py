@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from jsonschema import Draft202012Validator
 
-from kernel.event import Event
+from interlock.kernel.event import Event
 from tests.races.in_process_worker import Hands
 from tests.workers.jobs.cli.conftest import Ask, Refuse, Run
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, brought, settle, stored

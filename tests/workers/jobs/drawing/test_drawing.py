@@ -16,9 +16,17 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workers.jobs.drawing import layout as layouts
-from workers.jobs.drawing.drawing import LOOKS, PAPER, UNKNOWN, Look, Node, mermaid, svg
-from workers.jobs.drawing.layout import Box, Graph, Stop, crossings, layers, layout, ordered
+from interlock.workers.jobs.drawing import layout as layouts
+from interlock.workers.jobs.drawing.drawing import LOOKS, PAPER, UNKNOWN, Look, Node, mermaid, svg
+from interlock.workers.jobs.drawing.layout import (
+    Box,
+    Graph,
+    Stop,
+    crossings,
+    layers,
+    layout,
+    ordered,
+)
 
 SPACE = "{http://www.w3.org/2000/svg}"
 SIZE = (120.0, 50.0)
@@ -441,7 +449,7 @@ def test_ten_thousand_jobs_are_drawn(nodes: list[Node]) -> None:
 
 def test_the_same_graph_is_drawn_the_same_in_every_process() -> None:
     code = (
-        "from workers.jobs.drawing.drawing import Node, mermaid, svg\n"
+        "from interlock.workers.jobs.drawing.drawing import Node, mermaid, svg\n"
         "nodes = [Node(f'j{i}', 'draft', tuple(f'j{k}' for k in range(i) if i * k % 5 == 1))"
         " for i in range(25)]\n"
         "print(svg('x', nodes), mermaid('x', nodes))"

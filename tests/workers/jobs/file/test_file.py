@@ -13,21 +13,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from kernel.machines.jobs.graph.table import Birth as GraphBirth
-from kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, Birth, Doer
-from tests.workers.jobs.graphs import attempt, born, read, told
-from workers.jobs.file.doer_fields import DOER
-from workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
-from workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
-from workers.specs.problems import (
+from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
+from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, Birth, Doer
+from interlock.workers.jobs.file.doer_fields import DOER
+from interlock.workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
+from interlock.workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
+from interlock.workers.specs.problems import (
     COMPARED_MAX,
     PROBLEMS_MAX,
     Place,
     Problem,
     Problems,
 )
-from workers.specs.values import PLAIN, read_value, span_text
-from workers.specs.yaml_document import Node
+from interlock.workers.specs.values import PLAIN, read_value, span_text
+from interlock.workers.specs.yaml_document import Node
+from tests.workers.jobs.graphs import attempt, born, read, told
 
 WHOLE = """\
 graph: release-notes

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from interlock.workers.cli import app
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.races.in_process_worker import Hands
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import Nest
-from workers.cli import app
-from workers.gateways.server import EmbeddedServer
 
 Run = Callable[..., Any]
 Ask = Callable[..., Any]

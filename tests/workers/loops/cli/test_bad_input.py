@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
+from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from tests.workers.gateways.git.scene import git
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.cli.conftest import Refuse, Run

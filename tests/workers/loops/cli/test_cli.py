@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.loops import client as loop_client
+from interlock.workers.loops.home import Home
 from tests.workers.gateways.git.scene import at
 from tests.workers.loops.cli.conftest import Ask, Run, Tell
 from tests.workers.loops.lives import Nest
-from workers.gateways.git.repository import Repository
-from workers.loops import client as loop_client
-from workers.loops.home import Home
 
 
 def output(nest: Nest, of: str) -> Path:

@@ -19,19 +19,19 @@ import pytest
 from rich.cells import cell_len
 from typer.testing import CliRunner
 
-from kernel.machines.tasks.visual_state import VisualState
+from interlock.kernel.machines.tasks.visual_state import VisualState
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.config import PREFIX
+from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewProxy
 from tests.waiting import until
 from tests.workers.tasks.claims import claimed, scene
 from tests.workers.threads.threads import client_of
-from workers.cli import app
-from workers.client import Client
-from workers.config import PREFIX
-from workers.gateways.server import EmbeddedServer
 
 TERMINAL = (
     "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
-    "from workers.cli import main; main()"
+    "from interlock.workers.cli import main; main()"
 )
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 HOME = "\x1b[H"

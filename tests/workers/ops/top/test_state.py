@@ -8,16 +8,16 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from kernel.machines.tasks.visual_state import VisualState
+from interlock.kernel.machines.tasks.visual_state import VisualState
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.top.claim import Line
+from interlock.workers.ops.top.screen import amount, brief, dollars, drawn, middle, verdict
+from interlock.workers.ops.top.state import LINES_MAX, Picture, Top
+from interlock.workers.runs.client import Runs
+from interlock.workers.tasks.client import Tasks
 from tests.workers.tasks.claims import claimed, fire, noted, scene, submitted, taken, unheard, used
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.gateways.server import EmbeddedServer
-from workers.ops.top.claim import Line
-from workers.ops.top.screen import amount, brief, dollars, drawn, middle, verdict
-from workers.ops.top.state import LINES_MAX, Picture, Top
-from workers.runs.client import Runs
-from workers.tasks.client import Tasks
 
 STALL_S = 30.0
 
@@ -145,7 +145,7 @@ def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
 
     assert (line.look, line.state) == (VisualState.DEAD, "failed")
     assert line.said == "exit code 3"
-    monkeypatch.setattr("workers.ops.top.state.DEAD_MS", 0)
+    monkeypatch.setattr("interlock.workers.ops.top.state.DEAD_MS", 0)
     assert Top(here).look().lines == ()
 
 

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
+from interlock.workers.processes.agent.cgroup import Cgroup
+from interlock.workers.processes.agent.containment import MARK, Containment, Group, Tree, end_marked
+from interlock.workers.processes.agent.process_table import look, newest_first
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import place_for, python
-from workers.processes.agent.cgroup import Cgroup
-from workers.processes.agent.containment import MARK, Containment, Group, Tree, end_marked
-from workers.processes.agent.process_table import look, newest_first
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 SLEEP = python("import time; time.sleep(600)")

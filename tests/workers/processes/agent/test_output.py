@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.processes.agent.output import (
+from interlock.workers.processes.agent.output import (
     BYTES_WAITING_MAX,
     LINE_BYTES_MAX,
     LINES_WAITING_MAX,

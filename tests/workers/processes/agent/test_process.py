@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from interlock.workers.processes.agent import process
+from interlock.workers.processes.agent.containment import Containment
+from interlock.workers.processes.agent.pipes import DRAIN_S_MAX
+from interlock.workers.processes.agent.process import AgentProcess, Logs, SpawnError
+from interlock.workers.processes.agent.process_table import look
 from tests.processes import PROC, is_alive
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import (
@@ -26,11 +31,6 @@ from tests.workers.processes.stubborn_agents import (
     run,
     running,
 )
-from workers.processes.agent import process
-from workers.processes.agent.containment import Containment
-from workers.processes.agent.pipes import DRAIN_S_MAX
-from workers.processes.agent.process import AgentProcess, Logs, SpawnError
-from workers.processes.agent.process_table import look
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 # Each leaves its parent's session and starts the next; every other one ends at once.

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
+from interlock.workers.processes.agent.process_table import Seen, carries, look, newest_first, send
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import python
-from workers.processes.agent.process_table import Seen, carries, look, newest_first, send
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 

@@ -14,6 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from interlock.workers.processes.agent import guard, process
+from interlock.workers.processes.agent.containment import MARK, Containment, end_marked
+from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
+from interlock.workers.processes.agent.process_table import newest_first
+from interlock.workers.processes.agent.watchdog import Commission
 from tests.processes import PROC, is_alive
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import (
@@ -28,11 +33,6 @@ from tests.workers.processes.stubborn_agents import (
     python,
     running,
 )
-from workers.processes.agent import guard, process
-from workers.processes.agent.containment import MARK, Containment, end_marked
-from workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
-from workers.processes.agent.process_table import newest_first
-from workers.processes.agent.watchdog import Commission
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 ARM_S = 1.5
@@ -40,9 +40,9 @@ ARM_S = 1.5
 KEEPER = """
 import dataclasses, json, os, sys, time
 from pathlib import Path
-from workers.processes.agent import process
-from workers.processes.agent.process import AgentProcess, Logs
-from workers.processes.agent.containment import Containment
+from interlock.workers.processes.agent import process
+from interlock.workers.processes.agent.process import AgentProcess, Logs
+from interlock.workers.processes.agent.containment import Containment
 
 folder, kind, arm_s = Path(sys.argv[1]), Containment(sys.argv[2]), float(sys.argv[5])
 

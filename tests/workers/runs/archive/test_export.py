@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from kernel.machines import MACHINES
+from interlock.kernel.machines import MACHINES
+from interlock.workers.runs.archive.archive import BrokenArchiveError, read_archive, written
+from interlock.workers.runs.archive.export import ExportError, read_export
+from interlock.workers.runs.archive.findings import Fault
 from tests.workers.runs.workspaces import COST, WATCHED, Scene
-from workers.runs.archive.archive import BrokenArchiveError, read_archive, written
-from workers.runs.archive.export import ExportError, read_export
-from workers.runs.archive.findings import Fault
 
 # Writes a second content over a first one, and kills itself at each call that it makes, in turn.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from workers.runs import kept_file
+from interlock.workers.runs import kept_file
 root, *files = map(Path, sys.argv[1:])
 first, second = (file.read_bytes() for file in files)
 names = ("open", "write", "fsync", "close", "replace")

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.machines import MACHINES
-from kernel.record import partition_of
-from kernel.restoration import HOLDER, Kept, Restoration, RestoreRefusedError
-from kernel.store import repairs, restores, scripts
-from kernel.store.scripts import read
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import partition_of
+from interlock.kernel.restoration import HOLDER, Kept, Restoration, RestoreRefusedError
+from interlock.kernel.store import repairs, restores, scripts
+from interlock.kernel.store.scripts import read
+from interlock.workers.cli import app
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.inspection import verify_all
+from interlock.workers.runs.archive.export import ExportError
+from interlock.workers.runs.archive.importing import ImportRefusedError
+from interlock.workers.runs.start import RunRefusedError
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import EVENTS
 from tests.races.in_process_worker import LostError
 from tests.workers.runs.workspaces import COST, Scene
-from workers.cli import app
-from workers.gateways.server import EmbeddedServer
-from workers.ops.inspection import verify_all
-from workers.runs.archive.export import ExportError
-from workers.runs.archive.importing import ImportRefusedError
-from workers.runs.start import RunRefusedError
 
 
 def exported(scene: Scene) -> Path:

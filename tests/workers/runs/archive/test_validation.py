@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from kernel.store.repairs import Repairs
-from kernel.store.scripts import read
+from interlock.kernel.store.repairs import Repairs
+from interlock.kernel.store.scripts import read
+from interlock.workers.runs.archive import inventory as looking
+from interlock.workers.runs.archive import repair as mending
+from interlock.workers.runs.archive import validation
+from interlock.workers.runs.archive.findings import Fault, Finding
+from interlock.workers.runs.client import UnknownWorkspaceError
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import complete, settle
 from tests.workers.runs.workspaces import COST, WATCHED, Scene
-from workers.runs.archive import inventory as looking
-from workers.runs.archive import repair as mending
-from workers.runs.archive import validation
-from workers.runs.archive.findings import Fault, Finding
-from workers.runs.client import UnknownWorkspaceError
 
 SPENT = COST + WATCHED
 

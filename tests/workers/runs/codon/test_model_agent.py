@@ -19,18 +19,18 @@ from uuid import UUID
 import pytest
 
 from examples.provider import CONTEXT_TOO_LONG, Counted, Provider, Step
-from kernel.machines.runs.values import FailureType
-from workers.runs.codon import model_agent
-from workers.runs.codon.conversation import (
+from interlock.kernel.machines.runs.values import FailureType
+from interlock.workers.runs.codon import model_agent
+from interlock.workers.runs.codon.conversation import (
     Conversation,
     Turn,
     read_conversation,
     write_conversation,
 )
-from workers.runs.codon.model_agent import FAILED, STOPPED
-from workers.runs.codon.model_reports import Teller
-from workers.runs.failure import failure_of
-from workers.supervision.codon_reports import (
+from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
+from interlock.workers.runs.codon.model_reports import Teller
+from interlock.workers.runs.failure import failure_of
+from interlock.workers.supervision.codon_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -40,8 +40,8 @@ from workers.supervision.codon_reports import (
     SessionOpened,
     Tokens,
 )
-from workers.supervision.codon_streams import InterlockSpeech
-from workers.supervision.reports import Failed, Rejected
+from interlock.workers.supervision.codon_streams import InterlockSpeech
+from interlock.workers.supervision.reports import Failed, Rejected
 
 Kind = TypeVar("Kind")
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)
@@ -127,7 +127,7 @@ def charged(provider: Provider) -> tuple[int, Tokens]:
 def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
     keep = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.Popen(
-        [sys.executable, "-m", "workers.runs.codon.model_agent"],
+        [sys.executable, "-m", "interlock.workers.runs.codon.model_agent"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

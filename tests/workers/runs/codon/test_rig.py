@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from workers.runs.codon.process import Command, Process
-from workers.runs.codon.rig import Rig, RigError
-from workers.runs.codon.rig_copy import main
-from workers.runs.plan.model import RigCommand, RigCopy, RigFolder
+from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.rig import Rig, RigError
+from interlock.workers.runs.codon.rig_copy import main
+from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
 
 LOG_BYTES_MAX = 100_000
 GOOD_S = 60.0

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.runs.codon.names import Trigger
-from kernel.machines.runs.values import MICRO_MAX
+from interlock.kernel.machines.runs.codon.names import Trigger
+from interlock.kernel.machines.runs.values import MICRO_MAX
+from interlock.workers.runs.codon.transcript import Hearing
+from interlock.workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
 from tests.kernel.runs.codons import at
-from workers.runs.codon.transcript import Hearing
-from workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
 
 MOST = Tokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 

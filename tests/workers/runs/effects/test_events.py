@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kernel.store.inboxes import Mail
+from interlock.kernel.store.inboxes import Mail
+from interlock.workers.runs.posted import Answer, apply
+from interlock.workers.runs.start import newest
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle
 from tests.workers.runs.workspaces import Scene
-from workers.runs.posted import Answer, apply
-from workers.runs.start import newest
 
 
 def told(kind: str, *, mail: str = "17-0", **data: Any) -> Mail:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from workers.runs.plan.file import BYTES_MAX, PlanInvalidError, read_plan
-from workers.runs.plan.model import (
+from interlock.workers.runs.plan.file import BYTES_MAX, PlanInvalidError, read_plan
+from interlock.workers.runs.plan.model import (
     Budget,
     Continuation,
     Exceeded,

@@ -8,14 +8,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kernel.machines.runs.values import SentinelState
+from interlock.kernel.machines.runs.values import SentinelState
+from interlock.workers.config import environment_without_settings
+from interlock.workers.runs.sentinels.call import Asks
+from interlock.workers.runs.sentinels.host import SentinelHost
+from interlock.workers.runs.sentinels.specification import SentinelSpecification
+from interlock.workers.runs.sentinels.strategy import Kind, Strategy
+from interlock.workers.runs.sentinels.trigger import Event, Trigger
 from tests.waiting import until
-from workers.config import environment_without_settings
-from workers.runs.sentinels.call import Asks
-from workers.runs.sentinels.host import SentinelHost
-from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sentinels.strategy import Kind, Strategy
-from workers.runs.sentinels.trigger import Event, Trigger
 
 _MOMENTS = count(1_700_000_000_000)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.runs.sentinels.backlog import CALLS_MAX, MERGED_EVENTS_MAX, Backlog
-from workers.runs.sentinels.strategy import Batch
-from workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.backlog import CALLS_MAX, MERGED_EVENTS_MAX, Backlog
+from interlock.workers.runs.sentinels.strategy import Batch
+from interlock.workers.runs.sentinels.trigger import Event
 
 
 def batch(first: int, size: int = 1) -> Batch:

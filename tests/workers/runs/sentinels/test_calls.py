@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kernel.machines.runs.values import UnloadReason
+from interlock.kernel.machines.runs.values import UnloadReason
+from interlock.workers.runs.sentinels.call import (
+    MATERIAL_BYTES_MAX,
+    SAID_BYTES_MAX,
+    FatalSentinelError,
+    instructions,
+    material,
+)
+from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.watch import FAILURES_MAX
+from interlock.workers.specs.json_line import COUNT_MAX
 from tests.waiting import until
 from tests.workers.runs.sentinels.observed import (
     alive,
@@ -19,16 +29,6 @@ from tests.workers.runs.sentinels.observed import (
     tell,
     until_calls,
 )
-from workers.runs.sentinels.call import (
-    MATERIAL_BYTES_MAX,
-    SAID_BYTES_MAX,
-    FatalSentinelError,
-    instructions,
-    material,
-)
-from workers.runs.sentinels.trigger import Event
-from workers.runs.sentinels.watch import FAILURES_MAX
-from workers.specs.json_line import COUNT_MAX
 
 KEEPS = "cat >> calls"
 USAGE = """echo '{"type": "usage", "cost_micro": 70, "tokens_in": 5}'"""

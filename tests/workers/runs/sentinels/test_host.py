@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from kernel.machines.runs.values import UnloadReason
+from interlock.kernel.machines.runs.values import UnloadReason
+from interlock.workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
+from interlock.workers.runs.sentinels.host import SentinelHost
 from tests.workers.runs.sentinels.observed import (
     alive,
     calls_in,
@@ -21,8 +23,6 @@ from tests.workers.runs.sentinels.observed import (
     tell,
     until_calls,
 )
-from workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
-from workers.runs.sentinels.host import SentinelHost
 
 KEEPS = "cat >> calls"
 WAITS = f"{KEEPS}; until [ -e go ]; do sleep 0.01; done"

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from interlock.workers.runs.sentinels.call import FatalSentinelError, SentinelCallError
+from interlock.workers.runs.sentinels.models import SentinelModels
 from tests.fakes.openai_server import OpenAIServer, Script, hangs, refuses, writes
 from tests.workers.gateways.llm.asking import Sleeper
-from workers.runs.sentinels.call import FatalSentinelError, SentinelCallError
-from workers.runs.sentinels.models import SentinelModels
 
 MODEL = "openai:gpt-4o-mini"
 

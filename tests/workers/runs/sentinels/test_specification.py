@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from workers.runs.plan.model import PlannedSentinel
-from workers.runs.sentinels.specification import SentinelSpecification
-from workers.runs.sentinels.strategy import Kind, Strategy
-from workers.runs.sentinels.trigger import Trigger
+from interlock.workers.runs.plan.model import PlannedSentinel
+from interlock.workers.runs.sentinels.specification import SentinelSpecification
+from interlock.workers.runs.sentinels.strategy import Kind, Strategy
+from interlock.workers.runs.sentinels.trigger import Trigger
 
 SAID: dict[str, Any] = {"id": "eye", "on": ["tool_started"], "command": "./look.sh --all"}
 

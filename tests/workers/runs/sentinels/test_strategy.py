@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.runs.sentinels.strategy import MATCHES_MAX, Batch, Heap, Kind, Strategy
-from workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.strategy import MATCHES_MAX, Batch, Heap, Kind, Strategy
+from interlock.workers.runs.sentinels.trigger import Event
 
 BEGAN_MS = 500.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.runs.sentinels.trigger import Event, Trigger
+from interlock.workers.runs.sentinels.trigger import Event, Trigger
 
 
 def matched(trigger: Trigger, names: str) -> list[str]:

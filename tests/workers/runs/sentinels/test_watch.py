@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kernel.machines.runs.values import UnloadReason
+from interlock.kernel.machines.runs.values import UnloadReason
+from interlock.workers.runs.sentinels.call import Book
+from interlock.workers.runs.sentinels.journal import REMARKS_MAX, Journal, Remark
+from interlock.workers.runs.sentinels.strategy import Batch
+from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.watch import Watch
 from tests.workers.runs.sentinels.observed import sentinel
-from workers.runs.sentinels.call import Book
-from workers.runs.sentinels.journal import REMARKS_MAX, Journal, Remark
-from workers.runs.sentinels.strategy import Batch
-from workers.runs.sentinels.trigger import Event
-from workers.runs.sentinels.watch import Watch
 
 
 async def never_called(events: Batch, book: Book) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from workers.supervision.reports import (
+from interlock.workers.supervision.reports import (
     Compacted,
     CompactNeeded,
     Progress,
@@ -23,7 +23,7 @@ from workers.supervision.reports import (
     Usage,
     VerifyRequested,
 )
-from workers.supervision.streams.claude import ClaudeStream
+from interlock.workers.supervision.streams.claude import ClaudeStream
 
 SAMPLE = (Path(__file__).parents[3] / "golden" / "agent_stream.jsonl").read_bytes().splitlines()
 REPORTS = [

@@ -7,7 +7,21 @@ from typing import Any
 
 import pytest
 
-from kernel.reason import TransitionReason
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
+from interlock.workers.supervision.reports import (
+    LINE_BYTES_MAX,
+    Compacted,
+    CompactNeeded,
+    Failed,
+    Progress,
+    Rejected,
+    ToolCompleted,
+    ToolStarted,
+    VerifyRequested,
+)
+from interlock.workers.supervision.streams import claude
+from interlock.workers.supervision.streams.claude import ClaudeStream
 from tests.workers.supervision.streams.sample import (
     REPORTS,
     SAMPLE,
@@ -20,20 +34,6 @@ from tests.workers.supervision.streams.sample import (
     tool_result,
     tool_use,
 )
-from workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
-from workers.supervision.reports import (
-    LINE_BYTES_MAX,
-    Compacted,
-    CompactNeeded,
-    Failed,
-    Progress,
-    Rejected,
-    ToolCompleted,
-    ToolStarted,
-    VerifyRequested,
-)
-from workers.supervision.streams import claude
-from workers.supervision.streams.claude import ClaudeStream
 
 
 def test_the_sample_is_read_as_these_reports() -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kernel.reason import TransitionReason
+from interlock.kernel.reason import TransitionReason
+from interlock.workers.supervision.reports import (
+    Failed,
+)
 from tests.workers.supervision.streams.sample import (
     assistant,
     fed,
     result,
-)
-from workers.supervision.reports import (
-    Failed,
 )
 
 

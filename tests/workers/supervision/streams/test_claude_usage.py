@@ -6,6 +6,15 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.specs.json_line import COUNT_MAX
+from interlock.workers.supervision.reports import (
+    Rejected,
+    ToolStarted,
+    Usage,
+    VerifyRequested,
+)
+from interlock.workers.supervision.streams import claude_usage
+from interlock.workers.supervision.streams.claude import ClaudeStream
 from tests.workers.supervision.streams.sample import (
     SAMPLE,
     TOKENS_IN,
@@ -16,15 +25,6 @@ from tests.workers.supervision.streams.sample import (
     result,
     tool_use,
 )
-from workers.specs.json_line import COUNT_MAX
-from workers.supervision.reports import (
-    Rejected,
-    ToolStarted,
-    Usage,
-    VerifyRequested,
-)
-from workers.supervision.streams import claude_usage
-from workers.supervision.streams.claude import ClaudeStream
 
 
 def test_what_was_used_adds_up_to_the_totals_of_the_result() -> None:

@@ -8,17 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workers.supervision.streams.sample import (
-    SAMPLE,
-    fed,
-)
-from workers.supervision.reports import (
+from interlock.workers.supervision.reports import (
     Ready,
     Rejected,
     ToolCompleted,
     Usage,
 )
-from workers.supervision.streams import STREAMS
+from interlock.workers.supervision.streams import STREAMS
+from tests.workers.supervision.streams.sample import (
+    SAMPLE,
+    fed,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from kernel.event import Cause
-from kernel.machines import MACHINES
-from kernel.store.commands import Call, Tenure
-from kernel.store.leases import Lease
+from interlock.kernel.event import Cause
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import HANDLERS
 from tests.workers.tasks.claims import fire, held
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.gateways.server import EmbeddedServer
-from workers.systems import HANDLERS
 
 WELL = {"exit_code": 0, "why": "completed"}
 

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 import redis
 
-from kernel.machines import MACHINES
-from kernel.record import Record, partition_of
-from kernel.store.leases import Lease
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import Record, partition_of
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.sweeps.stalls import run
+from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import HANDLERS
+from interlock.workers.tasks.agents import Agents
+from interlock.workers.tasks.claims import claim
+from interlock.workers.tasks.client import Claim, Tasks
+from interlock.workers.tasks.effects.follow_up import aftermath
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.tasks.claims import fire
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.sweeps.stalls import run
-from workers.engine.work import Outcome, Run, Work
-from workers.gateways.server import EmbeddedServer
-from workers.systems import HANDLERS
-from workers.tasks.agents import Agents
-from workers.tasks.claims import claim
-from workers.tasks.client import Claim, Tasks
-from workers.tasks.effects.follow_up import aftermath
 
 CHECKED = {"results": [{"type": "path_exists", "passed": True}]}
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 import redis
 
-from kernel.machines import MACHINES
-from kernel.record import partition_of
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.record import partition_of
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.runner import Runner
+from interlock.workers.engine.sweeps.stalls import run
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.systems import HANDLERS
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
-from workers.client import Client
-from workers.engine.resources import Equipment
-from workers.engine.runner import Runner
-from workers.engine.sweeps.stalls import run
-from workers.gateways.server import EmbeddedServer
-from workers.systems import HANDLERS
 
 
 @pytest.fixture

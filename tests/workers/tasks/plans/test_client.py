@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kernel.errors import CallError, StoreDownError
-from kernel.event import Event
+from interlock.kernel.errors import CallError, StoreDownError
+from interlock.kernel.event import Event
+from interlock.workers.cli import app
+from interlock.workers.client import Client
+from interlock.workers.config import SettingsError, read_settings
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.client import Tasks
+from interlock.workers.tasks.plans.client import Decisions, Plans
+from interlock.workers.tasks.plans.file import PlanError, PlanFile, read_plan
+from interlock.workers.tasks.roles import UnknownRoleError, check_role
 from tests.conftest import NewProxy
 from tests.workers.threads.threads import client_of
-from workers.cli import app
-from workers.client import Client
-from workers.config import SettingsError, read_settings
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.client import Tasks
-from workers.tasks.plans.client import Decisions, Plans
-from workers.tasks.plans.file import PlanError, PlanFile, read_plan
-from workers.tasks.roles import UnknownRoleError, check_role
 
 # a comes first, then b and c, then d.
 DIAMOND = (

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernel.machines.tasks.task.payloads import Birth
-from workers.specs.dependencies import cycle_in, in_order, starved_by
-from workers.tasks.plans.file import (
+from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.workers.specs.dependencies import cycle_in, in_order, starved_by
+from interlock.workers.tasks.plans.file import (
     BORN_AS,
     BYTES_MAX,
     FIELDS,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from workers.tasks.verification import check as signals
-from workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
-from workers.tasks.verification.opinion import UNCONFIGURED, Asked
-from workers.tasks.verification.signals import Signal, SignalResult, Verdict
+from interlock.workers.tasks.verification import check as signals
+from interlock.workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
+from interlock.workers.tasks.verification.opinion import UNCONFIGURED, Asked
+from interlock.workers.tasks.verification.signals import Signal, SignalResult, Verdict
 
 STUBBORN = """sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' &"""
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.llm.judge import Kind
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.opinion import UnansweredError
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
 from tests.workers.engine.running import Running, settings_for
 from tests.workers.engine.test_work import claimed
-from workers.engine.work import Outcome, Work
-from workers.gateways.llm.judge import Kind
-from workers.gateways.server import EmbeddedServer
-from workers.tasks.verification.judges import Judges
-from workers.tasks.verification.opinion import UnansweredError
 
 MODEL = "openai:gpt-4o-mini"
 Start = Callable[..., Work]

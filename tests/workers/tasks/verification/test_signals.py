@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kernel.errors import CallError
-from workers.tasks.verification.signals import (
+from interlock.kernel.errors import CallError
+from interlock.workers.tasks.verification.signals import (
     SIGNALS_MAX,
     VALUE_LENGTH_MAX,
     InvalidSignalError,

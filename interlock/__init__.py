@@ -1,0 +1,66 @@
+"""The public names of Interlock; each is imported from its own module when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
+    from interlock.kernel.errors import CallError, ConflictError, KernelError, StoreError
+    from interlock.workers.client import Client, Submitted
+    from interlock.workers.config import Settings, read_settings
+    from interlock.workers.gateways.capabilities.capability import (
+        CapabilityError,
+        Steps,
+        capability,
+    )
+    from interlock.workers.gateways.capabilities.result import Failed, Succeeded
+    from interlock.workers.jobs.client import Jobs
+    from interlock.workers.jobs.graphs import Graphs
+    from interlock.workers.loops.client import Loops
+    from interlock.workers.runs.client import Runs
+    from interlock.workers.tasks.client import Tasks
+
+__all__ = [
+    "CallError",
+    "CapabilityError",
+    "Client",
+    "ConflictError",
+    "Failed",
+    "Graphs",
+    "Jobs",
+    "KernelError",
+    "Loops",
+    "Runs",
+    "Settings",
+    "Steps",
+    "StoreError",
+    "Submitted",
+    "Succeeded",
+    "Tasks",
+    "capability",
+    "read_settings",
+]
+
+# Not imported at once: an agent's watchdog imports from this package with the standard library
+# alone, and has to be up in a few hundredths of a second.
+_MODULES = {
+    "kernel.errors": ("CallError", "ConflictError", "KernelError", "StoreError"),
+    "workers.client": ("Client", "Submitted"),
+    "workers.config": ("Settings", "read_settings"),
+    "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),
+    "workers.gateways.capabilities.result": ("Failed", "Succeeded"),
+    "workers.jobs.client": ("Jobs",),
+    "workers.jobs.graphs": ("Graphs",),
+    "workers.loops.client": ("Loops",),
+    "workers.runs.client": ("Runs",),
+    "workers.tasks.client": ("Tasks",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name. Raises AttributeError for any other."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
