@@ -40,43 +40,8 @@ class Effect:
         return self.name
 
 
-# A new effect needs its handler in workers/systems.py too; without it a worker refuses to start.
-INFERENCE = Effect("inference")
-EXECUTION = Effect("execution")
-CLEANUP = Effect("cleanup", attempts_max=5)
+# What a record of any machine may owe; what only one system owes is in its own folder.
 RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
 CASCADE = Effect("cascade", attempts_max=20, quick=True)
-ASSIGNMENT = Effect("assignment", attempts_max=20)
-AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True)
-SUPERVISION = Effect(
-    "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
-)
-VERIFICATION = Effect("verification", exclusive=True, local=True)
-# A user may be at work in the target for a day: the stage's timer ends that, not the attempts.
-MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
-RECOVERY = Effect("recovery", exclusive=True, local=True)
-REAPING = Effect("reaping", attempts_max=20, local=True)
-AFTERMATH = Effect("aftermath", attempts_max=20)
-ABORT = Effect("abort", attempts_max=20)
-REGISTRATION = Effect("registration", attempts_max=20, quick=True)
-# It shares the job's directory and place: what it starts must not meet what is still ending.
-SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True, quick=True)
-VACANCY = Effect("vacancy", attempts_max=20, exclusive=True, quick=True)
-WORKER = Effect("worker", attempts_max=1, exclusive=True, local=True)
-REVIEWER = Effect("reviewer", attempts_max=1, exclusive=True, local=True)
-APPROVAL = Effect("approval", attempts_max=20, quick=True)
 TELL = Effect("tell", attempts_max=20, quick=True)
-TENDING = Effect("tending", attempts_max=20, quick=True)
-# An agent's worktree, prompt and session are on the machine that it lives on.
-WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)
-PROMPT = Effect("prompt", attempts_max=20, exclusive=True, local=True)
-SESSION = Effect("session", exclusive=True, local=True)
-DRAIN = Effect("drain", attempts_max=20, quick=True)
-RETIREMENT = Effect("retirement", attempts_max=20, exclusive=True, local=True)
-MANIFEST = Effect("manifest", attempts_max=20, local=True)
-# One process of its own, on the workspace's machine, holds a run and the codon in execution.
-CONDUCTOR = Effect("conductor", attempts_max=1, exclusive=True, local=True)
-STEP = Effect("step", attempts_max=1, exclusive=True, kept=True)
-EVENTS = Effect("events", attempts_max=20, quick=True)
-CLEARANCE = Effect("clearance", attempts_max=20, quick=True)

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Calls, Hands, LostError

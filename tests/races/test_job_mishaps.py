@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.effect import SCHEDULING
 from interlock.kernel.errors import CallError
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import UNBEGUN_MAX
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import stalls

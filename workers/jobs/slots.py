@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from interlock.kernel.effect import SCHEDULING
 from interlock.kernel.errors import UnknownRecordError
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Work

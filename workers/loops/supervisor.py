@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.effect import SESSION
 from interlock.kernel.errors import CallError, FencedError, KernelError
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import Jot
 from interlock.workers.config import PREFIX, environment_without_settings, read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.effect import REVIEWER, WORKER
+from interlock.kernel.machines.jobs.effects import REVIEWER, WORKER
 from interlock.workers.config import FOREIGN, PREFIX, Settings
 from interlock.workers.engine.app import SWEEPS, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.kernel.effect import STEP
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.effects import STEP
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.store.commands import Call, Tenure
 from interlock.workers.config import PREFIX

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from interlock.kernel.effect import CONDUCTOR
 from interlock.kernel.errors import (
     CallError,
     ClosedParentError,
@@ -24,6 +23,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
+from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled

@@ -14,10 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from interlock.kernel.effect import AGENT, SUPERVISION, Effect
+from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.tasks.breaker import Cause, Trip
+from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.leases import Lease

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import RecordId, partition_of, root_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import SCHEDULING
+from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.workers.engine.work import Work

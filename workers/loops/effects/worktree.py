@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.effect import PROMPT, SESSION, WORKTREE
+from interlock.kernel.machines.loops.effects import PROMPT, SESSION, WORKTREE
 from interlock.workers.engine.work import NotYetError, Outcome, Work
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from interlock.kernel.effect import CLEARANCE
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
+from interlock.kernel.machines.runs.effects import CLEARANCE
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.restoration import HOLDER

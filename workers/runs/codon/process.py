@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.kernel.effect import CONDUCTOR
+from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.workers.engine.work import Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
 

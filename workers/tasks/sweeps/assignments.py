@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from interlock.kernel.effect import ASSIGNMENT
+from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import root_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, each

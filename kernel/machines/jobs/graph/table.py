@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.kernel.effect import RESOLUTION, TENDING
+from interlock.kernel.effect import RESOLUTION
 from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.jobs.effects import TENDING
 from interlock.kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000

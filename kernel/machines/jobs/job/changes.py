@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.effect import APPROVAL
 from interlock.kernel.machine import validated
+from interlock.kernel.machines.jobs.effects import APPROVAL
 from interlock.kernel.machines.jobs.job.names import Going, Verdict
 from interlock.kernel.machines.jobs.job.payloads import Birth
 from interlock.kernel.table import Ask, Bounds, Data

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.kernel.effect import APPROVAL, RESOLUTION, REVIEWER, SCHEDULING, TELL, WORKER
+from interlock.kernel.effect import RESOLUTION, TELL
+from interlock.kernel.machines.jobs.effects import APPROVAL, REVIEWER, SCHEDULING, WORKER
 from interlock.kernel.machines.jobs.job import changes as do
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting

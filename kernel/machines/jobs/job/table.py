@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import MANIFEST, REGISTRATION, SCHEDULING, VACANCY
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.effects import MANIFEST, REGISTRATION, SCHEDULING, VACANCY
 from interlock.kernel.machines.jobs.job import changes as do
 from interlock.kernel.machines.jobs.job import payloads as carry
 from interlock.kernel.machines.jobs.job.names import State as S

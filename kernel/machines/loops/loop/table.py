@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.kernel.effect import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
 from interlock.kernel.machines.loops.loop import changes as c
 from interlock.kernel.machines.loops.loop.names import SELF, Next
 from interlock.kernel.machines.loops.loop.names import State as S

@@ -5,13 +5,13 @@ Its one effect is held from its birth by the run's conductor, and carried from s
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CLEARANCE, STEP
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs import events as e
 from interlock.kernel.machines.runs.codon import changes as c
 from interlock.kernel.machines.runs.codon import payloads as p
 from interlock.kernel.machines.runs.codon.names import SELF
 from interlock.kernel.machines.runs.codon.names import Trigger as T
+from interlock.kernel.machines.runs.effects import CLEARANCE, STEP
 from interlock.kernel.machines.runs.values import LIVE
 from interlock.kernel.machines.runs.values import CodonStatus as S
 from interlock.kernel.table import Active, Data, Loop, Terminal, Timer, Transition

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.effect import CLEARANCE, CONDUCTOR
 from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR
 from interlock.kernel.machines.runs.values import (
     Fresh,
     Micro,

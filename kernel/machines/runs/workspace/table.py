@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.effect import EVENTS
 from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.runs.effects import EVENTS
 from interlock.kernel.machines.runs.events import admitted
 from interlock.kernel.machines.runs.values import Name, Path, Said, Shape
 from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting

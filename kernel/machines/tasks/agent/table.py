@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.kernel.effect import ABORT, SUPERVISION
 from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 

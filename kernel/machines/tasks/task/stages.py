@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlock.kernel.effect import (
+from interlock.kernel.effect import CASCADE, RESOLUTION
+from interlock.kernel.machines.tasks.effects import (
     AFTERMATH,
     AGENT,
     ASSIGNMENT,
-    CASCADE,
     MERGE,
     RECOVERY,
-    RESOLUTION,
     VERIFICATION,
 )
 from interlock.kernel.machines.tasks.task import changes as do

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import AFTERMATH, CASCADE, SPAWN
+from interlock.kernel.effect import CASCADE, SPAWN
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.effects import AFTERMATH
 from interlock.kernel.machines.tasks.task import changes as do
 from interlock.kernel.machines.tasks.task import payloads as carry
 from interlock.kernel.machines.tasks.task.names import State as S

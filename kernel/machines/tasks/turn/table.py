@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.kernel.effect import REAPING
 from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machines.tasks.effects import REAPING
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
 

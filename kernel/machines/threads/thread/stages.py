@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlock.kernel.effect import CASCADE, CLEANUP, EXECUTION, INFERENCE, RESOLUTION
+from interlock.kernel.effect import CASCADE, RESOLUTION
+from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
 

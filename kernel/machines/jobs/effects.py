@@ -1,0 +1,18 @@
+"""The effects that jobs and graphs owe.
+
+A new effect also needs its handler in the registry line of its system.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.effect import Effect
+
+REGISTRATION = Effect("registration", attempts_max=20, quick=True)
+# It shares the job's directory and place: what it starts must not meet what is still ending.
+SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True, quick=True)
+VACANCY = Effect("vacancy", attempts_max=20, exclusive=True, quick=True)
+WORKER = Effect("worker", attempts_max=1, exclusive=True, local=True)
+REVIEWER = Effect("reviewer", attempts_max=1, exclusive=True, local=True)
+APPROVAL = Effect("approval", attempts_max=20, quick=True)
+TENDING = Effect("tending", attempts_max=20, quick=True)
+MANIFEST = Effect("manifest", attempts_max=20, local=True)

@@ -1,0 +1,15 @@
+"""The effects that long-lived agents owe.
+
+A new effect also needs its handler in the registry line of its system.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.effect import Effect
+
+# An agent's worktree, prompt and session are on the machine that it lives on.
+WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)
+PROMPT = Effect("prompt", attempts_max=20, exclusive=True, local=True)
+SESSION = Effect("session", exclusive=True, local=True)
+DRAIN = Effect("drain", attempts_max=20, quick=True)
+RETIREMENT = Effect("retirement", attempts_max=20, exclusive=True, local=True)

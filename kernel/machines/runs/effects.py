@@ -1,0 +1,14 @@
+"""The effects that runs, workspaces and codons owe.
+
+A new effect also needs its handler in the registry line of its system.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.effect import Effect
+
+# One process of its own, on the workspace's machine, holds a run and the codon in execution.
+CONDUCTOR = Effect("conductor", attempts_max=1, exclusive=True, local=True)
+STEP = Effect("step", attempts_max=1, exclusive=True, kept=True)
+EVENTS = Effect("events", attempts_max=20, quick=True)
+CLEARANCE = Effect("clearance", attempts_max=20, quick=True)

@@ -1,0 +1,21 @@
+"""The effects that coding tasks and their agents and turns owe.
+
+A new effect also needs its handler in the registry line of its system.
+"""
+
+from __future__ import annotations
+
+from interlock.kernel.effect import Effect
+
+ASSIGNMENT = Effect("assignment", attempts_max=20)
+AGENT = Effect("agent", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True)
+SUPERVISION = Effect(
+    "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
+)
+VERIFICATION = Effect("verification", exclusive=True, local=True)
+# A user may be at work in the target for a day: the stage's timer ends that, not the attempts.
+MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
+RECOVERY = Effect("recovery", exclusive=True, local=True)
+REAPING = Effect("reaping", attempts_max=20, local=True)
+AFTERMATH = Effect("aftermath", attempts_max=20)
+ABORT = Effect("abort", attempts_max=20)
