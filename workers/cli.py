@@ -17,6 +17,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import settings_here
 from interlock.workers.jobs.cli import app as job_app
+from interlock.workers.loops.cli import app as agent_app
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops.event_export import Export, export_to, instant_ms
 from interlock.workers.ops.inspection import diagnose, verify_all
@@ -24,7 +25,7 @@ from interlock.workers.ops.outline import outline
 from interlock.workers.ops.top.cli import top
 from interlock.workers.runs.cli import app as run_app
 from interlock.workers.supervision.cli import report
-from interlock.workers.tasks.agents_cli import app as agent_app
+from interlock.workers.tasks.agents_cli import app as task_agent_app
 from interlock.workers.tasks.cli import app as task_app
 from interlock.workers.tasks.plans.cli import app as plan_app
 from interlock.workers.terminal import screen
@@ -54,6 +55,7 @@ app.add_typer(job_app, name="job")
 app.add_typer(run_app, name="run")
 app.add_typer(plan_app, name="plan")
 app.add_typer(task_app, name="task")
+agent_app.add_typer(task_agent_app)
 app.add_typer(agent_app, name="agent")
 app.command()(report)
 app.command()(top)

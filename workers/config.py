@@ -22,7 +22,11 @@ UNFOLLOWED = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class SettingsError(ValueError):
+class SetupError(Exception):
+    """The deployment or its settings are wrong; the message says what a person has to change."""
+
+
+class SettingsError(SetupError, ValueError):
     """A setting is missing or wrong. Its message names the variable, the value and what to do."""
 
 

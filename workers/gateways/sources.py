@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.gateways.capabilities.extension import ExtensionError, read_extensions
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 DEADLINE_S = 30.0
 DONE = "done"

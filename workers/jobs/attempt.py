@@ -18,7 +18,7 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.registry import run as run_capability
-from interlock.workers.gateways.capabilities.result import Failed, Split, Succeeded, sentence
+from interlock.workers.gateways.capabilities.result import Failed, Split, Succeeded
 from interlock.workers.gateways.llm.job import Order
 from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.outcome import Failed as Unanswered
@@ -37,6 +37,7 @@ from interlock.workers.jobs.reply import (
     read_reply,
 )
 from interlock.workers.jobs.slots import graph_of
+from interlock.workers.text import sentence
 
 WORKER, REVIEWER = "worker", "reviewer"
 TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit

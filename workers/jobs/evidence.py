@@ -9,8 +9,8 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.workers.files.folder import Folder, FolderError
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.jobs.reply import ReplyError
+from interlock.workers.text import sentence
 
 KEPT = ".evidence"
 

@@ -11,12 +11,13 @@ from interlock.kernel.machines.loops.loop.names import Next, ResetOn
 from interlock.workers.loops import screen as loop_screen
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import OPERATOR
-from interlock.workers.tasks.agent_screen import agents as show_agents
-from interlock.workers.tasks.agents import Agents
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
-app = typer.Typer()
+app = typer.Typer(
+    help="Agents: long-lived ones and their mail; those at work on tasks, and their trust.",
+    no_args_is_help=True,
+)
 
 Name = Annotated[str, typer.Argument(help="An agent's name.", metavar="NAME")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its process.")]
@@ -124,17 +125,9 @@ def send(
 
 @app.command(name="list")
 @guarded
-def list_agents(
-    backlog: Annotated[
-        str | None, typer.Argument(help="A backlog, for the agents at work on its tasks.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the long-lived agents; of a backlog those that live, with task and process."""
+def list_agents(as_json: AsJson = False) -> None:
+    """List the long-lived agents: state, session and mail of each."""
     here = client()
-    if backlog is not None:
-        answer(Agents(here).of(backlog), as_json=as_json, show=show_agents)
-        return
     now_ms = here.dispatch.views.now_ms()
     rows = Loops(here).list()
     answer(rows, as_json=as_json, show=lambda value: loop_screen.loops(value, now_ms))

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from interlock.kernel.machines.jobs.effects import REVIEWER, WORKER
-from interlock.workers.config import FOREIGN, PREFIX, Settings
+from interlock.workers.config import FOREIGN, PREFIX, Settings, SetupError
 from interlock.workers.engine.app import SWEEPS, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.processes.bound import end_tethered, start_tethered
@@ -21,7 +21,7 @@ READY_S = 40.0
 STOP_S = 20.0
 
 
-class HouseError(RuntimeError):
+class HouseError(SetupError, RuntimeError):
     """A process did not come up. The message names its log."""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.reason import TransitionReason
-from interlock.workers.runs.failure import says_context_exceeded
 from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import (
     Compacted,
@@ -23,6 +23,15 @@ from interlock.workers.supervision.reports import (
 )
 
 _CUT = "..."
+ERROR_LENGTH_READ = 16_000
+CONTEXT_EXCEEDED = re.compile(
+    r"\b(?:prompt|input|conversation|request) is too long"
+    r"|\b(?:prompt|input)[-_ ]too[-_ ]long"
+    r"|\bcontext[-_ ](?:length|window|limit)[-_ ]?(?:is |was |has been )?(?:exceeded|exhausted)"
+    r"|\bexceed\w*\s(?:\S+\s){0,4}context[-_ ](?:length|window|limit|size)"
+    r"|\bmaximum context length\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,11 @@ class Speech(Protocol):
 
     def feed(self, line: bytes) -> Sequence[Said | Rejected]:
         """Return what the next line says. Never raises."""
+
+
+def says_context_exceeded(text: str) -> bool:
+    """Tell whether an error's text says that the conversation is longer than the model reads."""
+    return CONTEXT_EXCEEDED.search(text[:ERROR_LENGTH_READ]) is not None
 
 
 def said_by_agent(report: Report | Rejected) -> Said | Rejected:

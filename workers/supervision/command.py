@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from interlock.kernel.errors import CallError
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 LIMIT_S = 10.0
 _WORD = re.compile(r"[A-Za-z0-9_./+-]+")

@@ -6,27 +6,29 @@ from typing import Annotated
 
 import typer
 
-from interlock.workers.loops.cli import app as loop_app
+from interlock.workers.tasks.agent_screen import agents as show_agents
 from interlock.workers.tasks.agent_screen import identities as show_identities
 from interlock.workers.tasks.agents import Agents, Scope
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 
-app = typer.Typer(
-    help="Agents: long-lived ones and their mail; who is at work on tasks, and how far each is "
-    "trusted.",
-    no_args_is_help=True,
-)
-app.add_typer(loop_app)
+app = typer.Typer()
 
 Backlog = Annotated[str, typer.Argument(help="A backlog.")]
-Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent list` shows it.")]
+Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent workers` shows it.")]
 Identity = Annotated[str, typer.Argument(help="An identity's id, as `agent trust` shows it.")]
 
 
 def agents(actor: str = "person") -> Agents:
     """Open the agents on the store that the settings name."""
     return Agents(client(actor))
+
+
+@app.command()
+@guarded
+def workers(backlog: Backlog, as_json: AsJson = False) -> None:
+    """List the agents at work on a backlog's tasks, each with its task and process."""
+    answer(agents().of(backlog), as_json=as_json, show=show_agents)
 
 
 @app.command()

@@ -30,8 +30,8 @@ from interlock.workers.engine.leases import born_with
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
-from interlock.workers.supervision.leftovers import end_remains
 from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.leftovers import end_remains
 from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)

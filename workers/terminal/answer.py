@@ -12,9 +12,7 @@ import typer
 
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.workers.client import Client, WaitTimeoutError
-from interlock.workers.config import SettingsError, settings_here
-from interlock.workers.gateways.llm.outcome import ConfigurationError
-from interlock.workers.ops.deployment import HouseError
+from interlock.workers.config import SetupError, settings_here
 from interlock.workers.terminal import screen
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
@@ -22,7 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for progra
 Actor = Annotated[str, typer.Option("--as", help="Who is acting; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
 STARTS = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
-FAULTS = (KernelError, SettingsError, HouseError, ConfigurationError, WaitTimeoutError)
+FAULTS = (KernelError, SetupError, WaitTimeoutError)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:

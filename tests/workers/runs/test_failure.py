@@ -9,9 +9,9 @@ from interlock.workers.runs.failure import (
     RETRY_AFTER_MS_MAX,
     Failure,
     failure_of,
-    says_context_exceeded,
     sentinels_not_loaded,
 )
+from interlock.workers.supervision.codon_reports import says_context_exceeded
 
 LIMIT, API = FailureType.RATE_LIMIT, FailureType.API_ERROR
 LATE, UNKNOWN = FailureType.TIMEOUT, FailureType.UNKNOWN

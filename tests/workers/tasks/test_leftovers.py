@@ -15,8 +15,9 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import MARK
 from interlock.workers.supervision import leftovers as remains
-from interlock.workers.supervision.leftovers import RemainsError, end_remains
+from interlock.workers.supervision.leftovers import RemainsError
 from interlock.workers.tasks.brief import Brief, Place
+from interlock.workers.tasks.leftovers import end_remains
 from tests.processes import PROC
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of

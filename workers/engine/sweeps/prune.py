@@ -19,7 +19,8 @@ from interlock.kernel.store.codec import event_bytes
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch, ms
 from interlock.workers.engine.sweeper import Sweep, each
-from interlock.workers.loops.mailbox import Mailbox
+
+PAGE = 500
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
@@ -55,7 +56,7 @@ def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
     machine = dispatch.lifecycle.machine(record.machine)
     if machine.mail is None or not machine.under:
         return machine.mail is not None
-    return Mailbox(dispatch).lives(root_of(record.id)) == [record.id]
+    return dispatch.views.family(machine, root_of(record.id), PAGE) == {record.id}
 
 
 def _needed(dispatch: Dispatch, root: RecordId) -> bool:

@@ -23,7 +23,8 @@ from referencing import Registry as Schemas
 from referencing.exceptions import Unresolvable
 
 from interlock.kernel.machines.threads.autonomy import Level
-from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList, sentence
+from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList
+from interlock.workers.text import sentence
 
 # Filled in by the worker for each run, under these names; hidden from model and person.
 RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})

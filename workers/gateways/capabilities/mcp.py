@@ -32,7 +32,8 @@ from interlock.workers.gateways.capabilities.capability import (
 )
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
 from interlock.workers.gateways.capabilities.mcp_transport import McpTransport
-from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded, sentence
+from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
+from interlock.workers.text import sentence
 
 LISTING_PAGES_MAX = 20
 DISCOVERY_AGAIN_S = 30.0

@@ -46,8 +46,8 @@ from interlock.workers.gateways.capabilities.result import (
     Succeeded,
     check_split,
     fit,
-    sentence,
 )
+from interlock.workers.text import sentence
 
 # What the effects need of a capability, importable from one place.
 __all__ = [

@@ -9,10 +9,10 @@ from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.workers.text import sentence
 
 VALUE_BYTES_MAX = 16 * 1024
 VALUE_DEPTH_MAX = 32
-DETAIL_LENGTH_MAX = 500
 STEPS_MAX = 100
 _INTEGER_MAX = 2**63
 _NODES_MAX = 100_000
@@ -58,13 +58,6 @@ class Failed:
 
 
 Result: TypeAlias = Succeeded | Split | Failed
-
-
-def sentence(text: str, *, length_max: int = DETAIL_LENGTH_MAX) -> str:
-    """Return any text as one line that fits into a log: no newline, no lone surrogate."""
-    line = " ".join(text[: 8 * length_max].split())
-    line = line.encode(errors="backslashreplace").decode()
-    return line if len(line) <= length_max else line[: length_max - 3] + "..."
 
 
 def fit(value: object, *, name: str = "result") -> tuple[Any, bool]:

@@ -21,7 +21,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.git.errors import (
     FailedError,
     LockedError,
@@ -29,6 +28,7 @@ from interlock.workers.gateways.git.errors import (
     RefusedError,
     TimedOutError,
 )
+from interlock.workers.text import sentence
 
 COMMAND_S = 120.0
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024

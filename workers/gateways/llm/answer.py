@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from interlock.kernel.machines.threads.autonomy import ActionKind, Level
 from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
-from interlock.workers.gateways.capabilities.result import InvalidResultError, fit, sentence
+from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
 from interlock.workers.gateways.llm.outcome import Proposal
 from interlock.workers.gateways.llm.question import PHASES, Question, Target
+from interlock.workers.text import sentence
 
 FAULTS_TOLD_MAX = 3
 ANSWER_CHARS_MAX = 64 * 1024

@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.llm.background import BACKGROUND
 from interlock.workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
 from interlock.workers.gateways.llm.meaning import (
@@ -41,6 +40,7 @@ from interlock.workers.gateways.llm.outcome import (
     Usage,
 )
 from interlock.workers.gateways.llm.question import PHASES, Choice, Question, Target
+from interlock.workers.text import sentence
 
 NAME = "embedded:wordllama"
 UNDERSTOOD = 0.8

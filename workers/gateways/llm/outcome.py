@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
+from interlock.workers.config import SetupError
 from interlock.workers.gateways.llm.question import PROMPT_VERSION, Target
 
 
-class ConfigurationError(ValueError):
+class ConfigurationError(SetupError, ValueError):
     """The model cannot be opened as named. Set or install what the message says."""
 
 

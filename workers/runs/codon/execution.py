@@ -22,7 +22,6 @@ from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import MARK
 from interlock.workers.processes.agent.process import (
@@ -53,6 +52,7 @@ from interlock.workers.runs.plan.model import Observed, Policy, Speech
 from interlock.workers.runs.sentinels.trigger import Event
 from interlock.workers.runs.sequence import Execution, Start
 from interlock.workers.supervision.codon_streams import SPEECHES
+from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
 # So many lines that are no reports are noted one by one; the others are counted.

@@ -13,12 +13,12 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.processes.agent.output import Lines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
 from interlock.workers.supervision.reports import Usage, parse_line
+from interlock.workers.text import sentence
 
 SAID_BYTES_MAX = 4 * 1024
 MATERIAL_BYTES_MAX = 256 * 1024

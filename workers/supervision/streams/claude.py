@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from interlock.kernel.reason import TransitionReason
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.specs.json_line import (
     NAME_LENGTH_MAX,
     TEXT_LENGTH_MAX,
@@ -32,6 +31,7 @@ from interlock.workers.supervision.reports import (
     VerifyRequested,
 )
 from interlock.workers.supervision.streams.claude_usage import ClaudeUsage
+from interlock.workers.text import sentence
 
 # What a tool read or wrote is on one line, so 64 KiB would lose the end of many a tool call.
 LINE_BYTES_MAX = 4 * 1024 * 1024

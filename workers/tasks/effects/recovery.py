@@ -12,7 +12,7 @@ from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.supervision.leftovers import end_remains
+from interlock.workers.tasks.leftovers import end_remains
 from interlock.workers.tasks.ownership import IDENTITY, SCOPE_VIOLATION, outside
 from interlock.workers.tasks.verification.checkout import checked_out
 from interlock.workers.tasks.verification.evidence import changes_shown

@@ -14,13 +14,8 @@ from interlock.kernel.record import ID_DEPTH_MAX, ancestors
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.capability import Capability
 from interlock.workers.gateways.capabilities.registry import run
-from interlock.workers.gateways.capabilities.result import (
-    Failed,
-    Result,
-    Split,
-    Succeeded,
-    sentence,
-)
+from interlock.workers.gateways.capabilities.result import Failed, Result, Split, Succeeded
+from interlock.workers.text import sentence
 
 STALL_MARGIN_MS = 60_000
 

@@ -17,8 +17,8 @@ from interlock.workers.gateways.capabilities.result import (
     Split,
     check_split,
     fit,
-    sentence,
 )
+from interlock.workers.text import sentence
 
 JSON = st.recursive(
     st.none()

@@ -1,0 +1,21 @@
+"""Ends the processes that a dead agent of a task left running on this machine."""
+
+from __future__ import annotations
+
+from interlock.kernel.errors import UnknownRecordError
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.tasks.brief import mark_told
+from interlock.workers.tasks.workplace import papers_of
+
+
+def end_remains(dispatch: Dispatch, agent: str) -> None:
+    """Kill what still runs here of an agent that is dead. Raises RemainsError if some stays.
+
+    To be called once the grace of its keeper is over. One that lives is let be.
+    """
+    try:
+        dead = dispatch.views.record(agent).state == "dead"
+    except UnknownRecordError:
+        return
+    end_left(mark_told(papers_of(agent, dispatch.settings)) if dead else None, of=agent)
