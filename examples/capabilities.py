@@ -1,6 +1,6 @@
 """A desk to try things out on: capabilities that really write files, below one folder.
 
-INTERLOCK_DESK names the folder (default: ./desk). Each shows one thing to know when you write your
+EXAMPLE_DESK names the folder (default: ./desk). Each shows one thing to know when you write your
 own: how a repeated run stays one, what a person has to approve, how to fail.
 """
 
@@ -261,7 +261,7 @@ def print_badge(
 
 def desk() -> Path:
     """Return the desk's folder; the first time, it is laid out with some papers in its tray."""
-    root = Path(os.environ.get("INTERLOCK_DESK", "desk")).resolve()
+    root = Path(os.environ.get("EXAMPLE_DESK", "desk")).resolve()
     root.mkdir(parents=True, exist_ok=True)
     with locked(root / "tray"):
         if not (root / "tray").exists():

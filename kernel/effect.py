@@ -25,6 +25,7 @@ class Effect:
     A `kept` one is leased from its birth by who brought the record there, and never published.
     A `local` one is about files of one machine, which its record names, and runs there.
     A `quick` one does nothing but ask and tell the store.
+    A `long` one may hold a thread of its worker for hours: deployments give it workers of its own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Effect:
     kept: bool = False
     local: bool = False
     quick: bool = False
+    long: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -74,7 +74,7 @@ class Client:
         payload: Mapping[str, Any],
         *,
         id: str | None = None,  # noqa: A002 - the word that everybody uses
-        machine: str = "thread",
+        machine: str,
         priority: int = 5,
     ) -> Submitted:
         """Hand in something that happened. "Accepted" means that the record exists.
@@ -91,7 +91,7 @@ class Client:
         return Submitted(new_id, fired.replayed)
 
     def submit_many(
-        self, payloads: Sequence[Mapping[str, Any]], *, machine: str = "thread"
+        self, payloads: Sequence[Mapping[str, Any]], *, machine: str
     ) -> list[Submitted]:
         """Submit several; one that is refused has its error in its answer and stops no other.
 
@@ -137,7 +137,7 @@ class Client:
     ) -> Record:
         """Answer a card. `proposal` names the one you saw: a stale decision is refused.
 
-        `choice` is one of the card's affordances, or redirect, which every wait of a thread takes.
+        `choice` is one of the card's affordances, or redirect, where its state takes that.
         """
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
@@ -156,27 +156,6 @@ class Client:
         payload = self.signed(record, trigger, self._checked(record, dict(answer or {})))
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
-
-    def decompose(
-        self,
-        record_id: str,
-        children: Sequence[Mapping[str, Any]],
-        *,
-        proposal: str,
-        relationship: str = "decompose",
-    ) -> Record:
-        """Split a matter at its consent gate into parts that are resolved by themselves."""
-        warrant = Warrant.person(self.entered(self.show(record_id), proposal))
-        parts = {"children": [dict(child) for child in children], "relationship": relationship}
-        call = Call(Cause(self.actor), warrant=warrant)
-        fired = self.dispatch.fire(record_id, "decomposed", parts, call)
-        return fired.record or self.show(record_id)
-
-    def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
-        """Hand a matter to a person or system. Nothing of ours runs on it afterwards."""
-        machine = self._machine_of(record_id)
-        payload = {"to": to, "kind": kind, "reference": reference}
-        return self.fire(record_id, machine.hands_off, payload, reason=f"handed to {to}")
 
     def cancel(self, record_id: str, *, reason: str = "") -> Record:
         """End a record, or ask its running action to stop; the answer says which it was."""
@@ -235,9 +214,7 @@ class Client:
             found += [card_of(machine, record), quarantine_of(machine, record)]
         return [card for card in found if card is not None]
 
-    def list(
-        self, *, machine: str = "thread", state: str | None = None, limit: int = 100
-    ) -> list[Standing]:
+    def list(self, *, machine: str, state: str | None = None, limit: int = 100) -> list[Standing]:
         """Return records of a machine, in one state or in all, the longest there first."""
         found = self.dispatch.lifecycle.machine(machine)
         states = [str(stage.state) for stage in found.stages]
@@ -281,9 +258,6 @@ class Client:
 
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(Cause(self.actor, reason), op_id or uuid4().hex)
-
-    def _machine_of(self, record_id: str) -> Machine:
-        return self.dispatch.lifecycle.machine(self.show(record_id).machine)
 
     def signed(self, record: Record, trigger: str, words: dict[str, Any]) -> dict[str, Any]:
         """Return a payload with who says it, where the trigger has a word for that."""

@@ -16,6 +16,11 @@ from interlock.kernel.machines.tasks.task.payloads import Word
 from interlock.kernel.machines.threads.autonomy import Tier
 
 PREFIX = "INTERLOCK_"
+# Lists the variables that tell a command about its work. It may call a command of ours, which must
+# not take them for settings.
+WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
+# What every agent's process is given by the floor that starts it.
+PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
 STANDALONE = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # where `interlock up` says what it keeps
 UNFOLLOWED = ("redis+sentinel://", "redis+cluster://", "sentinel://")
@@ -128,10 +133,11 @@ class Settings(BaseModel):
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment
+    others = {*PROCESS_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
     given = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in variables.items()
-        if name.startswith(PREFIX) and name not in FOREIGN and value != ""
+        if name.startswith(PREFIX) and name not in others and value != ""
     }
     try:
         settings = Settings.model_validate(given)
@@ -161,6 +167,16 @@ def environment_without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
+def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a command of an agent, job or codon: `fields` tell it of its work."""
+    variables = environment_without_settings()
+    for part in fields:
+        variables.update(part)
+    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    told = [name for name in variables if name.startswith(PREFIX) and name not in settings]
+    return {**variables, WORK_VARIABLES: ",".join(told)}
+
+
 def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; where no store is named, use the one that `interlock up` keeps here."""
     settings = read_settings(environment)
@@ -180,39 +196,3 @@ def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
 def _shown(value: object) -> str:
     """Return a value for a message that anybody may read: without a password."""
     return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))
-
-
-# Not read by us: by the example capabilities, which are a user's code, and by agents.
-FOREIGN = (
-    "INTERLOCK_DESK",
-    # What an agent or a job's command is told of its work, which may call a command of ours.
-    "INTERLOCK_AGENT",
-    "INTERLOCK_AGENT_MARK",
-    "INTERLOCK_BRANCH",
-    "INTERLOCK_CODON",
-    "INTERLOCK_CODON_MODEL",
-    "INTERLOCK_CONVERSATION",
-    "INTERLOCK_ITERATION",
-    "INTERLOCK_JOB_BRIEF",
-    "INTERLOCK_JOB_DIR",
-    "INTERLOCK_JOB_ID",
-    "INTERLOCK_JOB_KEY",
-    "INTERLOCK_JOB_PHASE",
-    "INTERLOCK_JOB_REPLY",
-    "INTERLOCK_JOB_ROLE",
-    "INTERLOCK_JOB_RUN",
-    "INTERLOCK_KEY",
-    "INTERLOCK_PROMPT_FILE",
-    "INTERLOCK_REPORT_FD",
-    "INTERLOCK_SESSION",
-    "INTERLOCK_TASK_FILE",
-    "INTERLOCK_TASK_ID",
-    "INTERLOCK_TASK_ROLE",
-    "INTERLOCK_TASK_TEXT",
-    "INTERLOCK_TASK_TITLE",
-    "INTERLOCK_TOKEN",
-    "INTERLOCK_WORKTREE",
-    "INTERLOCK_PREVIOUS_SESSION",
-    "INTERLOCK_RUN",
-    "INTERLOCK_WORKSPACE",
-)

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from celery import Celery
 from celery.exceptions import Reject
 from kombu.exceptions import OperationalError
 from tenacity import (
-    Retrying,
     retry,
     retry_if_exception_type,
     stop_after_delay,
@@ -29,9 +26,8 @@ from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.engine.alive import show_alive
 from interlock.workers.engine.app import INTAKE, make_app
-from interlock.workers.jobs.admission import UnknownDependencyError
-from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.tasks.client import Tasks
+from interlock.workers.engine.system import loaded
+from interlock.workers.systems import SYSTEMS
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +36,8 @@ FIELDS = frozenset({"id", "machine", "payload", "priority"})
 AWAY = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
 VISIBILITY_S = 60
-BRIEFLY = Retrying(
-    retry=retry_if_exception_type(UnknownDependencyError),
-    wait=wait_exponential_jitter(multiplier=0.1, max=1),
-    stop=stop_after_delay(5),
-    reraise=True,
-)
+# For the machines that need more than a new record.
+ACCEPTS = {machine: name for system in SYSTEMS for machine, name in system.submit.items()}
 
 
 def assemble(settings: Settings) -> Celery:
@@ -113,20 +105,10 @@ def accept(client: Client, request: Any) -> str:
     if not isinstance(machine, str):
         raise wrong("the request", f"machine: {machine!r} is no name")
     priority = request.get("priority", 5)
-    if machine == "task":
-        repo = payload.get("repo")
-        here = isinstance(repo, str) and Path(repo).is_dir()
-        payload = Tasks(client).checked(request["id"], payload, here=here)
-    if machine == "job":
-        # What it depends on must be known, and nothing of it is on this machine.
-        held = bool(payload.get("hold"))
-        create = partial(Graphs(client).create, priority=priority, held=held, here=False)
-        # What it depends on may be on its way: messages overtake each other.
-        return said(BRIEFLY(create, request["id"], payload))
-    if machine == "graph":
-        return said(Graphs(client).open(request["id"], payload))
-    done = client.submit(payload, id=request["id"], machine=machine, priority=priority)
-    return said(done)
+    named = ACCEPTS.get(machine)
+    if named is not None:
+        return said(loaded(named)(client, request["id"], payload, priority))
+    return said(client.submit(payload, id=request["id"], machine=machine, priority=priority))
 
 
 def said(done: Submitted) -> str:

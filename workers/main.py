@@ -15,8 +15,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.resources import Equipment
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
-from interlock.workers.systems import HANDLERS
-from interlock.workers.systems import SWEEPS as ALL_SWEEPS
+from interlock.workers.systems import handlers, sweeps
 
 
 def assemble(settings: Settings) -> Celery:
@@ -27,8 +26,8 @@ def assemble(settings: Settings) -> Celery:
     equipment = Equipment(settings)
     runner = Runner(dispatch, equipment)
     made.set_aside = dispatch.set_aside
-    register_effects(made, runner, MACHINES, HANDLERS)
-    register_sweeps(made, dispatch, ALL_SWEEPS)
+    register_effects(made, runner, MACHINES, handlers())
+    register_sweeps(made, dispatch, sweeps())
     show_alive(made, settings.alive)
     tune_when_ready(runner.affinity)
 

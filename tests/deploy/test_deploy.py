@@ -88,7 +88,7 @@ def every_healthcheck_succeeds(deployed: Deployed) -> None:
 def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
     client = deployed.client("producer")
 
-    client.submit(thread("jot", text="hello"), id="from-a-producer")
+    client.submit(thread("jot", text="hello"), machine="thread", id="from-a-producer")
 
     record = client.wait("from-a-producer", timeout_s=READY_S)
     assert (record.state, record.data["result"]) == ("done", "hello")
@@ -119,13 +119,17 @@ def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
         producer.send_task("interlock.submit", [request], queue="interlock.intake")
 
     client = deployed.client("operator")
-    until(lambda: "plain" in [one.id for one in client.list()], what="it exists", within_s=READY_S)
+    until(
+        lambda: "plain" in [one.id for one in client.list(machine="thread")],
+        what="it exists",
+        within_s=READY_S,
+    )
     assert client.wait("plain", timeout_s=READY_S).data["result"] == "from afar"
 
 
 def a_card_is_shown_to_the_producer_who_decides(deployed: Deployed) -> None:
     client = deployed.client("producer")
-    client.submit(thread("jot", policy="hands_off"), id="asks")
+    client.submit(thread("jot", policy="hands_off"), machine="thread", id="asks")
 
     card = client.cards()[0] if client.wait("asks", timeout_s=READY_S) else None
     assert card is not None

@@ -46,7 +46,7 @@ asyncio.run(main())
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put an empty desk where the example looks for one."""
-    monkeypatch.setenv("INTERLOCK_DESK", str(tmp_path / "desk"))
+    monkeypatch.setenv("EXAMPLE_DESK", str(tmp_path / "desk"))
     return tmp_path / "desk"
 
 
@@ -192,7 +192,7 @@ def test_the_badge_printer_is_offline(registry: Registry) -> None:
 
 
 def test_two_workers_at_once_lose_and_double_nothing(desk: Path) -> None:
-    environment = {**os.environ, "INTERLOCK_DESK": str(desk)}
+    environment = {**os.environ, "EXAMPLE_DESK": str(desk)}
     workers = [
         subprocess.Popen([sys.executable, "-c", TWICE, name], cwd=ROOT, env=environment)
         for name in ("one", "two")

@@ -22,7 +22,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Outcome, Run, Work
 from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.ops.inspection import verify_all
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.workers.engine.running import settings_for
 
@@ -99,7 +99,7 @@ class Hands:
     def do(self, of: str, name: str, run: Run | None = None) -> list[str]:
         """Do all that a record owes by this name, once each."""
         machine = MACHINES[self.record(of).machine]
-        handler = run or HANDLERS[name]
+        handler = run or handlers()[name]
         keys = [entry.key(of) for entry in self.owed(of, name)]
         return [self.runner.perform(machine, name, handler, key) for key in keys]
 

@@ -50,7 +50,7 @@ def waiting_in(client: Client, name: str) -> int:
 
 
 def test_a_submission_begins_at_once_and_rings_for_a_worker(here: Client) -> None:
-    done = here.submit(matter(), id="one")
+    done = here.submit(matter(), machine="thread", id="one")
 
     assert (done.id, done.replayed) == ("one", False)
     assert here.show("one").state == "awaiting_inference"
@@ -58,10 +58,10 @@ def test_a_submission_begins_at_once_and_rings_for_a_worker(here: Client) -> Non
 
 
 def test_a_repeated_submission_changes_nothing(here: Client) -> None:
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
     before = here.show("one")
 
-    assert here.submit(matter(), id="one").replayed
+    assert here.submit(matter(), machine="thread", id="one").replayed
     assert here.show("one") == before
     assert waiting_in(here, "inference") == 1
 
@@ -70,7 +70,7 @@ def test_a_repetition_begins_what_a_lost_producer_only_bore(here: Client) -> Non
     bear(here, "one")
     assert here.show("one").state == "proposed"
 
-    assert here.submit(matter(), id="one").replayed
+    assert here.submit(matter(), machine="thread", id="one").replayed
     assert here.show("one").state == "awaiting_inference"
 
 
@@ -80,10 +80,10 @@ def bear(client: Client, new_id: str) -> None:
 
 
 def test_the_same_id_with_another_payload_is_taken(here: Client) -> None:
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
 
     with pytest.raises(IdTakenError) as refusal:
-        here.submit(matter("Pens"), id="one")
+        here.submit(matter("Pens"), machine="thread", id="one")
 
     assert refusal.value.code == "id_taken"
     assert here.show("one").data["inciting"]["title"] == "Paper"
@@ -96,11 +96,11 @@ def test_an_id_stays_taken_after_its_record_is_pruned(here: Client) -> None:
     with pytest.raises(UnknownRecordError):
         here.show("one")
 
-    assert here.submit(matter(), id="one").replayed
+    assert here.submit(matter(), machine="thread", id="one").replayed
     with pytest.raises(UnknownRecordError):
         here.show("one")
     with pytest.raises(IdTakenError):
-        here.submit(matter("Pens"), id="one")
+        here.submit(matter("Pens"), machine="thread", id="one")
 
 
 def prune_now(client: Client) -> None:
@@ -120,7 +120,9 @@ def prune_now(client: Client) -> None:
 
 def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None:
     with ThreadPoolExecutor(16) as racers:
-        answers = list(racers.map(lambda _: here.submit(matter(), id="one"), range(16)))
+        answers = list(
+            racers.map(lambda _: here.submit(matter(), machine="thread", id="one"), range(16))
+        )
 
     assert sum(not one.replayed for one in answers) == 1
     assert here.show("one").version == 2
@@ -128,7 +130,7 @@ def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None
 
 
 def test_submitting_many_answers_for_each(here: Client) -> None:
-    here.submit(matter("Pens"), id="taken")
+    here.submit(matter("Pens"), machine="thread", id="taken")
 
     payloads: list[Any] = [
         matter() | {"id": "good", "priority": 0},
@@ -143,7 +145,7 @@ def test_submitting_many_answers_for_each(here: Client) -> None:
         matter(),
     ]
 
-    answers = here.submit_many(payloads)
+    answers = here.submit_many(payloads, machine="thread")
 
     assert [type(one.error).__name__ for one in answers] == [
         "NoneType",
@@ -190,12 +192,12 @@ def test_a_wrong_submission_is_one_clear_error_and_bears_nothing(
     with pytest.raises(problem):
         here.submit(payload, **options)
 
-    assert here.list() == []
+    assert here.list(machine="thread") == []
 
 
 def test_a_priority_reaches_record_and_queue(here: Client) -> None:
-    here.submit(matter(), id="last", priority=9)
-    here.submit(matter(), id="first", priority=0)
+    here.submit(matter(), machine="thread", id="last", priority=9)
+    here.submit(matter(), machine="thread", id="first", priority=0)
 
     queue = queue_of(here.settings, "inference")
     assert here.show("last").priority == 9
@@ -204,7 +206,7 @@ def test_a_priority_reaches_record_and_queue(here: Client) -> None:
 
 
 def test_a_policy_caps_what_the_family_may_spend(here: Client) -> None:
-    here.submit(matter(policy={"budget_micro": 5}), id="one")
+    here.submit(matter(policy={"budget_micro": 5}), machine="thread", id="one")
 
     assert here.show("one").counters["cap"] == 5
 
@@ -288,12 +290,14 @@ def test_a_list_is_ordered_and_counted_and_refuses_an_unknown_state(here: Client
     bring(here, "older", "awaiting_confirmation")
     bring(here, "newer", "awaiting_intent_confirmation")
 
-    assert [row.id for row in here.list()] == ["older", "newer"]
-    assert [row.id for row in here.list(state="awaiting_confirmation")] == ["older"]
+    assert [row.id for row in here.list(machine="thread")] == ["older", "newer"]
+    assert [row.id for row in here.list(machine="thread", state="awaiting_confirmation")] == [
+        "older"
+    ]
     assert [card.record_id for card in here.cards()] == ["older", "newer"]
-    assert len(here.list(limit=1)) == 1
+    assert len(here.list(machine="thread", limit=1)) == 1
     with pytest.raises(CallError, match="no state 'asleep'"):
-        here.list(state="asleep")
+        here.list(machine="thread", state="asleep")
 
 
 def test_the_log_says_who_did_what_and_why(server: EmbeddedServer, prefix: str) -> None:
@@ -330,15 +334,15 @@ def test_a_store_that_goes_down_later_is_the_same_error(
 ) -> None:
     server = new_server()
     here = client_of(server.url, "late")
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
     server.stop()
 
     with pytest.raises(KernelError):
-        here.submit(matter(hold=True), id="two")
+        here.submit(matter(hold=True), machine="thread", id="two")
 
 
 def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None:
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
     before = here.show("one").version
 
     found = here.explain("one", "dismissed_by_user", {"reason": "enough"})
@@ -350,7 +354,7 @@ def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None
 
 
 def test_a_record_of_a_newer_schema_is_left_alone(here: Client) -> None:
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
     here.dispatch.client.hset(here.dispatch.keys.record("one"), "schema", "99")
 
     with pytest.raises(NewerSchemaError, match="99"):

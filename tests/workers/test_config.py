@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.config import (
-    FOREIGN,
     PREFIX,
     Settings,
     SettingsError,
+    environment_of_work,
     read_settings,
     settings_here,
 )
@@ -42,7 +42,7 @@ def test_an_unknown_variable_is_an_error_that_names_it() -> None:
 
 
 def test_an_empty_variable_counts_as_unset_and_others_are_not_ours() -> None:
-    given = {"INTERLOCK_MODEL": "", "INTERLOCK_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
+    given = {"INTERLOCK_MODEL": "", "EXAMPLE_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
 
     assert read_settings(given).model_fields_set == set()
 
@@ -164,5 +164,15 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert told in ("none", "the store", "per effect", "the host's name"), name
 
 
-def test_what_is_not_ours_is_documented_as_such() -> None:
-    assert all(name in PAGE and name not in ROWS for name in FOREIGN)
+def test_a_command_that_is_told_of_its_work_may_call_one_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
+
+    given = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
+
+    assert given["INTERLOCK_TASK_ID"] == "b/one"
+    assert "INTERLOCK_STORE_URL" not in given
+    assert read_settings(given).model_fields_set == {"model"}
+    with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
+        read_settings({"INTERLOCK_TASK_ID": "b/one"})

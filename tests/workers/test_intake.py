@@ -119,7 +119,9 @@ def exist(client: Client, *ids: str) -> None:
     """Wait until these records exist and have begun."""
     wanted = set(ids)
     until(
-        lambda: wanted <= {row.id for row in client.list() if row.state != "proposed"},
+        lambda: (
+            wanted <= {row.id for row in client.list(machine="thread") if row.state != "proposed"}
+        ),
         what=f"{ids} exist",
         within_s=READY_S,
     )
@@ -160,7 +162,7 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     send(here, {**elsewhere, "id": "b/far"})
     until(lambda: here.list(machine="task"), what="the task is born")
     assert here.show("b/far").state == "open"
-    assert len(here.list()) == 2
+    assert len(here.list(machine="thread")) == 2
 
     wrong: list[Any] = [
         {"id": "one", "payload": matter("Pens")},
@@ -194,7 +196,7 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     send(here, request("after"))
     exist(here, "after")
     until(lambda: sum(here.dispatch.aside.counts().values()) == len(wrong) + 6, what="counted")
-    assert {row.id for row in here.list()} == {"one", "two", "last", "after"}
+    assert {row.id for row in here.list(machine="thread")} == {"one", "two", "last", "after"}
     kept = here.dispatch.aside.newest(100)
     assert len(kept) == len(wrong) + 6
     assert all(one.reason for one in kept)
@@ -238,7 +240,7 @@ def test_a_message_whose_worker_is_killed_before_the_record_exists_comes_again(
     send(here, request("one"))
     until(lambda: keeper.poll() is not None, what="the worker is killed", within_s=READY_S)
     assert died.exists()
-    assert here.list() == []
+    assert here.list(machine="thread") == []
 
     new_intake(here, DIES_ONCE=str(died))
 
@@ -261,7 +263,7 @@ def test_nothing_is_lost_while_the_store_is_away(
     before = proxy.connections
     send(here, *[request(f"r{number}") for number in range(20)])
     until(lambda: proxy.connections > before, what="intake tries to reach the store")
-    assert here.list() == []
+    assert here.list(machine="thread") == []
 
     proxy.heal()
 

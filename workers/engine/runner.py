@@ -264,7 +264,7 @@ def register_effects(
                 continue
             if name not in handlers:
                 raise MissingHandlerError(
-                    f"{machine.name} owes {name}, which has no handler in workers/systems.py; "
+                    f"{machine.name} owes {name}, which no system has a handler for; "
                     "a record would enter and never leave"
                 )
             _register(app, runner, machine, name, handlers[name])

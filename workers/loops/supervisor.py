@@ -22,7 +22,7 @@ from interlock.kernel.errors import CallError, FencedError, KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import Jot
-from interlock.workers.config import PREFIX, environment_without_settings, read_settings
+from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Equipment
@@ -107,7 +107,7 @@ class SessionKeeper:
         return AgentProcess.start(
             ["bash", "-c", GATE, "session", brief.command, _program(brief.command)],
             folder=Path(brief.worktree),
-            environment={**environment_without_settings(), **told},
+            environment=environment_of_work(told),
             prompt="",
             more_follows=True,
             hears_output=False,

@@ -90,7 +90,7 @@ def run() -> None:
     desk, inbox = home / "desk", home / "inbox"
     shutil.copytree(EXAMPLES / "inbox", inbox)
     shutil.copytree(EXAMPLES / "papers", desk / "tray")
-    os.environ["INTERLOCK_DESK"] = str(desk)
+    os.environ["EXAMPLE_DESK"] = str(desk)
     environment = {
         "INTERLOCK_HOME": str(home),
         "INTERLOCK_CAPABILITIES": str(EXAMPLES / "capabilities.toml"),
@@ -115,7 +115,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
     """Submit everything, answer the two cards, and watch until nothing moves by itself."""
     requests = [read_request(path) for path in request_files(inbox)]
     payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
-    done = client.submit_many(payloads)
+    done = client.submit_many(payloads, machine="thread")
     ids = [one.id for one in done if one.error is None]
     for refused in (one for one in done if one.error):
         screen.error(f"{refused.id}: {refused.error}")
@@ -211,7 +211,7 @@ def tell(
         f"{len(ids)} requests in {took_s:.0f} s; {waiting} threads wait for you; the store is kept:"
     )
     for command in (
-        f"export INTERLOCK_HOME={shown} INTERLOCK_DESK={shown}/desk",
+        f"export INTERLOCK_HOME={shown} EXAMPLE_DESK={shown}/desk",
         "export INTERLOCK_CAPABILITIES=examples/capabilities.toml",
         ".venv/bin/interlock up            # in one terminal, with Flower",
         ".venv/bin/interlock cards         # in another: what you are asked",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -11,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from interlock.kernel.machines.jobs.effects import REVIEWER, WORKER
-from interlock.workers.config import FOREIGN, PREFIX, Settings, SetupError
+from interlock.kernel.machines import MACHINES
+from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
 from interlock.workers.engine.app import SWEEPS, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.processes.bound import end_tethered, start_tethered
@@ -68,7 +67,10 @@ class House:
         celery = [sys.executable, "-m", "celery", "-A"]
         quiet = ["--without-mingle", "--without-gossip", "--loglevel=INFO"]
         sweeps = queue_of(self.settings, SWEEPS)
-        long = [queue_of(self.settings, one.name) for one in (WORKER, REVIEWER)]
+        effects = {
+            name: one for machine in MACHINES.values() for name, one in machine.effects.items()
+        }
+        long = [queue_of(self.settings, name) for name, one in effects.items() if one.long]
         threads = ["-P", "threads", "-c", str(self.settings.concurrency)]
         others = ["-X", ",".join([sweeps, *(long if self.jobs else [])])]
         work = [*celery, "interlock.workers.main", "worker"]
@@ -116,8 +118,7 @@ class House:
 
     def _run(self, name: str, command: list[str]) -> None:
         # Only what these settings say: a variable meant for another deployment would mix the two.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX) or k in FOREIGN}
-        environment = {**kept, **self._environment()}
+        environment = {**environment_without_settings(), **self._environment()}
         output = self._stack.enter_context(self.log(name).open("wb"))
         self._processes[name] = start_tethered(
             command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment

@@ -18,14 +18,8 @@ import threading
 from importlib import import_module
 from pathlib import Path
 
-# A new kind of keeper is another line; without one it works, and imports for itself.
-KEEPERS = (
-    "interlock.workers.tasks.supervisor",
-    "interlock.workers.loops.supervisor",
-    "interlock.workers.runs.supervisor",
-)
-# What they import only when they begin.
-LATER = ("celery.fixups.django", "celery.worker.worker")
+# What every keeper imports when it begins.
+NEEDED = ("celery.fixups.django", "celery.worker.worker")
 ORDER_BYTES_MAX = 65_536
 DESCRIPTORS_MAX = 16
 # The words of /proc/self/stat, counted from behind its name, between whose values argv is.
@@ -36,12 +30,8 @@ def main() -> None:
     """Fork keepers; in each of them, run it."""
     # Registered first, it comes last.
     atexit.register(leave)
-    for module in (*KEEPERS, *LATER):
+    for module in NEEDED:
         import_module(module)
-    assert threading.active_count() == 1, "a fork takes only the thread along that calls it"
-    # A collector that looks at what all share would make each copy it.
-    gc.collect()
-    gc.freeze()
     order = serve(socket.socket(fileno=int(sys.argv[1])))
     if order is not None:
         module, brief = order
@@ -58,9 +48,10 @@ def serve(link: socket.socket) -> tuple[str, str] | None:
         if not order:
             return None
         try:
+            prepare(json.loads(order)[0])
             if forked():
                 break
-        except OSError as refusal:
+        except (ImportError, OSError) as refusal:
             os.write(descriptors[0], f"it cannot be forked: {refusal}".encode())
         for descriptor in descriptors:
             os.close(descriptor)
@@ -69,6 +60,17 @@ def serve(link: socket.socket) -> tuple[str, str] | None:
     os.close(descriptors[0])
     module, brief = json.loads(order)
     return module, brief
+
+
+def prepare(module: str) -> None:
+    """Import a kind of keeper before the first of its kind is forked. Raises ImportError."""
+    if module in sys.modules:
+        return
+    import_module(module)
+    assert threading.active_count() == 1, "a fork takes only the thread along that calls it"
+    # A garbage collection in a keeper would write to the memory that all of them share.
+    gc.collect()
+    gc.freeze()
 
 
 def forked() -> bool:

@@ -22,7 +22,7 @@ from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.leases import Lease
-from interlock.workers.config import PREFIX, environment_without_settings, read_settings
+from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Equipment
@@ -116,12 +116,12 @@ class Keeper:
         papers = Path(brief.papers)
         (papers / "task.md").write_text(turn.prompt, "utf-8")
         own = {} if brief.session else {**turn.words, "TASK_FILE": str(papers / "task.md")}
-        kept = environment_without_settings()
+        told = {f"{PREFIX}{name}": value for name, value in own.items()}
         return AgentProcess.start(
             ["bash", "-c", brief.command],
             # The worktree of a session's first task is gone before its last.
             folder=papers if brief.session else Path(brief.place.worktree),
-            environment={**kept, **{f"{PREFIX}{name}": value for name, value in own.items()}},
+            environment=environment_of_work(told),
             prompt=turn.line if brief.session else turn.prompt,
             more_follows=brief.session,
             hears_output=brief.stream != "plain",

@@ -20,7 +20,7 @@ from interlock.kernel.store.leases import Lease, Leases
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.end_to_end.threads.capabilities import die, first_time
 
 
@@ -98,8 +98,9 @@ if os.environ.get("HOUSE_BROKER") == "bad":
     setattr(Runner, "perform", spoil(Runner.perform))  # noqa: B010 - the type is a method's
 
 if without := os.environ.get("HOUSE_WITHOUT"):
-    # What HANDLERS holds is what interlock.workers.main registers below.
-    vars(interlock.workers.systems)["HANDLERS"] = {**HANDLERS, without: nowhere}
+    # interlock.workers.main, imported below, registers what this returns.
+    found = {**handlers(), without: nowhere}
+    vars(interlock.workers.systems)["handlers"] = lambda: found
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)

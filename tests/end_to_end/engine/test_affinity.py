@@ -24,7 +24,7 @@ def test_a_worker_keeps_its_main_thread_on_one_processor(new_house: NewHouse) ->
 def test_switched_off_a_worker_runs_everywhere(new_house: NewHouse) -> None:
     house = new_house(INTERLOCK_AFFINITY="false")
     worker = house.worker()
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
 
     # A choice is made when a worker is ready, long before it has done all this.
     assert house.ends("one")[0].state == "done"

@@ -23,7 +23,7 @@ def load(house: House, number: int) -> list[str]:
     for n, name in enumerate(ids):
         capability = KINDS[n % len(KINDS)]
         parameters: dict[str, Any] = {"seconds": 0.2} if capability == "slow" else {}
-        house.client.submit(thread(capability, **parameters), id=name)
+        house.client.submit(thread(capability, **parameters), machine="thread", id=name)
     return ids
 
 
@@ -98,8 +98,8 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(new_house: NewHouse, rabbi
 def overtakes(house: House) -> None:
     """Let work pile up before the only worker starts; the last that came is the most urgent."""
     for n in range(12):
-        house.client.submit(thread("jot"), id=f"t{n}", priority=9)
-    house.client.submit(thread("jot"), id="urgent", priority=0)
+        house.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=9)
+    house.client.submit(thread("jot"), machine="thread", id="urgent", priority=0)
 
     house.full(concurrency=1)
     house.ends("urgent", *(f"t{n}" for n in range(12)))
@@ -124,12 +124,12 @@ def test_connections_that_died_silently_are_noticed_and_made_anew(
 ) -> None:
     proxy = new_proxy(new_server().port)
     house = new_house(INTERLOCK_BROKER_URL=proxy.url).full()
-    house.client.submit(thread("jot"), id="before")
+    house.client.submit(thread("jot"), machine="thread", id="before")
     assert house.ends("before")[0].state == "done"
 
     # Nobody is told: neither worker, beat nor producer sees an end of what it is connected to.
     proxy.half_open()
-    house.client.submit(thread("jot"), id="after")
+    house.client.submit(thread("jot"), machine="thread", id="after")
 
     assert house.ends("after", within_s=90)[0].state == "done"
     assert all(process.alive for process in house.processes)
@@ -151,7 +151,7 @@ def drains(house: House, client: redis.Redis, number: int) -> None:
     """Let a backlog grow before the only worker starts, and count every message ever pushed."""
     house.beat()
     for n in range(number):
-        house.client.submit(thread("jot"), id=f"t{n}", priority=n % 10)
+        house.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=n % 10)
     pushed = pushes(client)
 
     house.worker(concurrency=8)

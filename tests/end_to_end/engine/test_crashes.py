@@ -26,8 +26,8 @@ def test_a_worker_killed_at_any_step_of_an_idempotent_execution_finishes_it_unde
     house = new_house().tend(3)
     ids = [f"kill-{point}-execution-idempotent" for point in RESTARTS]
     for name in ids:
-        house.client.submit(thread("jot"), id=name)
-    house.client.submit(thread("deadly"), id="mid-execution")
+        house.client.submit(thread("jot"), machine="thread", id=name)
+    house.client.submit(thread("deadly"), machine="thread", id="mid-execution")
 
     ended = house.ends(*ids, "mid-execution")
 
@@ -51,8 +51,8 @@ def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_an
     begun = ["kill-after_claim-execution-once", "kill-before_commit-execution-once", "mid-once"]
     unbegun = ["kill-before_claim-execution-once", "kill-after_commit-execution-once"]
     for name in [*begun[:2], *unbegun]:
-        house.client.submit(thread("jot_once"), id=name)
-    house.client.submit(thread("deadly_once"), id="mid-once")
+        house.client.submit(thread("jot_once"), machine="thread", id=name)
+    house.client.submit(thread("deadly_once"), machine="thread", id="mid-once")
 
     for name in begun:
         record = house.reaches(name, "awaiting_redirect", within_s=60)
@@ -81,7 +81,7 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
     restarts.append("kill-after_commit-inference")
     carried = [f"kill-{point}-inference" for point in ("after_start", "before_commit")]
     for name in [*restarts, *carried]:
-        house.client.submit(thread("jot"), id=name)
+        house.client.submit(thread("jot"), machine="thread", id=name)
 
     assert {record.state for record in house.ends(*restarts)} == {"done"}
     assert house.killed(*restarts)
@@ -102,7 +102,7 @@ def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_onc
     for name in ids:
         matter = thread("jot")
         matter["given"]["action"]["kind"] = "suggestion"
-        house.client.submit(matter, id=name)
+        house.client.submit(matter, machine="thread", id=name)
     for name in ids:
         split(house, [part(), part()], of=name)
 
@@ -120,7 +120,7 @@ def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
     for name in [*ids, "mid-cleanup"]:
         matter = thread("jot", policy="plan_then_review", source="witnessed")
         matter["inciting"]["fields"] = {"deadly": name == "mid-cleanup"}
-        house.client.submit(matter, id=name)
+        house.client.submit(matter, machine="thread", id=name)
     for name in [*ids, "mid-cleanup"]:
         house.reaches(name, "awaiting_confirmation")
         house.client.fire(name, "cleanup_requested")
@@ -139,7 +139,7 @@ def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(new_house: New
     points = ("before_claim", "after_claim", "before_settle", "after_settle")
     ids = [f"kill-{point}-resolution" for point in points]
     for name in ids:
-        house.client.submit(thread("jot", policy="plan_then_review"), id=name)
+        house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id=name)
 
     for name in ids:
         card = house.folder / "cards" / f"{name}.json"
@@ -150,7 +150,7 @@ def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(new_house: New
 
 def test_an_effect_that_kills_every_worker_ends_before_a_person(new_house: NewHouse) -> None:
     house = new_house().tend(2)
-    house.client.submit(thread("always_deadly"), id="poison")
+    house.client.submit(thread("always_deadly"), machine="thread", id="poison")
 
     record = house.reaches("poison", "awaiting_redirect", within_s=90)
 
@@ -170,7 +170,7 @@ def test_an_effect_of_18_s_under_a_lease_of_5_s_runs_once_at_a_time(new_house: N
 def runs_once(house: House, *, seconds: float) -> None:
     """Run long effects of both kinds, and count."""
     for name, capability in (("soft", "slow"), ("hard", "stubborn"), ("once", "slow_once")):
-        house.client.submit(thread(capability, seconds=seconds), id=name)
+        house.client.submit(thread(capability, seconds=seconds), machine="thread", id=name)
 
     ended = house.ends("soft", "hard", "once", within_s=seconds + 30)
 

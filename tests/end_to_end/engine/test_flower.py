@@ -38,13 +38,13 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(new_house: New
         house.full()
         # Flower sees what happens while it listens.
         house.sees(lambda: asked("/api/workers?refresh=true"), what="flower is up", within_s=60)
-        house.client.submit(thread("jot", policy="plan_then_review"), id="one")
+        house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
         seen = house.reaches("one", "awaiting_confirmation")
         house.client.decide("one", "approve", proposal=seen.proposal)
         assert house.ends("one")[0].state == "done"
         split(house, [part()])
         tidied = thread("jot", policy="plan_then_review", source="witnessed")
-        house.client.submit(tidied, id="tidied")
+        house.client.submit(tidied, machine="thread", id="tidied")
         house.reaches("tidied", "awaiting_confirmation")
         house.client.fire("tidied", "cleanup_requested")
 

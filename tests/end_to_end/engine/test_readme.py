@@ -28,7 +28,7 @@ def house(new_house: NewHouse, tmp_path: Path) -> House:
     return new_house(
         INTERLOCK_MODEL="embedded:wordllama",
         INTERLOCK_CAPABILITIES=str(ROOT / "examples" / "capabilities.toml"),
-        INTERLOCK_DESK=str(tmp_path / "desk"),
+        EXAMPLE_DESK=str(tmp_path / "desk"),
     )
 
 
@@ -55,7 +55,11 @@ def test_the_plain_message_of_the_readme_is_taken_in(house: House) -> None:
     alone([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
 
     with intake(house):
-        house.sees(lambda: house.client.list(limit=1), what="the record exists", within_s=60)
+        house.sees(
+            lambda: house.client.list(machine="thread", limit=1),
+            what="the record exists",
+            within_s=60,
+        )
     assert house.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
 
 

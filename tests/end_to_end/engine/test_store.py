@@ -36,7 +36,9 @@ class Producer(threading.Thread):
             parameters: dict[str, Any] = {"seconds": 0.3} if capability == "slow" else {}
             while len(self.accepted) == n:
                 try:
-                    self.house.client.submit(thread(capability, **parameters), id=f"t{n}")
+                    self.house.client.submit(
+                        thread(capability, **parameters), machine="thread", id=f"t{n}"
+                    )
                     self.accepted.append(f"t{n}")
                 except StoreError:
                     self.refused += 1
@@ -77,7 +79,7 @@ def test_a_store_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
 def test_a_store_that_is_away_ends_no_worker(new_server: NewServer, new_house: NewHouse) -> None:
     store = new_server(port=free_port())
     house = new_house(store.url).full()
-    house.client.submit(thread("slow_once", seconds=2), id="during")
+    house.client.submit(thread("slow_once", seconds=2), machine="thread", id="during")
     house.sees(lambda: house.saw("during", "start"), what="it runs")
 
     store.stop()
@@ -86,7 +88,7 @@ def test_a_store_that_is_away_ends_no_worker(new_server: NewServer, new_house: N
 
     assert house.ends("during")[0].state == "done", "its outcome waited for the store"
     assert all(process.alive for process in house.processes)
-    house.client.submit(thread("jot"), id="after")
+    house.client.submit(thread("jot"), machine="thread", id="after")
     assert house.ends("after")[0].state == "done"
 
 
@@ -95,16 +97,16 @@ def test_a_store_that_is_full_refuses_in_one_sentence_and_goes_on_when_there_is_
 ) -> None:
     store = new_server()
     house = new_house(store.url).full()
-    house.client.submit(thread("slow", seconds=2), id="during")
+    house.client.submit(thread("slow", seconds=2), machine="thread", id="during")
     house.sees(lambda: house.saw("during", "start"), what="it runs")
 
     admin = house.client.dispatch.client
     admin.config_set("maxmemory", 1)
     with pytest.raises(StoreFullError, match="full"):
-        house.client.submit(thread("jot"), id="refused")
+        house.client.submit(thread("jot"), machine="thread", id="refused")
     house.sees(lambda: house.saw("during", "end"), what="it ended while the store was full")
     admin.config_set("maxmemory", 0)
 
     assert house.ends("during")[0].state == "done"
-    house.client.submit(thread("jot"), id="refused")
+    house.client.submit(thread("jot"), machine="thread", id="refused")
     assert house.ends("refused")[0].state == "done"

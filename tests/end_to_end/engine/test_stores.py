@@ -20,7 +20,7 @@ def test_on_a_cluster_threads_families_and_orphans_come_to_their_end(
 ) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster.port}"
     house = new_house(url, INTERLOCK_BROKER_URL=server.url).tend(3)
-    house.client.submit(thread("deadly"), id="orphan")
+    house.client.submit(thread("deadly"), machine="thread", id="orphan")
     children = split(house, [part(), part("slow", seconds=1), part()])
 
     assert {record.state for record in house.ends("family", "orphan", *children)} == {"done"}
@@ -34,7 +34,7 @@ def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
     house = new_house(watched.url, INTERLOCK_BROKER_URL=server.url).full(workers=2, concurrency=4)
     ids = [f"t{n}" for n in range(12)]
     for name in ids:
-        house.client.submit(thread("slow", seconds=1.5), id=name)
+        house.client.submit(thread("slow", seconds=1.5), machine="thread", id=name)
     house.sees(lambda: len(house.witness) > 3, what="some of them are at work")
     watched.kill_master()
     until(partial(answers, house), what="the replica is the master", within_s=60)
@@ -47,7 +47,7 @@ def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
 def answers(house: House) -> bool:
     """Whether the store can be asked again."""
     try:
-        house.client.submit(thread("jot"), id="after")
+        house.client.submit(thread("jot"), machine="thread", id="after")
     except StoreError:
         return False
     return True

@@ -11,6 +11,7 @@ from interlock.kernel.record import partition_of
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.keys import Keys
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 
@@ -28,7 +29,7 @@ def test_awaiting_inference_whose_message_was_lost_is_published_again(
     new_house: NewHouse, client: redis.Redis
 ) -> None:
     house = new_house()
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
     for name in client.keys(f"{house.prefix}.*"):
         client.delete(name)
 
@@ -42,7 +43,7 @@ def test_awaiting_inference_goes_on_when_a_worker_comes_back(new_house: NewHouse
     worker = house.worker()
     house.beat()
     worker.kill()
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
 
     house.worker()
 
@@ -50,7 +51,7 @@ def test_awaiting_inference_goes_on_when_a_worker_comes_back(new_house: NewHouse
 
 
 def test_executing_a_capability_that_hangs_ends_at_its_deadline(house: House) -> None:
-    house.client.submit(thread("endless"), id="one")
+    house.client.submit(thread("endless"), machine="thread", id="one")
 
     record = house.reaches("one", "awaiting_redirect")
 
@@ -60,7 +61,7 @@ def test_executing_a_capability_that_hangs_ends_at_its_deadline(house: House) ->
 
 
 def test_executing_without_a_proposal_is_refused_and_the_card_says_what_to_do(house: House) -> None:
-    house.client.submit(thread("jot", policy="plan_then_review"), id="one")
+    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
     asked = house.reaches("one", "awaiting_confirmation")
     cleared = house.client.decide("one", "edit", {"clear": True}, proposal=asked.proposal)
 
@@ -82,7 +83,7 @@ def test_cleaning_up_whose_worker_dies_is_done_by_another(new_house: NewHouse) -
     house.beat()
     matter = thread("jot", policy="plan_then_review", source="witnessed")
     matter["inciting"]["fields"] = {"seconds": 5}
-    house.client.submit(matter, id="one")
+    house.client.submit(matter, machine="thread", id="one")
     house.reaches("one", "awaiting_confirmation")
     house.client.fire("one", "cleanup_requested")
     house.sees(lambda: house.saw("one", "clean"), what="it cleans up")
@@ -99,13 +100,13 @@ def test_monitoring_that_missed_the_end_of_a_child_looks_again(
 ) -> None:
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, id="one")
+    house.client.submit(matter, machine="thread", id="one")
     asked = house.reaches("one", "awaiting_confirmation")
     parts = [
         {"title": "quick", "given": thread("jot")["given"]},
         {"title": "asks", "policy": "hands_off", "given": thread("jot")["given"]},
     ]
-    parent = house.client.decompose("one", parts, proposal=asked.proposal)
+    parent = Threads(house.client).decompose("one", parts, proposal=asked.proposal)
     quick, asks = (f"one/{parent.version}.{n}" for n in (1, 2))
     house.ends(quick)
     house.reaches(asks, "awaiting_intent_confirmation")
@@ -127,7 +128,7 @@ def test_a_wait_whose_card_could_not_be_shown_is_shown_later(new_house: NewHouse
     cards.write_text("a file where a folder should be")
     house.variables["INTERLOCK_CARDS"] = str(cards)
     house.full()
-    house.client.submit(thread("jot", policy="plan_then_review"), id="one")
+    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
     house.sees(lambda: house.notes("one", "effect_failed"), what="the surface failed")
 
     cards.unlink()
@@ -145,7 +146,7 @@ def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
     house = new_house()
     house.beat()
     house.worker(queues=("sweeps", "resolution"))
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
     due(house.client.dispatch, client, "one", "stall")
 
     record = house.reaches("one", "awaiting_intent_clarification")

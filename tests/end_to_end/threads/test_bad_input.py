@@ -16,7 +16,7 @@ import redis
 from interlock.kernel.machines import MACHINES
 from interlock.workers.engine.resources import Equipment
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import ROOT, House, thread
 
@@ -97,7 +97,7 @@ def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
     for queue in ("execution", "inference", "sweeps"):
         client.lpush(f"{house.prefix}.{queue}", *GARBAGE.values())
 
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
     assert house.ends("one")[0].state == "done"
     aside = house.client.dispatch.aside
     house.sees(
@@ -118,7 +118,7 @@ def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
     queue = f"{house.prefix}.execution"
     client.lpush(queue, misshapen(queue, **copy.deepcopy(MISSHAPEN[what])))
 
-    house.client.submit(thread("jot"), id="one")
+    house.client.submit(thread("jot"), machine="thread", id="one")
     assert house.ends("one")[0].state == "done"
     assert all(process.alive for process in house.processes)
     aside = house.client.dispatch.aside
@@ -129,7 +129,7 @@ def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
 
 def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse) -> None:
     house = new_house()
-    house.client.submit(thread("jot_once", policy="plan_then_review"), id="one")
+    house.client.submit(thread("jot_once", policy="plan_then_review"), machine="thread", id="one")
     worker = house.worker(queues=("inference",))
     asked = house.reaches("one", "awaiting_confirmation")
     house.client.decide("one", "approve", proposal=asked.proposal)
@@ -189,11 +189,11 @@ def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
     assert "INTERLOCK_LEASE_S='soon'" in ended.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("effect", sorted(HANDLERS))
+@pytest.mark.parametrize("effect", sorted(handlers()))
 def test_boot_refuses_a_stage_without_its_handler(new_house: NewHouse, effect: str) -> None:
     dispatch = new_house().client.dispatch
     runner = Runner(dispatch, Equipment(dispatch.settings))
-    rest = {name: run for name, run in HANDLERS.items() if name != effect}
+    rest = {name: run for name, run in handlers().items() if name != effect}
 
     with pytest.raises(MissingHandlerError, match=effect):
         register_effects(dispatch.app, runner, MACHINES, rest)

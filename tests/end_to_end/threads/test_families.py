@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 
@@ -23,9 +24,9 @@ def split(
     if not of:
         matter = thread("jot")
         matter["given"]["action"]["kind"] = "suggestion"
-        of = house.client.submit(matter, id="family").id
+        of = house.client.submit(matter, machine="thread", id="family").id
     asked = house.reaches(of, "awaiting_confirmation")
-    parent = house.client.decompose(
+    parent = Threads(house.client).decompose(
         of, children, proposal=asked.proposal, relationship=relationship
     )
     return [f"{of}/{parent.version}.{number}" for number in range(1, len(children) + 1)]
@@ -55,7 +56,7 @@ def test_a_singular_matter_whose_alternatives_are_all_dismissed_is_dismissed(hou
 def test_a_parent_counts_a_child_that_ends_by_clean_up(house: House) -> None:
     matter = thread("jot", source="witnessed")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, id="family")
+    house.client.submit(matter, machine="thread", id="family")
     [child] = split(house, [part(policy="hands_off")], of="family")
     house.reaches(child, "awaiting_intent_confirmation")
     house.client.fire(child, "cleanup_requested")
@@ -87,7 +88,7 @@ def test_a_first_child_that_ends_before_the_second_exists_does_not_end_the_paren
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
     name = "kill-between_children-spawn"
-    house.client.submit(matter, id=name)
+    house.client.submit(matter, machine="thread", id=name)
     children = split(house, [part(), part(), part()], of=name)
 
     parent = house.ends(name, *children)[0]

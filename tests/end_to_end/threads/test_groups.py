@@ -63,7 +63,9 @@ def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
     with machine(house, "alder") as (alder, alder_log), machine(house, "birch") as (_, birch_log):
         for log in (alder_log, birch_log):
             house.sees(partial(says_ready, log), what="ready", within_s=60)
-        ids = [house.client.submit(thread("slow", seconds=2)).id for _ in range(16)]
+        ids = [
+            house.client.submit(thread("slow", seconds=2), machine="thread").id for _ in range(16)
+        ]
         # An inference that was begun and lost would ask a person; an execution starts again.
         house.sees(
             lambda: all(house.client.show(one).state in ("executing", "done") for one in ids),

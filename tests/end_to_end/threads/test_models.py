@@ -33,7 +33,7 @@ def test_each_phase_is_asked_once_with_what_the_phases_before_it_found(
     new_house: Callable[..., House], provider: OpenAIServer
 ) -> None:
     house = model_house(new_house, provider)
-    house.client.submit(matter(), id="whole")
+    house.client.submit(matter(), machine="thread", id="whole")
 
     record = house.ends("whole")[0]
 
@@ -52,7 +52,7 @@ def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
 ) -> None:
     house = model_house(new_house, provider)
     policy = {"composition": "end_to_end", "combined_inference": True}
-    house.client.submit(matter(policy), id="combined")
+    house.client.submit(matter(policy), machine="thread", id="combined")
 
     record = house.ends("combined")[0]
 
@@ -66,7 +66,7 @@ def test_a_provider_that_recovers_costs_time_and_no_transition(
 ) -> None:
     provider.then(refuses(429, retry_after="0"), refuses(529), refuses(500))
     house = model_house(new_house, provider)
-    house.client.submit(matter(), id="patient")
+    house.client.submit(matter(), machine="thread", id="patient")
 
     record = house.ends("patient")[0]
 
@@ -90,7 +90,7 @@ def test_a_model_that_fails_leaves_a_question_and_never_an_empty_success(
     with OpenAIServer(otherwise=fault) as provider:
         more = {"INTERLOCK_MODEL_TIMEOUT_S": "2", "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
         house = model_house(new_house, provider, **more)
-        house.client.submit(matter(), id="failing")
+        house.client.submit(matter(), machine="thread", id="failing")
 
         record = house.reaches("failing", "awaiting_intent_clarification")
 
@@ -106,7 +106,7 @@ def test_what_a_person_says_reaches_the_next_question(
 ) -> None:
     provider.then(says({"intent": "something", "confidence": 0.1}))
     house = model_house(new_house, provider)
-    house.client.submit(matter(), id="asked")
+    house.client.submit(matter(), machine="thread", id="asked")
     card = house.reaches("asked", "awaiting_intent_clarification")
 
     house.client.decide("asked", "provide", {"text": "the blue one"}, proposal=card.proposal)
@@ -120,7 +120,7 @@ def test_a_call_that_the_budget_does_not_allow_is_never_made(
 ) -> None:
     house = model_house(new_house, provider)
     policy = {"composition": "end_to_end", "budget_micro": 10}
-    house.client.submit(matter(policy), id="poor")
+    house.client.submit(matter(policy), machine="thread", id="poor")
 
     record = house.reaches("poor", "awaiting_intent_clarification")
 
@@ -135,7 +135,7 @@ def test_children_spend_from_one_cap_with_their_parent(
     part = {"title": "write it down", "fields": matter()["inciting"]["fields"]}
     policy = {"composition": "end_to_end", "budget_micro": 10}
     family = {"inciting": {"title": "two"}, "policy": policy, "children": [part, part]}
-    house.client.submit(family, id="family")
+    house.client.submit(family, machine="thread", id="family")
     house.reaches("family", "monitoring")
     children = house.sees(
         lambda: len(found := house.client.dispatch.views.children("family")) == 2 and found,

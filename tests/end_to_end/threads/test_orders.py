@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 from tests.processes import is_alive
@@ -22,14 +23,14 @@ def parent_of(house: House, *children: dict[str, object]) -> list[str]:
     """Submit a parent, split it at its consent gate, and return the ids of its children."""
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, id="parent")
+    house.client.submit(matter, machine="thread", id="parent")
     asked = house.reaches("parent", "awaiting_confirmation")
-    parent = house.client.decompose("parent", list(children), proposal=asked.proposal)
+    parent = Threads(house.client).decompose("parent", list(children), proposal=asked.proposal)
     return [f"parent/{parent.version}.{number}" for number in range(1, len(children) + 1)]
 
 
 def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(house: House) -> None:
-    house.client.submit(thread("program"), id="one")
+    house.client.submit(thread("program"), machine="thread", id="one")
     child = running(house, "one")["child"]
 
     assert house.client.cancel("one").state == "executing"
@@ -45,7 +46,7 @@ def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(house: Ho
 
 
 def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(house: House) -> None:
-    house.client.submit(thread("stubborn", seconds=3), id="one")
+    house.client.submit(thread("stubborn", seconds=3), machine="thread", id="one")
     running(house, "one")
 
     house.client.cancel("one")
@@ -73,9 +74,9 @@ def test_closing_a_parent_stops_the_process_of_its_executing_child(house: House)
 
 
 def test_a_paused_thread_starts_nothing_until_it_is_resumed(house: House) -> None:
-    house.client.submit(thread("slow", seconds=2), id="one")
+    house.client.submit(thread("slow", seconds=2), machine="thread", id="one")
     running(house, "one")
-    house.client.submit(thread("jot", policy="plan_then_review"), id="two")
+    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="two")
     waiting = house.reaches("two", "awaiting_confirmation")
 
     assert house.client.pause("one") == "paused"
@@ -94,7 +95,7 @@ def test_a_stopped_worker_gives_its_work_back_and_another_does_it(new_house: New
     house = new_house()
     first = house.worker()
     house.beat()
-    house.client.submit(thread("slow", seconds=4), id="one")
+    house.client.submit(thread("slow", seconds=4), machine="thread", id="one")
     running(house, "one")
 
     first.stop()
@@ -112,8 +113,8 @@ def test_a_stopped_worker_finishes_what_must_not_start_twice(new_house: NewHouse
     house = new_house()
     first = house.worker()
     house.beat()
-    house.client.submit(thread("slow_once", seconds=3), id="once")
-    house.client.submit(thread("stubborn", seconds=3), id="stubborn")
+    house.client.submit(thread("slow_once", seconds=3), machine="thread", id="once")
+    house.client.submit(thread("stubborn", seconds=3), machine="thread", id="stubborn")
     for name in ("once", "stubborn"):
         running(house, name)
 
@@ -132,7 +133,7 @@ def test_five_deployments_in_a_row_lose_nothing(new_house: NewHouse) -> None:
     for number, name in enumerate(ids):
         capability = ("slow", "slow_once", "jot")[number % 3]
         parameters: dict[str, Any] = {"seconds": 0.5} if number % 3 < 2 else {}
-        house.client.submit(thread(capability, **parameters), id=name)
+        house.client.submit(thread(capability, **parameters), machine="thread", id=name)
         if number % 6 == 3:
             worker.stop()
             worker = house.worker()

@@ -10,6 +10,7 @@ import redis
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines.threads.thread.table import THREAD, WAITS
+from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 from tests.end_to_end.engine.test_stranding import due
@@ -72,7 +73,7 @@ class Stage:
     def submit(self, matter: dict[str, Any], **more: Any) -> str:
         """Submit a matter under a new id."""
         self.count += 1
-        return self.client.submit({**matter, **more}, id=f"r{self.count}").id
+        return self.client.submit({**matter, **more}, machine="thread", id=f"r{self.count}").id
 
     def at(self, state: str, **more: Any) -> str:
         """Return a thread that stands in a state."""
@@ -129,7 +130,7 @@ class Stage:
             }
             for matter in matters
         ]
-        parent = self.client.decompose(
+        parent = Threads(self.client).decompose(
             record_id, parts, proposal=asked.proposal, relationship=relationship
         )
         return record_id, [f"{record_id}/{parent.version}.{n}" for n in range(1, len(parts) + 1)]
@@ -233,7 +234,7 @@ def close_families(stage: Stage) -> None:
 
 def close_a_newborn(stage: Stage) -> None:
     """Close a parent whose spawning died between the birth of a child and its beginning."""
-    stage.client.submit(stage.suggestion(), id="kill-between_children-spawn")
+    stage.client.submit(stage.suggestion(), machine="thread", id="kill-between_children-spawn")
     parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
     stage.house.sees(lambda: stage.house.found(child), what="the first is born")
     stage.client.cancel(parent)
@@ -258,7 +259,7 @@ def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
 def fired_rows(house: House) -> dict[Row, set[str]]:
     """Return every row that was fired, with everybody who fired it."""
     fired: dict[Row, set[str]] = {}
-    for standing in house.client.list(limit=10_000):
+    for standing in house.client.list(machine="thread", limit=10_000):
         for line in house.client.history(standing.id):
             if isinstance(line, Event) and line.trigger != "created":
                 row = (line.source, line.trigger, line.target)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from interlock.kernel.machines import MACHINES
+from interlock.workers.threads.client import Threads
 from tests.end_to_end.conftest import NewHouse
 from tests.end_to_end.deployment import House, thread
 
@@ -15,7 +16,7 @@ SHORT_S = 6.0
 
 def is_executed(house: House, within_s: float) -> None:
     """A thread that needs nobody is inferred and executed."""
-    house.client.submit(thread("jot", text="hello"), id="one")
+    house.client.submit(thread("jot", text="hello"), machine="thread", id="one")
     record = house.ends("one", within_s=within_s)[0]
     assert (record.state, record.data["result"]) == ("done", "hello")
     assert [line["what"] for line in house.witness] == ["start", "end"]
@@ -24,7 +25,7 @@ def is_executed(house: House, within_s: float) -> None:
 def is_cleaned_up(house: House, within_s: float) -> None:
     """A thread that was done elsewhere is tidied up at its source."""
     matter = thread("jot", policy="plan_then_review", source="witnessed")
-    house.client.submit(matter, id="one")
+    house.client.submit(matter, machine="thread", id="one")
     house.reaches("one", "awaiting_confirmation", within_s=within_s)
     house.client.fire("one", "cleanup_requested")
     assert house.ends("one", within_s=within_s)[0].data["cleaned"]["detail"] == "swept"
@@ -33,7 +34,7 @@ def is_cleaned_up(house: House, within_s: float) -> None:
 def is_shown_and_answered(house: House, within_s: float) -> None:
     """A thread that needs consent is shown to people until somebody answers."""
     card = house.folder / "cards" / "one.json"
-    house.client.submit(thread("jot", policy="plan_then_review"), id="one")
+    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
     house.sees(card.exists, what="the card is shown", within_s=within_s)
     house.client.decide("one", "approve", proposal=house.client.show("one").proposal)
     assert house.ends("one", within_s=within_s)[0].state == "done"
@@ -44,10 +45,10 @@ def is_split_and_joined(house: House, within_s: float) -> None:
     """A thread that is split ends after its parts."""
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, id="one")
+    house.client.submit(matter, machine="thread", id="one")
     asked = house.reaches("one", "awaiting_confirmation", within_s=within_s)
     parts = [{"title": "part", "given": thread("jot")["given"]} for _ in range(2)]
-    house.client.decompose("one", parts, proposal=asked.proposal)
+    Threads(house.client).decompose("one", parts, proposal=asked.proposal)
     assert house.ends("one", within_s=within_s)[0].data["tally"] == {"done": 2}
 
 

@@ -29,7 +29,7 @@ def here(request: pytest.FixtureRequest, server: EmbeddedServer, prefix: str) ->
         url, more = f"redis+cluster://127.0.0.1:{cluster.port}", {"broker_url": server.url}
     client = client_of(url, prefix, **more)
     for of in IDS:
-        client.submit(matter(hold=True), id=of)
+        client.submit(matter(hold=True), machine="thread", id=of)
     yield client
     client.dispatch.client.close()
 

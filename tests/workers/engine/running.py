@@ -11,7 +11,7 @@ from interlock.workers.config import Settings, read_settings
 from interlock.workers.engine.resources import Equipment
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Run
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
 
 THREAD = MACHINES["thread"]
@@ -47,14 +47,14 @@ class Running:
     def perform(self, record_id: str, run: Run | None = None, name: str = "") -> str:
         """Do what a record owes, with the real handler or one of the test."""
         entry = self.owed(record_id, name)
-        handler = run or HANDLERS[entry.name]
+        handler = run or handlers()[entry.name]
         return self.runner.perform(THREAD, entry.name, handler, entry.key(record_id))
 
     def approved(
         self, capability: str = "jot", record_id: str = "one", **parameters: Any
     ) -> Record:
         """Return a thread that owes the execution of a capability."""
-        self.client.submit(thread(capability, **parameters), id=record_id)
+        self.client.submit(thread(capability, **parameters), machine="thread", id=record_id)
         for _ in range(3):
             self.perform(record_id, name="inference")
         record = self.client.show(record_id)

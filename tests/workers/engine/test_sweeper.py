@@ -86,7 +86,7 @@ def test_a_sweep_ends_when_its_time_is_up(server: EmbeddedServer, prefix: str) -
 
 
 def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: Running) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
 
     assert not orphans.run(running.dispatch, partition)
@@ -99,7 +99,7 @@ def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: 
 def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
     assert running.dispatch.waiting("inference") == 1
     assert running.dispatch.waiting("cleanup") == 0, "a queue that nobody used yet"
@@ -116,9 +116,9 @@ def test_a_line_is_measured_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", 3_600.0)
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.dispatch.waiting("inference") == 1
-    running.client.submit(thread("jot"), id="two")
+    running.client.submit(thread("jot"), machine="thread", id="two")
 
     assert running.dispatch.waiting("inference") == 1
     monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", -1.0)
@@ -133,7 +133,7 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
     )
 
     assert running.dispatch.waiting("inference") == 0
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
     hurry(running, "one")
     assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
@@ -160,7 +160,9 @@ def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Runnin
 
 
 def test_a_timer_that_is_due_fires_once(running: Running) -> None:
-    running.client.submit({**thread("jot"), "hold": True, "expires_s": 1}, id="one")
+    running.client.submit(
+        {**thread("jot"), "hold": True, "expires_s": 1}, machine="thread", id="one"
+    )
     partition = partition_of("one")
     assert not stalls.run(running.dispatch, partition)
     record = running.client.show("one")
@@ -177,7 +179,7 @@ def test_a_timer_that_is_due_fires_once(running: Running) -> None:
 def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     running: Running, tmp_path: Path
 ) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     running.client.cancel("one")
 
     assert pruned(running, "one") == Counter(pruned=1)
@@ -186,7 +188,7 @@ def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     kept = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in kept] == ["one"] * len(kept)
     with pytest.raises(IdTakenError):
-        running.client.submit(thread("broken"), id="one")
+        running.client.submit(thread("broken"), machine="thread", id="one")
 
 
 def test_an_archive_is_completed_and_never_replaced_by_a_part(
@@ -196,7 +198,7 @@ def test_an_archive_is_completed_and_never_replaced_by_a_part(
     archive.mkdir()
     earlier = json.dumps({"id": "one/2.1", "machine": "thread", "at_ms": 1, "version": 1})
     (archive / "one.jsonl").write_text(earlier + "\n")
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     running.client.cancel("one")
 
     pruned(running, "one")

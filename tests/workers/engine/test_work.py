@@ -141,7 +141,7 @@ def test_an_action_that_may_run_once_is_not_restartable(running: Running) -> Non
 
 
 def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> None:
-    running.client.submit({"inciting": {"title": "x"}}, id="one")
+    running.client.submit({"inciting": {"title": "x"}}, machine="thread", id="one")
     work = claimed(running, name="inference")
     work.held.good_until = 1e12
 
@@ -152,10 +152,14 @@ def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> Non
 
 def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
     policy: dict[str, Any] = {"composition": "end_to_end"}
-    running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="two")
+    running.client.submit(
+        {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="two"
+    )
     assert claimed(running, name="inference", record_id="two").reserve(101)
     policy |= {"budget_micro": 100}
-    running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="one")
+    running.client.submit(
+        {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="one"
+    )
     work = claimed(running, name="inference")
 
     assert work.reserve(60)

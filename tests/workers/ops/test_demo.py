@@ -112,7 +112,9 @@ def kept_is_in_order(home: Path) -> None:
     """Open the store that the demonstration keeps, and look it over."""
     with EmbeddedServer(home / "store") as server:
         client = Client(Settings(store_url=server.url), actor="person")
-        records = {str(row.id): client.show(row.id) for row in client.list(limit=1_000)}
+        records = {
+            str(row.id): client.show(row.id) for row in client.list(machine="thread", limit=1_000)
+        }
         requests = [one for one in records if "/" not in one]
         children = [one for one in records if "/" in one]
 

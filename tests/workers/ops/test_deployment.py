@@ -108,7 +108,7 @@ def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) ->
         patch.setenv("HOUSE_FOLDER", str(tmp_path))
         with House(settings, flower=False) as home:
             client = Client(home.settings)
-            client.submit(thread("slow", seconds=60), id="one")
+            client.submit(thread("slow", seconds=60), machine="thread", id="one")
             until(lambda: client.show("one").state == "executing", what="it is executed")
             until((tmp_path / "witness.jsonl").exists, what="the only thread is held")
             swept = home.log("sweeps").read_text().count("succeeded")

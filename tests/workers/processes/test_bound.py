@@ -41,7 +41,7 @@ CLOCKED = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from interlock.workers import tether
+from interlock.workers.processes import bound
 
 looks = open("looks", "ab", buffering=0)
 
@@ -49,9 +49,9 @@ def monotonic():
     looks.write(b".")
     return float(Path("clock").read_text())
 
-tether.time = SimpleNamespace(monotonic=monotonic)
-tether.PARENT_LOOK_S = 0.01
-sys.exit(tether.main(["0.2", sys.executable, "-c", sys.argv[1]]))
+bound.time = SimpleNamespace(monotonic=monotonic)
+bound.PARENT_LOOK_S = 0.01
+sys.exit(bound.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
 WAIT = "sys.stdin.read()"
 FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; time.sleep(30)"

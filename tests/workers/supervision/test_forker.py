@@ -18,13 +18,15 @@ from typing import Any
 import pytest
 
 from interlock.workers.supervision import launch as detached
-from interlock.workers.supervision.forker import KEEPERS
+from interlock.workers.supervision.forker import NEEDED
 from interlock.workers.supervision.launch import FORKER, KeeperError, start_detached
 from tests.processes import PROC, is_alive, parent_of, processes
 from tests.waiting import until
 from tests.workers.supervision.probe_supervisor import descriptors, signals
 
 PROBE = "tests.workers.supervision.probe_supervisor"
+# A process of its own holds the leases of each of these.
+SUPERVISORS = [f"interlock.workers.{one}.supervisor" for one in ("tasks", "loops", "runs")]
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="there is no /proc")
 
 # Starts a keeper for each line that it is told.
@@ -99,7 +101,7 @@ def test_a_keeper_is_a_program_of_its_own_with_all_that_it_needs_loaded(probes: 
     assert seen["parent"] not in (forker, os.getpid())
     assert seen["folder"] == str(Path.cwd())
     assert seen["arguments"][1:] == [brief]
-    assert set(KEEPERS) <= set(seen["loaded"])
+    assert {PROBE, *NEEDED} <= set(seen["loaded"])
     command = (PROC / str(seen["pid"]) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     assert command == [word.encode() for word in (sys.executable, "-m", PROBE, brief)]
     until(lambda: probes.log("one") == "this is kept\n", what="what it says is in its log")
@@ -302,6 +304,6 @@ def test_a_forker_ends_with_its_worker_and_no_keeper_does(
     assert all(is_alive(pid) for pid in keepers)
 
 
-@pytest.mark.parametrize("module", KEEPERS)
+@pytest.mark.parametrize("module", SUPERVISORS)
 def test_every_keeper_that_is_loaded_is_one(module: str) -> None:
     assert callable(import_module(module).main)

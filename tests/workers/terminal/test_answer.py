@@ -72,11 +72,11 @@ def test_a_folder_of_requests_is_submitted_and_known_afterwards(here: Client, ru
     assert (first.exit_code, again.exit_code) == (0, 0)
     assert first.stdout.count("accepted") == len(list(INBOX.glob("*.md")))
     assert again.stdout.count("known already") == first.stdout.count("accepted")
-    assert len(here.list()) >= 12
+    assert len(here.list(machine="thread")) >= 12
 
 
 def test_a_refused_one_among_many_is_told_and_ends_with_1(here: Client, run: Run) -> None:
-    here.submit(matter(), id="02-dentist")
+    here.submit(matter(), machine="thread", id="02-dentist")
 
     result = run("submit", INBOX, "--json")
 
@@ -331,7 +331,7 @@ def test_a_store_that_is_down_is_a_sentence(
 
 
 def test_a_trigger_is_explained_for_programs(here: Client, ask: Ask) -> None:
-    here.submit(matter(), id="one")
+    here.submit(matter(), machine="thread", id="one")
 
     told = ask("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
     refused = ask("explain", "one", "execute")

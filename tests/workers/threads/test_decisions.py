@@ -22,6 +22,7 @@ from interlock.workers.gateways.capabilities.registry import (
     UnknownCapabilityError,
 )
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.threads.client import Threads
 from tests.workers.threads.threads import bring, client_of
 
 
@@ -165,7 +166,9 @@ def test_a_cleared_action_cannot_be_approved(here: Client) -> None:
 def test_a_matter_is_split_at_its_gate(here: Client) -> None:
     record = bring(here, "one", "awaiting_confirmation")
 
-    after = here.decompose("one", [{"title": "a"}, {"title": "b"}], proposal=record.proposal)
+    after = Threads(here).decompose(
+        "one", [{"title": "a"}, {"title": "b"}], proposal=record.proposal
+    )
 
     assert after.state == "monitoring"
     assert [child["title"] for child in after.data["children"]] == ["a", "b"]
@@ -176,4 +179,4 @@ def test_a_split_names_the_proposal_too(here: Client, proposal: str) -> None:
     bring(here, "one", "awaiting_confirmation")
 
     with pytest.raises(StaleDecisionError):
-        here.decompose("one", [{"title": "a"}], proposal=proposal)
+        Threads(here).decompose("one", [{"title": "a"}], proposal=proposal)

@@ -72,7 +72,7 @@ def matter(title: str = "Paper", **more: Any) -> dict[str, Any]:
 
 def bring(client: Client, record_id: str, state: str, **more: Any) -> Record:
     """Submit a thread and fire what brings it to a state."""
-    client.submit(matter(**more), id=record_id)
+    client.submit(matter(**more), machine="thread", id=record_id)
     for trigger, payload in ROUTES[state]:
         step(client, record_id, trigger, payload)
     record = client.show(record_id)

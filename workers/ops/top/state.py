@@ -15,6 +15,7 @@ from interlock.kernel.store.views import Place, Standing
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.ops.top.claim import Claim, Line, line_of
+from interlock.workers.systems import SYSTEMS
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.workplace import Workplace
 
@@ -27,8 +28,8 @@ LOG_LINES = 10
 DEAD_MS = 60_000
 
 MACHINES = ("task", "agent")
-# Of these it is told how many stand where; each has a list of its own with more.
-OTHERS = ("thread", "job", "loop", "run")
+# Of these it only counts how many are in each state; each has a list of its own with more.
+OTHERS = tuple(name for system in SYSTEMS for name in system.counted)
 ALIVE = ("working", "starting", "idle")
 # Done, but not merged, comes first: its agent may have ended, and then nothing else tells of it.
 LISTED = ("done", "in_progress", "claimed")

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.races.in_process_worker import Hands
 
 EFFECTS = {effect for machine in MACHINES.values() for effect in machine.effects.values()}
@@ -42,4 +42,4 @@ def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
 @pytest.mark.parametrize("name", QUICK)
 def test_what_is_quick_is_about_no_files_and_waits_for_nobody(name: str) -> None:
     assert not any(effect.local for effect in EFFECTS if effect.name == name)
-    assert not inspect.iscoroutinefunction(HANDLERS[name])
+    assert not inspect.iscoroutinefunction(handlers()[name])

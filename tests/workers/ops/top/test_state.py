@@ -221,7 +221,10 @@ def test_what_is_no_task_is_counted_by_where_it_stands(here: Client, tmp_path: P
     plan = tmp_path / "plan.yaml"
     plan.write_text("plan: one\ncodons: [{codon: only, command: 'true'}]\n")
     Runs(here).start(plan, tmp_path)
-    here.submit({"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"})
+    here.submit(
+        {"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"},
+        machine="thread",
+    )
 
     picture = Top(here).look()
 

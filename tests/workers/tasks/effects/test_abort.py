@@ -15,7 +15,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.resources import Equipment
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.workers.tasks.claims import fire, held
 from tests.workers.threads.threads import client_of
 
@@ -44,7 +44,7 @@ class Fleet:
         for entry in self.client.show(of).entries:
             if entry.name == "abort":
                 key = entry.key(of)
-                self.runner.perform(MACHINES["agent"], "abort", HANDLERS["abort"], key)
+                self.runner.perform(MACHINES["agent"], "abort", handlers()["abort"], key)
 
     def state(self, lease: Lease) -> str:
         return self.client.show(lease.record.id).state

@@ -17,7 +17,7 @@ from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.engine.work import Outcome, Run, Work
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import Claim, Tasks
@@ -55,7 +55,7 @@ class Here:
     def does(self, of: str, name: str, run: Run | None = None) -> str:
         """Do what a task owes."""
         entry = next(one for one in self.client.show(of).entries if one.name == name)
-        handler = run or HANDLERS[name]
+        handler = run or handlers()[name]
         return self.runner.perform(MACHINES["task"], name, handler, entry.key(of))
 
     def judged(self, name: str, verified: dict[str, Any], **more: Any) -> Record:

@@ -37,7 +37,9 @@ def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterat
         running = Running(settings_for(server.url, prefix, **(given | more)))
         opened.append(running)
         policy = {"composition": "end_to_end", "budget_micro": cap}
-        running.client.submit({"inciting": {"title": "x"}, "policy": policy}, id="one")
+        running.client.submit(
+            {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="one"
+        )
         return claimed(running, name="inference")
 
     yield start

@@ -1,0 +1,37 @@
+"""What entries, operators and tests need to know of one system: its line in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One system. Modules are named and not imported: each process loads only what it needs.
+
+    `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
+    `resources` lists what opens its models, as `module:function`; a worker opens all of them at its
+    start. `commands` gives the module of each group of commands, whose `app` is mounted under that
+    name, or at the top level for the name ''. `submit` gives, for a machine whose plain messages
+    need more than a new record, the `module:function` that accepts them. `counted` lists the
+    machines whose records `interlock top` counts by state, `shown` the fields of a record's data
+    that `interlock show` prints where they are set.
+    """
+
+    name: str
+    effects: str
+    sweeps: str = ""
+    resources: tuple[str, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    submit: Mapping[str, str] = field(default_factory=dict)
+    counted: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+
+
+def loaded(name: str) -> Any:
+    """Return what a line of the registry names, as `module:attribute`."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
