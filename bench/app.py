@@ -10,7 +10,7 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.app import SWEEPS, make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.work import Outcome, Work
 
@@ -29,7 +29,7 @@ def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
     made = make_app(settings, (STEP.name, SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
-    runner = Runner(dispatch, Equipment(settings))
+    runner = Runner(dispatch, Resources(settings))
     register_effects(made, runner, MACHINES, {STEP.name: step})
     tune_when_ready(runner.affinity)
     MARKS.listen()

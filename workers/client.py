@@ -21,13 +21,13 @@ from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.views import Standing
+from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, settings_here
 from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.polling import looks
+from interlock.workers.engine.polling import polls
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 
 ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
@@ -214,7 +214,9 @@ class Client:
             found += [card_of(machine, record), quarantine_of(machine, record)]
         return [card for card in found if card is not None]
 
-    def list(self, *, machine: str, state: str | None = None, limit: int = 100) -> list[Standing]:
+    def list(
+        self, *, machine: str, state: str | None = None, limit: int = 100
+    ) -> list[RecordInState]:
         """Return records of a machine, in one state or in all, the longest there first."""
         found = self.dispatch.lifecycle.machine(machine)
         states = [str(stage.state) for stage in found.stages]
@@ -223,13 +225,13 @@ class Client:
         rows = [
             row
             for name in ([state] if state else states)
-            for row in self.dispatch.views.standing(found, name, limit)
+            for row in self.dispatch.views.list_in_state(found, name, limit)
         ]
         return sorted(rows, key=lambda row: row.since_ms)[:limit]
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
         """Wait until a record has ended or, with `for_person`, asks a person."""
-        for _ in looks(timeout_s):
+        for _ in polls(timeout_s):
             record = self.show(record_id)
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             asks = isinstance(stage, Waiting) and stage.asks(record.data)
@@ -240,7 +242,7 @@ class Client:
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
         seen = 0
-        for _ in looks(timeout_s):
+        for _ in polls(timeout_s):
             record = self.show(record_id)
             lines = self.history(record_id)
             yield from lines[seen:]

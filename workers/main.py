@@ -12,7 +12,7 @@ from interlock.workers.engine.affinity import tune_when_ready
 from interlock.workers.engine.alive import show_alive
 from interlock.workers.engine.app import SWEEPS, at, make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
 from interlock.workers.systems import handlers, sweeps
@@ -23,8 +23,8 @@ def assemble(settings: Settings) -> Celery:
     names = {name for machine in MACHINES.values() for name in machine.effects}
     made = make_app(settings, (*sorted(names), at(settings.host), SWEEPS))
     dispatch = Dispatch(settings, MACHINES, made)
-    equipment = Equipment(settings)
-    runner = Runner(dispatch, equipment)
+    resources = Resources(settings)
+    runner = Runner(dispatch, resources)
     made.set_aside = dispatch.set_aside
     register_effects(made, runner, MACHINES, handlers())
     register_sweeps(made, dispatch, sweeps())
@@ -35,7 +35,7 @@ def assemble(settings: Settings) -> Celery:
     def check(**_: object) -> None:
         # A wrong setting or an unsafe store ends the start, not the first effect.
         try:
-            equipment.check()
+            resources.check()
             assert dispatch.client, "the store is open"
         except (KernelError, ValueError) as refusal:
             # Celery only logs what a receiver raises, and would start all the same.

@@ -19,12 +19,12 @@ from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.screen import letters
-from interlock.workers.ops.deployment import House
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 120.0
-LOOK_S = 0.1
+POLL_S = 0.1
 WHOLE = 100
 WRONG = {"add": "-", "subtract": "*", "multiply": "+"}
 RIGHT = {"add": 5, "subtract": -1, "multiply": 6}
@@ -91,7 +91,7 @@ class Night:
             if time.monotonic() > until:
                 raise SystemExit(f"the tests do not pass after {PATIENCE_S:g} s")
             self.look()
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def look(self) -> None:
         """Tell what is new in both logs."""
@@ -151,8 +151,8 @@ def main() -> None:
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home)})
-    with House(settings, flower=False) as house:
-        loops = Loops(Client(house.settings, actor="example"))
+    with Deployment(settings, flower=False) as deployment:
+        loops = Loops(Client(deployment.settings, actor="example"))
         night = Night(loops, repo)
         night.begin()
         night.watch()

@@ -45,17 +45,17 @@ from tests.waiting import until
 def deployed(tmp_path: Path) -> Iterator[Deployed]:
     """Return every service of the compose file, just started."""
     needs_cli()
-    house = Deployed(tmp_path, find_binary())
+    deployment = Deployed(tmp_path, find_binary())
     try:
-        house.start("store")
-        house.becomes_healthy("store")
+        deployment.start("store")
+        deployment.becomes_healthy("store")
         for service in ("worker", "inference", "jobs", "sweeps", "intake", "flower"):
-            house.start(service)
+            deployment.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
-            house.start("beat", f"beat{number}")
-        yield house
+            deployment.start("beat", f"beat{number}")
+        yield deployment
     finally:
-        house.close()
+        deployment.close()
 
 
 @pytest.mark.proof
@@ -286,13 +286,13 @@ def test_the_store_starts_on_its_configuration_alone(
 def test_redis_takes_the_users_as_valkey_does(redis_server: EmbeddedServer, tmp_path: Path) -> None:
     del redis_server
     needs_cli()
-    house = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
-    house.start("store")
+    deployment = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
+    deployment.start("store")
     try:
-        house.becomes_healthy("store")
-        assert house.ask("operator", "ACL WHOAMI") in ("operator", b"operator")
+        deployment.becomes_healthy("store")
+        assert deployment.ask("operator", "ACL WHOAMI") in ("operator", b"operator")
     finally:
-        house.close()
+        deployment.close()
 
 
 def test_a_store_without_a_password_for_everybody_does_not_start(tmp_path: Path) -> None:

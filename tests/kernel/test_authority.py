@@ -135,7 +135,7 @@ def test_what_needs_a_sign_off_owes_no_approval_and_a_person_gives_it(
     assert lifecycle.fire("g/j", "approve", {}, Call(Cause("ann"), "1", seen)).version == 8
 
 
-def test_a_part_of_the_house_leads_on_what_it_does_not_hold_and_no_other_part_does(
+def test_a_component_fires_without_a_lease_where_a_row_names_it(
     client: redis.Redis, prefix: str
 ) -> None:
     lifecycle = Lifecycle(Store(client, Keys(prefix), Limits()), {"turn": TURN}, lambda _: None)

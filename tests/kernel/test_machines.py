@@ -129,7 +129,7 @@ def test_nothing_is_legal_after_the_end(name: str) -> None:
         assert bool(machine.legal(str(stage.state))) is not isinstance(stage, Terminal)
 
 
-# Who is no part of the house: also an agent, whose reports its keeper passes on.
+# Who is no part of the deployment: also an agent, whose reports its keeper passes on.
 OUTSIDE = {"person", "producer", "supervision", "session"}
 # What is left only by a person or a producer.
 BY_HAND = {"workspace"}

@@ -17,7 +17,7 @@ from interlock.kernel.record import PARTITIONS, Entry, Record
 from interlock.kernel.store import leases, redis, scripts, slots
 from interlock.kernel.store import subscriptions as tells
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Outcome, Run, Work
 from interlock.workers.jobs.graphs import Graphs
@@ -74,7 +74,7 @@ class Hands:
         given = {"INTERLOCK_LEASE_S": str(LEASE_S), "INTERLOCK_HOME": str(home), **more}
         self.client = Client(settings_for(url, prefix, **given), actor="person")
         self.dispatch, self.graphs = self.client.dispatch, Graphs(self.client)
-        self.runner = Runner(self.dispatch, Equipment(self.client.settings))
+        self.runner = Runner(self.dispatch, Resources(self.client.settings))
         self.text = text
 
     def job(self, of: str, *, activate: bool = True, priority: int = 5, **more: Any) -> str:

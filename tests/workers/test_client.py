@@ -190,7 +190,7 @@ def test_a_wrong_submission_is_one_clear_error_and_bears_nothing(
     here: Client, payload: dict[str, Any], options: dict[str, Any], problem: type[Exception]
 ) -> None:
     with pytest.raises(problem):
-        here.submit(payload, **options)
+        here.submit(payload, **{"machine": "thread", **options})
 
     assert here.list(machine="thread") == []
 
@@ -312,12 +312,12 @@ def test_the_log_says_who_did_what_and_why(server: EmbeddedServer, prefix: str) 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda client: client.submit(matter(), id="one"),
-        lambda client: client.submit(matter(hold=True), id="one"),
+        lambda client: client.submit(matter(), machine="thread", id="one"),
+        lambda client: client.submit(matter(hold=True), machine="thread", id="one"),
         lambda client: client.fire("one", "confirmed"),
         lambda client: client.decide("one", "approve", proposal="one:1"),
         lambda client: client.show("one"),
-        lambda client: client.list(),
+        lambda client: client.list(machine="thread"),
         lambda client: client.cards(),
         lambda client: client.pause("one"),
     ],

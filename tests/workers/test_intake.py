@@ -17,7 +17,7 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
@@ -79,14 +79,14 @@ def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
             command = [sys.executable, "-m", "celery", "-A", "impatient", "worker"]
             options = ["-n", f"{log.stem}@%h", "-P", "threads", "-c", "2", "-l", "INFO"]
             quick = ["--without-mingle", "--without-gossip"]
-            keeper = start_tethered(
+            keeper = start_bound(
                 [*command, *options, *quick],
                 folder=tmp_path,
                 output=stack.enter_context(log.open("wb")),
                 grace_s=10,
                 environment={**os.environ, **settings, **variables},
             )
-            stack.callback(end_tethered, keeper, patience_s=15)
+            stack.callback(end_bound, keeper, patience_s=15)
             until(lambda: b" ready." in log.read_bytes(), what="it consumes", within_s=READY_S)
             return keeper
 

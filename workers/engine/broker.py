@@ -25,7 +25,7 @@ BATCH_MAX = 8
 SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 
 
-class Rendered:
+class PublishBatch:
     """A publish batch that keeps the commands instead of sending them; kombu's batch protocol."""
 
     def __init__(self, channel: Channel) -> None:
@@ -54,7 +54,7 @@ class Rendered:
 class Channel(kombu_redis.Channel):
     """Kombu makes a new client for every message; making one a pool saves a fifth of the time."""
 
-    rendering: Rendered | None = None
+    rendering: PublishBatch | None = None
     _kept: Any = None
     _kept_pool: Any = None
 

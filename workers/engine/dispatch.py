@@ -20,7 +20,15 @@ from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
+from interlock.kernel.store.commands import (
+    Answer,
+    Call,
+    Doorbell,
+    InitialLease,
+    Jot,
+    Limits,
+    Warrant,
+)
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, Meeting
@@ -35,7 +43,7 @@ from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
 from interlock.workers.engine.app import broker_priority, make_app, queue_at, queue_of
-from interlock.workers.engine.messages import Envelopes
+from interlock.workers.engine.messages import MessageTemplates
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +57,7 @@ class Dispatch:
 
     def __init__(self, settings: Settings, machines: Mapping[str, Machine], app: Celery) -> None:
         self.settings, self.machines, self.app = settings, machines, app
-        self.envelopes = Envelopes(app)
+        self.templates = MessageTemplates(app)
         self._waiting: dict[str, tuple[float, int]] = {}
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
 
@@ -126,7 +134,7 @@ class Dispatch:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Bear a record and publish what it owes."""
         fired = self.lifecycle.create(
@@ -137,7 +145,7 @@ class Dispatch:
             priority=priority,
             countdown=countdown,
             cap=cap,
-            tenure=tenure,
+            initial_lease=initial_lease,
         )
         self.publish(fired.owed)
         return fired
@@ -149,10 +157,10 @@ class Dispatch:
         payload: Data,
         call: Call,
         *,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Fire a trigger and publish what the transition owes."""
-        fired = self.lifecycle.fire(target, trigger, payload, call, tenure=tenure)
+        fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         return fired
 
@@ -228,7 +236,7 @@ class Dispatch:
             return None
         task, queue, priority, shown = self._address(bell)
         try:
-            return self.envelopes.render(task, queue, priority, bell.key, shown)
+            return self.templates.render(task, queue, priority, bell.key, shown)
         except OperationalError as refusal:
             # Broker and store are one server here: nothing is written either.
             raise StoreDownError(f"the store does not answer: {refusal}") from refusal

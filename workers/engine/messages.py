@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from celery import Celery
 
-from interlock.workers.engine.broker import Rendered
+from interlock.workers.engine.broker import PublishBatch
 
 # Stand-ins that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"
@@ -40,7 +40,7 @@ class Template:
         return "".join(filled).encode()
 
 
-class Envelopes:
+class MessageTemplates:
     """The templates of one app. `render` costs a fraction of Celery's own way."""
 
     def __init__(self, app: Celery) -> None:
@@ -60,7 +60,7 @@ class Envelopes:
         """Let Celery itself render one message: the list, and the JSON text."""
         with self.app.producer_pool.acquire(block=True) as producer:
             channel = producer.channel
-            rendered = Rendered(channel)
+            rendered = PublishBatch(channel)
             channel.rendering = rendered
             try:
                 with producer.batch():

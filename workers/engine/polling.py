@@ -10,7 +10,7 @@ FIRST_S = 0.02
 MOST_S = 0.5
 
 
-class Pace:
+class Intervals:
     """The pauses between looks; news makes them short again."""
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Pace:
         self._pause_s = FIRST_S
 
 
-def looks(within_s: float) -> Iterator[None]:
+def polls(within_s: float) -> Iterator[None]:
     """Yield for each look until the time is up: once at least, and once when it is over."""
-    until, pace = time.monotonic() + within_s, Pace()
+    until, pace = time.monotonic() + within_s, Intervals()
     while True:
         last = time.monotonic() > until
         yield

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interlock.workers.gateways.sources import Sources
 
 
-class Equipment:
+class Resources:
     """What handlers may reach. Opening is safe from many threads."""
 
     def __init__(self, settings: Settings) -> None:

@@ -25,7 +25,7 @@ from interlock.kernel.store.leases import Refused
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Run, Work
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ class MissingHandlerError(RuntimeError):
 class Runner:
     """What a process does with the effects that it is handed."""
 
-    def __init__(self, dispatch: Dispatch, equipment: Equipment) -> None:
-        self.dispatch, self.equipment = dispatch, equipment
+    def __init__(self, dispatch: Dispatch, resources: Resources) -> None:
+        self.dispatch, self.resources = dispatch, resources
         shortest_s = dispatch.settings.lease_s or min(
             effect.lease_ms / 1_000
             for machine in dispatch.machines.values()
@@ -83,7 +83,7 @@ class Runner:
             return f"not claimed: {lease.word} {lease.detail}".rstrip()
         work = Work(
             self.dispatch,
-            self.equipment,
+            self.resources,
             machine,
             lease,
             lease_ms=effect.lease_ms,

@@ -20,7 +20,7 @@ from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Held
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 
 # A finished effect waits this long beyond its lease for a store that is away: its token stays good
 # until somebody else claims, and after an outage the sweeps give every holder one lease to return.
@@ -67,14 +67,14 @@ class Work:
     def __init__(
         self,
         dispatch: Dispatch,
-        equipment: Equipment,
+        resources: Resources,
         machine: Machine,
         lease: Lease,
         *,
         lease_ms: int,
         asked_at: float,
     ) -> None:
-        self.dispatch, self.equipment = dispatch, equipment
+        self.dispatch, self.resources = dispatch, resources
         self.machine, self.lease = machine, lease
         self.record: Record = lease.record
         self.held = Held(lease, lease_ms, self._hear, asked_at=asked_at)

@@ -180,7 +180,7 @@ def _late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
 
 async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
     model = ReviewReply if role == REVIEWER else WorkerReply
-    registry, name, parameters = work.equipment.registry, doer["capability"], doer["parameters"]
+    registry, name, parameters = work.resources.registry, doer["capability"], doer["parameters"]
     try:
         one = registry[name]
         registry.check(name, parameters)
@@ -241,7 +241,7 @@ async def _model(
     work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> Said:
     shape = ReviewReply if role == REVIEWER else WorkerReply
-    model = work.equipment.job_model
+    model = work.resources.job_model
     if model is None:
         why = "no model can answer: set INTERLOCK_MODEL to a language model"
         return Said(shape(action=Action.STUCK, summary=why), {})

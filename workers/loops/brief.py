@@ -17,7 +17,7 @@ class SessionBrief:
 
     key: str
     token: str
-    papers: str
+    work_folder: str
     worktree: str
     command: str
     prompt: str
@@ -26,7 +26,7 @@ class SessionBrief:
 
     def write(self) -> Path:
         """Write it below its papers and return the file."""
-        file = Path(self.papers) / FILE
+        file = Path(self.work_folder) / FILE
         write_private(file, json.dumps(asdict(self)))
         return file
 
@@ -36,9 +36,9 @@ def read_brief(file: Path) -> SessionBrief:
     return SessionBrief(**json.loads(file.read_text("utf-8")))
 
 
-def key_told(papers: Path) -> str | None:
+def key_told(work_folder: Path) -> str | None:
     """Return the key of the session whose papers these are; None where none was started."""
     try:
-        return read_brief(papers / FILE).key
+        return read_brief(work_folder / FILE).key
     except (FileNotFoundError, json.JSONDecodeError):
         return None

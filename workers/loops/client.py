@@ -12,7 +12,7 @@ from interlock.kernel.errors import CallError, HeldError, IdTakenError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import PARTITIONS, Record
 from interlock.workers.client import Client
-from interlock.workers.engine.polling import Pace, looks
+from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops.home import Home, is_name, name_of
@@ -124,7 +124,9 @@ class Loops:
         found: dict[str, str] = {}
         for partition in range(PARTITIONS):
             for stage in machine.stages:
-                for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE):
+                for one in self.dispatch.views.scan_state(
+                    machine, str(stage.state), partition, PAGE
+                ):
                     known = found.get(name_of(one))
                     if known is None or _life(one) > _life(known):
                         found[name_of(one)] = one
@@ -162,7 +164,7 @@ class Loops:
     def tail(self, name: str) -> Iterator[str]:
         """Yield what an agent's sessions print from now on, until it has stopped."""
         record, file = self.logs(name)
-        printed, pace = Printed(file, file.stat().st_size if file.exists() else 0), Pace()
+        printed, pace = Printed(file, file.stat().st_size if file.exists() else 0), Intervals()
         while True:
             if text := printed.read():
                 pace.news()
@@ -207,7 +209,7 @@ class Loops:
         return ""
 
     def _gone(self, of: str, wait_s: float) -> Record:
-        for _ in looks(wait_s):
+        for _ in polls(wait_s):
             record = self.client.show(of)
             if not record.entries:
                 break

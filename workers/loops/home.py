@@ -43,13 +43,13 @@ class Home:
         return self.settings.home.absolute() / "worktrees" / FOLDER / self.name
 
     @property
-    def papers(self) -> Path:
+    def work_folder(self) -> Path:
         """Where its sessions leave what they print."""
         return self.settings.home.absolute() / FOLDER / self.id
 
     def session(self, attempt: int) -> Path:
         """Return the folder of one attempt to run a session."""
-        return self.papers / f"{attempt:06d}"
+        return self.work_folder / f"{attempt:06d}"
 
     def forget(self, attempt: int) -> None:
         """Remove the papers of the attempt that is so far behind this one that nobody looks."""

@@ -25,18 +25,18 @@ from interlock.kernel.store.commands import Jot
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.brief import SessionBrief, read_brief
 from interlock.workers.loops.home import name_of
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.stored import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
-from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
 from interlock.workers.supervision.streams import STREAMS
 
-LOOK_S = 0.1
+POLL_S = 0.1
 STOP_GRACE_S = 3.0
 # An order to stop, or the lease's end, cuts it short: how long it has is the table's word.
 INTERRUPT_GRACE_S = 86_400.0
@@ -55,12 +55,12 @@ exec bash -c "$1"
 """
 
 
-class SessionKeeper:
+class SessionSupervisor:
     """One attempt to run a session."""
 
     def __init__(self, brief: SessionBrief, dispatch: Dispatch) -> None:
         self.brief, self.dispatch = brief, dispatch
-        self.papers = Path(brief.papers)
+        self.work_folder = Path(brief.work_folder)
         self.stream = STREAMS["interlock"]()
         asked_at = time.monotonic()
         effect = dispatch.effect("loop", SESSION.name)
@@ -70,7 +70,7 @@ class SessionKeeper:
         )
         self.work = Work(
             dispatch,
-            Equipment(dispatch.settings),
+            Resources(dispatch.settings),
             MACHINES["loop"],
             lease,
             lease_ms=effect.lease_ms,
@@ -86,11 +86,11 @@ class SessionKeeper:
         self.mails_sent = 0
         self.began = self.armed = 0.0
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Run the session to its end, and tell what became of it."""
         self.heartbeat.hold(self.work.held)
         try:
-            self.prompt = read_prompt(self.papers, self.brief.prompt, self.brief.digest)
+            self.prompt = read_prompt(self.work_folder, self.brief.prompt, self.brief.digest)
             process = self._launched()
         except (SpawnError, OSError) as refusal:
             self._tell(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
@@ -101,7 +101,7 @@ class SessionKeeper:
 
     def _launched(self) -> AgentProcess:
         brief, own = self.brief, {"AGENT": self.name, "SESSION": str(self.brief.session_seq)}
-        own["PROMPT_FILE"] = str(self.papers / brief.prompt)
+        own["PROMPT_FILE"] = str(self.work_folder / brief.prompt)
         told = {f"{PREFIX}{name}": value for name, value in own.items()}
         self.began = time.monotonic()
         return AgentProcess.start(
@@ -112,8 +112,8 @@ class SessionKeeper:
             more_follows=True,
             hears_output=False,
             logs=Logs(
-                self.papers / "output.log",
-                self.papers / "errors.log",
+                self.work_folder / "output.log",
+                self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
             mark=brief.key,
@@ -128,7 +128,7 @@ class SessionKeeper:
 
     def _followed(self, process: AgentProcess) -> Exit:
         while True:
-            ended = process.wait(LOOK_S)
+            ended = process.wait(POLL_S)
             self._hear(process)
             if ended is not None:
                 return ended
@@ -258,4 +258,4 @@ def _program(command: str) -> str:
 def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: SessionKeeper(brief, assembled(read_settings())))
+    hand_over(Path(brief.work_folder), lambda: SessionSupervisor(brief, assembled(read_settings())))

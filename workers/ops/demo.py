@@ -22,13 +22,13 @@ from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.config import UP_FILE, Settings, SettingsError, read_settings
 from interlock.workers.engine.card import card_of
-from interlock.workers.ops.deployment import House, HouseError
+from interlock.workers.ops.deployment import Deployment, DeploymentError
 from interlock.workers.terminal import screen
 from interlock.workers.threads.requests import read_request, request_files
 
 EXAMPLES = Path(__file__).absolute().parents[3] / "examples"
 PATIENCE_S = 45.0
-LOOK_S = 0.1
+POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,23 @@ def keep_up(settings: Settings, *, say: Callable[[Mapping[str, str]], None]) -> 
     place = settings.home.absolute() / UP_FILE
     said = ""
     try:
-        with House(settings, flower=True, jobs=True) as house:
-            kept = {"store_url": house.settings.store_url}
+        with Deployment(settings, flower=True, jobs=True) as deployment:
+            kept = {"store_url": deployment.settings.store_url}
             if settings.capabilities:
                 kept["capabilities"] = settings.capabilities
             said = json.dumps(kept) + "\n"
             place.write_text(said, "utf-8")
-            logs = str(house.log("worker").parent)
-            say({"store": house.settings.store_url, "flower": house.flower_url, "logs": logs})
-            while (name := house.dead()) is None:
+            logs = str(deployment.log("worker").parent)
+            say(
+                {
+                    "store": deployment.settings.store_url,
+                    "flower": deployment.flower_url,
+                    "logs": logs,
+                }
+            )
+            while (name := deployment.dead()) is None:
                 time.sleep(0.5)
-            raise HouseError(f"{name} has ended; read {house.log(name)}")
+            raise DeploymentError(f"{name} has ended; read {deployment.log(name)}")
     except KeyboardInterrupt:
         screen.err.print("ended", style="dim")
     finally:
@@ -100,12 +106,12 @@ def run() -> None:
     screen.out.rule("[bold]Interlock[/]: an inbox, from what came in to what was done")
     started = time.monotonic()
     try:
-        with House(settings, flower=False) as house:
+        with Deployment(settings, flower=False) as deployment:
             up_s = time.monotonic() - started
             screen.out.print(
                 f"store, worker, intake and beat are up after {up_s:.1f} s", style="dim"
             )
-            ids, records, answered = play(Client(house.settings, actor="demo"), inbox)
+            ids, records, answered = play(Client(deployment.settings, actor="demo"), inbox)
             tell(records, ids, answered, desk, home, time.monotonic() - started)
     except KeyboardInterrupt:
         screen.out.print("\nended; no process is left", style="dim")
@@ -137,7 +143,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
                 break
             if time.monotonic() > until:
                 break
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
     screen.out.print()
     return ids, records, answered
 

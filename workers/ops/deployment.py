@@ -14,17 +14,17 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
 from interlock.workers.engine.app import SWEEPS, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 
 READY_S = 40.0
 STOP_S = 20.0
 
 
-class HouseError(SetupError, RuntimeError):
+class DeploymentError(SetupError, RuntimeError):
     """A process did not come up. The message names its log."""
 
 
-class House:
+class Deployment:
     """The processes below one folder. They end with this process, however it ends."""
 
     def __init__(self, settings: Settings, *, flower: bool, jobs: bool = False) -> None:
@@ -114,13 +114,13 @@ class House:
             if process.stdin is not None:
                 process.stdin.close()
         for process in self._processes.values():
-            end_tethered(process, patience_s=STOP_S + 2)
+            end_bound(process, patience_s=STOP_S + 2)
 
     def _run(self, name: str, command: list[str]) -> None:
         # Only what these settings say: a variable meant for another deployment would mix the two.
         environment = {**environment_without_settings(), **self._environment()}
         output = self._stack.enter_context(self.log(name).open("wb"))
-        self._processes[name] = start_tethered(
+        self._processes[name] = start_bound(
             command, folder=Path.cwd(), output=output, grace_s=STOP_S, environment=environment
         )
 
@@ -136,9 +136,9 @@ class House:
         waiting = [name for name in self._processes if name not in ("beat", "flower")]
         while waiting:
             if name := self.dead():
-                raise HouseError(f"{name} ended at its start; read {self.log(name)}")
+                raise DeploymentError(f"{name} ended at its start; read {self.log(name)}")
             if time.monotonic() > until:
-                raise HouseError(
+                raise DeploymentError(
                     f"{waiting[0]} is not ready after {READY_S:g} s; read {self.log(waiting[0])}"
                 )
             waiting = [name for name in waiting if b" ready." not in self.log(name).read_bytes()]

@@ -24,7 +24,7 @@ from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecor
 from interlock.kernel.event import Event
 from interlock.kernel.published_event import LifecycleEvent, exported
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
-from interlock.kernel.store.views import Place, Standing
+from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
@@ -82,8 +82,8 @@ class Export:
         mine = {partition_of(scope) for scope in self.scopes}
         for partition in sorted(mine) or range(PARTITIONS):
             since = self._places(partition)
-            for place in self.views.peopled(since):
-                for standing in self.views.standing_since(place, since[place]):
+            for place in self.views.states_in_use(since):
+                for standing in self.views.list_in_state_since(place, since[place]):
                     if self._covers(standing.id):
                         yield from self._news_of(standing, next_floor_ms)
         self._floor_ms = max(self.since_ms, next_floor_ms)
@@ -93,13 +93,13 @@ class Export:
             if ended_ms is None or ended_ms >= self._floor_ms
         }
 
-    def _places(self, partition: int) -> dict[Place, int]:
+    def _places(self, partition: int) -> dict[StateKey, int]:
         """Return where to look, and from when on who came there is looked at.
 
         A row that stays in its state leaves no mark in the lists: there all are looked at.
         """
         return {
-            Place(machine.name, str(stage.state), partition): (
+            StateKey(machine.name, str(stage.state), partition): (
                 0 if (machine.name, str(stage.state)) in self._restless else self._floor_ms
             )
             for machine in self.machines.values()
@@ -113,7 +113,7 @@ class Export:
                 return True
         return not self.scopes
 
-    def _news_of(self, standing: Standing, remember_from_ms: int) -> Iterator[LifecycleEvent]:
+    def _news_of(self, standing: RecordInState, remember_from_ms: int) -> Iterator[LifecycleEvent]:
         version, _ = self._known.get(standing.id, (0, None))
         # It may have moved on since it was listed.
         state, moved_ms = standing.state, standing.since_ms

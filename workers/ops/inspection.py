@@ -61,7 +61,7 @@ def every_record(dispatch: Dispatch) -> Iterator[str]:
     """Yield every record's id."""
     for machine in dispatch.machines.values():
         for stage in machine.stages:
-            for row in dispatch.views.standing(machine, str(stage.state), PAGE):
+            for row in dispatch.views.list_in_state(machine, str(stage.state), PAGE):
                 yield row.id
 
 
@@ -107,7 +107,7 @@ def unlisted(dispatch: Dispatch, record: Record) -> Iterator[str]:
         keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
         keys.timers(partition): [f"{record.id}:{name}" for name in due],
         keys.waits(partition): [record.id] if asks else [],
-        keys.standing(record.id, record.machine, record.state): [record.id],
+        keys.state_index(record.id, record.machine, record.state): [record.id],
     }
     for place, members in places.items():
         for member in members:

@@ -22,11 +22,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-PARENT_LOOK_S = 1.0
+PARENT_POLL_S = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
-def start_tethered(
+def start_bound(
     command: Sequence[str],
     *,
     folder: Path,
@@ -54,7 +54,7 @@ def start_tethered(
     )
 
 
-def prolong(keeper: subprocess.Popen[bytes], left_s: float) -> None:
+def extend(keeper: subprocess.Popen[bytes], left_s: float) -> None:
     """Let the command live so long from now. Told once, it ends where nothing more is told.
 
     So what froze, or was cut off from whoever lets it work, leaves no command behind.
@@ -65,7 +65,7 @@ def prolong(keeper: subprocess.Popen[bytes], left_s: float) -> None:
             os.write(keeper.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
 
 
-def end_tethered(keeper: subprocess.Popen[bytes], *, patience_s: float) -> int:
+def end_bound(keeper: subprocess.Popen[bytes], *, patience_s: float) -> int:
     """End the command and return its exit code; what outlives `patience_s` is killed."""
     if keeper.stdin is not None:
         keeper.stdin.close()
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         if left_s <= 0:
             break
         # The look at the parent is for a starter that forked: its child keeps the pipe open.
-        ready, _, _ = select.select([0, woken], [], [], min(PARENT_LOOK_S, left_s))
+        ready, _, _ = select.select([0, woken], [], [], min(PARENT_POLL_S, left_s))
         if woken in ready:
             os.read(woken, 1024)
         if 0 in ready:

@@ -18,7 +18,7 @@ from pathlib import Path
 GRACE_S = 1.0
 OUTPUT_BYTES_MAX = 16 * 1024
 LINE_BYTES_MAX = 4 * 1024 * 1024
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _REAP_S = 2.0
 _READ_BYTES = 64 * 1024
 
@@ -45,7 +45,7 @@ class ProcessGroup:
         """Wait for the leader alone and return its exit code; negative is a signal's number."""
         # Not Process.wait(): it also waits for the pipes, which a child left behind may hold.
         while self.leader.returncode is None:  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         return self.leader.returncode
 
     async def end(self) -> None:
@@ -74,7 +74,7 @@ class ProcessGroup:
                 self._gone = self._gone or await asyncio.to_thread(_only_zombies, self.leader.pid)
             if loop.time() >= until:
                 return False
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     def _signal(self, number: int) -> None:
         # Once the group was seen empty, its number may belong to strangers.

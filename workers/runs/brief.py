@@ -17,11 +17,11 @@ class RunBrief:
 
     key: str
     token: str
-    papers: str
+    work_folder: str
 
     def write(self) -> Path:
         """Write it into its papers and return the file."""
-        file = Path(self.papers) / FILE
+        file = Path(self.work_folder) / FILE
         write_private(file, json.dumps(asdict(self)))
         return file
 

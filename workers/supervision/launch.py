@@ -22,26 +22,26 @@ from typing import Protocol
 
 from interlock.kernel.errors import KernelError
 
-KEEPER_S = 60
+LAUNCH_S_MAX = 60
 ERROR_LENGTH_MAX = 2_000
 # What else is on its way to the starter is text.
-KEPT = b"\0kept"
+READY = b"\0kept"
 # Room for a keeper's own command line, which takes the place of the forker's.
 TITLE_ROOM = 1_000
 
 
-class KeeperError(RuntimeError):
+class SupervisorError(RuntimeError):
     """A keeper could not take over. The message says why."""
 
 
-class Keeper(Protocol):
+class Supervisor(Protocol):
     """Who keeps a process to its end; to make one takes its leases over."""
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Keep it to its end."""
 
 
-class Forker:
+class ForkServer:
     """The starter's side of the process that forks its keepers. Safe to use from any thread."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Forker:
                 [
                     sys.executable,
                     "-m",
-                    "interlock.workers.supervision.forker",
+                    "interlock.workers.supervision.fork_server",
                     str(number),
                     " " * TITLE_ROOM,
                 ],
@@ -113,10 +113,10 @@ class Forker:
         self._link = self._process = None
 
 
-FORKER = Forker()
+FORK_SERVER = ForkServer()
 
 
-def start_detached(
+def launch(
     module: str,
     brief: Path,
     renew: Callable[[], object],
@@ -131,15 +131,15 @@ def start_detached(
     heard, told = os.pipe()
     try:
         try:
-            FORKER.order(module, brief, (told, *pass_fds))
+            FORK_SERVER.order(module, brief, (told, *pass_fds))
         finally:
             os.close(told)
         said = _answer(heard, renew, every_s=every_s)
     finally:
         os.close(heard)
-    if not said.endswith(KEPT):
+    if not said.endswith(READY):
         why = said.decode(errors="replace").strip() or "it said nothing"
-        raise KeeperError(f"its keeper ended before it took over: {why}")
+        raise SupervisorError(f"its keeper ended before it took over: {why}")
 
 
 def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes:
@@ -147,8 +147,8 @@ def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes
     # Other than select.select it takes any number of a descriptor.
     coming = select.poll()
     coming.register(heard, select.POLLIN)
-    said, until = b"", time.monotonic() + KEEPER_S
-    while not said.endswith(KEPT):
+    said, until = b"", time.monotonic() + LAUNCH_S_MAX
+    while not said.endswith(READY):
         if coming.poll(every_s * 1_000):
             chunk = os.read(heard, 4_096)
             if not chunk:
@@ -156,20 +156,20 @@ def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes
             said = (said + chunk)[-ERROR_LENGTH_MAX:]
         elif time.monotonic() > until:
             # It may be the forker that hangs: the next start shall not find it.
-            FORKER.end()
-            raise KeeperError(f"its keeper took nothing over in {KEEPER_S} s")
+            FORK_SERVER.end()
+            raise SupervisorError(f"its keeper took nothing over in {LAUNCH_S_MAX} s")
         else:
             renew()
     return said
 
 
-def detach(papers: Path, make: Callable[[], Keeper]) -> None:
+def hand_over(work_folder: Path, make: Callable[[], Supervisor]) -> None:
     """Let who started this process go when the keeper has taken over, and keep on alone."""
-    log = os.open(papers / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(work_folder / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     # Who started it waits no longer, and does without it then.
-    signal.alarm(KEEPER_S)
+    signal.alarm(LAUNCH_S_MAX)
     try:
-        keeper = make()
+        supervisor = make()
     except (KernelError, ValueError) as refusal:
         raise SystemExit(f"{type(refusal).__name__}: {refusal}") from None
     signal.alarm(0)
@@ -179,6 +179,6 @@ def detach(papers: Path, make: Callable[[], Keeper]) -> None:
     os.close(log)
     # Whose starter was killed meanwhile is kept all the same.
     with suppress(BrokenPipeError):
-        os.write(told, KEPT)
+        os.write(told, READY)
     os.close(told)
-    keeper.keep()
+    supervisor.run()

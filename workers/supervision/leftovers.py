@@ -13,12 +13,12 @@ from interlock.workers.processes.agent.containment import end_marked
 END_S_MAX = 10.0
 
 
-class RemainsError(OSError):
+class LeftoversError(OSError):
     """What an agent left running cannot be ended. Try again a little later."""
 
 
-def end_left(mark: str | None, *, of: str) -> None:
+def kill_leftovers(mark: str | None, *, of: str) -> None:
     """Kill what still runs here under an agent's mark. Raises RemainsError if some stays."""
     # Elsewhere the system does not show whose a process is.
     if mark and sys.platform == "linux" and not end_marked(mark, within_s=END_S_MAX):
-        raise RemainsError(f"a process that {of} left behind cannot be ended")
+        raise LeftoversError(f"a process that {of} left behind cannot be ended")

@@ -30,7 +30,7 @@ class Brief:
 
     agent_key: str
     agent_token: str
-    papers: str
+    work_folder: str
     command: str
     stream: str
     session: bool
@@ -38,15 +38,15 @@ class Brief:
 
     def write(self) -> Path:
         """Write it below its papers and return the file."""
-        file = Path(self.papers) / FILE
+        file = Path(self.work_folder) / FILE
         write_private(file, json.dumps(asdict(self)))
         return file
 
 
-def mark_told(papers: Path) -> str | None:
+def mark_told(work_folder: Path) -> str | None:
     """Return the mark of the agent whose keeper has its papers there; None if none was started."""
     try:
-        return str(json.loads((papers / FILE).read_text("utf-8"))["agent_key"])
+        return str(json.loads((work_folder / FILE).read_text("utf-8"))["agent_key"])
     except (FileNotFoundError, json.JSONDecodeError):
         # A keeper is started with a brief that is whole.
         return None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from interlock.kernel.errors import UnknownRecordError
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.supervision.leftovers import kill_leftovers
 from interlock.workers.tasks.brief import mark_told
-from interlock.workers.tasks.workplace import papers_of
+from interlock.workers.tasks.workplace import work_folder_of
 
 
-def end_remains(dispatch: Dispatch, agent: str) -> None:
+def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
     """Kill what still runs here of an agent that is dead. Raises RemainsError if some stays.
 
     To be called once the grace of its keeper is over. One that lives is let be.
@@ -18,4 +18,4 @@ def end_remains(dispatch: Dispatch, agent: str) -> None:
         dead = dispatch.views.record(agent).state == "dead"
     except UnknownRecordError:
         return
-    end_left(mark_told(papers_of(agent, dispatch.settings)) if dead else None, of=agent)
+    kill_leftovers(mark_told(work_folder_of(agent, dispatch.settings)) if dead else None, of=agent)

@@ -25,11 +25,11 @@ from interlock.kernel.store.leases import Lease
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
     AbortRaised,
     AgentStream,
@@ -45,7 +45,7 @@ from interlock.workers.tasks.claims import cancelled_above
 from interlock.workers.tasks.session import next_task
 from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
-LOOK_S = 0.1
+POLL_S = 0.1
 LIFE_S = 1.0
 NEXT_S = 1.0
 FILES_S = 5.0
@@ -57,14 +57,14 @@ FAILURES_MAX = 3
 OVER = "over"
 
 
-class Keeper:
+class TaskSupervisor:
     """One agent, and the task that it works on now: none between two tasks of a session."""
 
     def __init__(self, brief: Brief, dispatch: Dispatch) -> None:
         self.brief, self.dispatch = brief, dispatch
         self.own: AgentStream = STREAMS["interlock"]()
         self.stream: AgentStream = STREAMS[brief.stream]()
-        self.equipment = Equipment(dispatch.settings)
+        self.resources = Resources(dispatch.settings)
         place = brief.place
         task = self._adopted("task", AGENT, place.task_key, place.task_token)
         self.agent = self._adopted("agent", SUPERVISION, brief.agent_key, brief.agent_token)
@@ -91,14 +91,14 @@ class Keeper:
         machine = MACHINES[lease.record.machine]
         lease_ms = self.dispatch.effect(machine.name, lease.name).lease_ms
         return Work(
-            self.dispatch, self.equipment, machine, lease, lease_ms=lease_ms, asked_at=asked_at
+            self.dispatch, self.resources, machine, lease, lease_ms=lease_ms, asked_at=asked_at
         )
 
     def _heartbeat(self) -> Heartbeat:
         lease_s = self.agent.held.lease_ms / 1_000
         return Heartbeat(lambda: self.dispatch.leases, lease_s=lease_s, begin=lambda: None)
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Run the agent to its end, and tell what became of it."""
         for work in (self.first.work, self.agent):
             self.heartbeat.hold(work.held)
@@ -113,21 +113,21 @@ class Keeper:
 
     def _started(self) -> AgentProcess:
         brief, turn = self.brief, self.first
-        papers = Path(brief.papers)
-        (papers / "task.md").write_text(turn.prompt, "utf-8")
-        own = {} if brief.session else {**turn.words, "TASK_FILE": str(papers / "task.md")}
+        work_folder = Path(brief.work_folder)
+        (work_folder / "task.md").write_text(turn.prompt, "utf-8")
+        own = {} if brief.session else {**turn.words, "TASK_FILE": str(work_folder / "task.md")}
         told = {f"{PREFIX}{name}": value for name, value in own.items()}
         return AgentProcess.start(
             ["bash", "-c", brief.command],
             # The worktree of a session's first task is gone before its last.
-            folder=papers if brief.session else Path(brief.place.worktree),
+            folder=work_folder if brief.session else Path(brief.place.worktree),
             environment=environment_of_work(told),
             prompt=turn.line if brief.session else turn.prompt,
             more_follows=brief.session,
             hears_output=brief.stream != "plain",
             logs=Logs(
-                papers / "output.log",
-                papers / "errors.log",
+                work_folder / "output.log",
+                work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
             mark=self.agent.key,
@@ -146,7 +146,7 @@ class Keeper:
     def _followed(self, process: AgentProcess) -> Exit:
         began, armed = time.monotonic(), 0.0
         while True:
-            ended = process.wait(LOOK_S)
+            ended = process.wait(POLL_S)
             self._hear(process)
             if ended is not None:
                 return ended
@@ -373,4 +373,4 @@ class Keeper:
 def main() -> None:
     """Take over what a brief names, say so, and go on alone."""
     brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: Keeper(brief, assembled(read_settings())))
+    hand_over(Path(brief.work_folder), lambda: TaskSupervisor(brief, assembled(read_settings())))

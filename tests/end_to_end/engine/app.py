@@ -1,9 +1,9 @@
 """The worker app of the tests: `interlock.workers.main`, with a kill -9 where a record asks.
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
-effect for the first time. With HOUSE_BROKER=bad three of ten messages are lost on their way to this
-worker, and three of ten come twice at once. With HOUSE_WITHOUT=<effect> that effect's handler does
-nothing. Nothing else differs from a worker that is deployed.
+effect for the first time. With DEPLOYMENT_BROKER=bad three of ten messages are lost on their way to
+this worker, and three of ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's
+handler does nothing. Nothing else differs from a worker that is deployed.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def spoil(perform: Callable[..., str]) -> Callable[..., str]:
     return spoilt
 
 
-if os.environ.get("HOUSE_BROKER") == "bad":
+if os.environ.get("DEPLOYMENT_BROKER") == "bad":
     setattr(Runner, "perform", spoil(Runner.perform))  # noqa: B010 - the type is a method's
 
-if without := os.environ.get("HOUSE_WITHOUT"):
+if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers what this returns.
     found = {**handlers(), without: nowhere}
     vars(interlock.workers.systems)["handlers"] = lambda: found

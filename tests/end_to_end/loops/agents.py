@@ -13,7 +13,7 @@ from typing import Any
 from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.workers.loops.client import Loops
-from tests.end_to_end.deployment import House
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import is_alive
 
@@ -73,9 +73,9 @@ saw("end", code=0)
 
 @dataclass
 class Colony:
-    """A house with a repository, and agents in it."""
+    """A deployment with a repository, and agents in it."""
 
-    house: House
+    deployment: Deployment
     folder: Path
 
     @cached_property
@@ -86,7 +86,7 @@ class Colony:
     @cached_property
     def loops(self) -> Loops:
         """The client."""
-        return Loops(self.house.client)
+        return Loops(self.deployment.client)
 
     def start(self, name: str, *always: Any, **options: Any) -> Record:
         """Start an agent that does these steps in each session, after those of its mail."""
@@ -104,7 +104,7 @@ class Colony:
 
     def record(self, name: str) -> Record:
         """Return an agent's latest life."""
-        return self.house.client.show(self.loops.latest(name))
+        return self.deployment.client.show(self.loops.latest(name))
 
     def saw(self, name: str, what: str = "start") -> list[dict[str, Any]]:
         """Return what an agent's sessions witnessed."""
@@ -120,30 +120,30 @@ class Colony:
         """Wait until so many sessions witnessed something, and return the last of it."""
         told = f"{name} saw {number} times {what}"
         try:
-            self.house.sees(lambda: len(self.saw(name, what)) >= number, what=told)
+            self.deployment.sees(lambda: len(self.saw(name, what)) >= number, what=told)
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.house.story(self.record(name).id)}") from None
+            raise AssertionError(f"{late}\n{self.deployment.story(self.record(name).id)}") from None
         return self.saw(name, what)[number - 1]
 
     def reaches(self, name: str, *states: str, within_s: float = 30) -> Record:
         """Wait until an agent stands in one of these states."""
-        return self.house.reaches(self.record(name).id, *states, within_s=within_s)
+        return self.deployment.reaches(self.record(name).id, *states, within_s=within_s)
 
     def triggers(self, name: str) -> list[str]:
         """Return what moved an agent, in order."""
-        return [line.trigger for line in self.house.events(self.record(name).id)]
+        return [line.trigger for line in self.deployment.events(self.record(name).id)]
 
     def event(self, name: str, trigger: str) -> Event:
         """Return the last event of a trigger."""
-        events = self.house.events(self.record(name).id)
+        events = self.deployment.events(self.record(name).id)
         return [line for line in events if line.trigger == trigger][-1]
 
     def nothing_left(self, name: str) -> None:
         """Wait until no process, no lease, no hold and no worktree of a stopped agent is left."""
         record = self.reaches(name, "stopped")
-        self.house.settles(record.id)
+        self.deployment.settles(record.id)
         left = [one["pid"] for one in self.saw(name) if is_alive(one["pid"])]
         assert left == []
-        assert self.house.client.dispatch.views.holds(name) == {}
+        assert self.deployment.client.dispatch.views.holds(name) == {}
         assert not Path(str(record.data.get("worktree") or "/none")).exists()
-        self.house.checked(record.id)
+        self.deployment.checked(record.id)

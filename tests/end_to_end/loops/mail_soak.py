@@ -30,7 +30,7 @@ from interlock.workers.loops.client import Loops
 from interlock.workers.loops.home import Home
 from interlock.workers.loops.stored import read_prompt
 from interlock.workers.processes.agent.containment import MARK
-from tests.end_to_end.deployment import House, overlaps
+from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import PROC, marked, parent_of
 
@@ -90,9 +90,9 @@ class Session:
 
 @dataclass
 class Aviary:
-    """A house, a repository, and agents that read their mail and write down what they read."""
+    """A deployment, a repository, and agents that read their mail and write down what they read."""
 
-    house: House
+    deployment: Deployment
     folder: Path
     names: Sequence[str] = NAMES
     steps: int = 6
@@ -100,7 +100,7 @@ class Aviary:
     @cached_property
     def loops(self) -> Loops:
         """The client."""
-        return Loops(self.house.client)
+        return Loops(self.deployment.client)
 
     @cached_property
     def repo(self) -> Path:
@@ -130,7 +130,7 @@ class Aviary:
 
     def record(self, name: str) -> Record:
         """Return an agent's latest life."""
-        return self.house.client.show(self.loops.latest(name))
+        return self.deployment.client.show(self.loops.latest(name))
 
     def lives(self, name: str) -> Sequence[str]:
         """Return the records of a name, the latest last."""
@@ -140,14 +140,14 @@ class Aviary:
 
     def inbox(self, name: str) -> list[Mail]:
         """Return all mail that ever came for a name, in order."""
-        return self.house.client.dispatch.inboxes.after(f"{name}/1", "0-0", MAILS_MAX)
+        return self.deployment.client.dispatch.inboxes.after(f"{name}/1", "0-0", MAILS_MAX)
 
     def waiting(self, name: str) -> list[str]:
         """Return the mail that nobody was given, by the record of the last life that settled in."""
-        records = [self.house.client.show(life) for life in self.lives(name)]
+        records = [self.deployment.client.show(life) for life in self.lives(name)]
         data = next((one.data for one in records[::-1] if one.data.get("worktree")), None)
         read, ahead = (data["acknowledged"], data["ahead"]) if data else ("0-0", [])
-        later = self.house.client.dispatch.inboxes.after(f"{name}/1", str(read), MAILS_MAX)
+        later = self.deployment.client.dispatch.inboxes.after(f"{name}/1", str(read), MAILS_MAX)
         return [one.id for one in later if one.id not in ahead]
 
     def rests(self, name: str) -> bool:
@@ -161,8 +161,8 @@ class Aviary:
 
     def _sessions_of(self, life: str) -> Iterator[Session]:
         attempt, told = 0, dict[str, Any]()
-        home = Home(life, self.house.client.settings)
-        for event in self.house.events(life):
+        home = Home(life, self.deployment.client.settings)
+        for event in self.deployment.events(life):
             match event.trigger:
                 case "prompt_ready":
                     told, attempt = dict(event.payload), attempt + 1
@@ -174,7 +174,7 @@ class Aviary:
     def released(self, name: str) -> int:
         """Return how many launches of an agent failed with mail in their prompt."""
         found, letters_in = 0, 0
-        for event in (event for life in self.lives(name) for event in self.house.events(life)):
+        for event in (event for life in self.lives(name) for event in self.deployment.events(life)):
             if event.trigger == "prompt_ready":
                 letters_in = len(event.payload["letters"])
             elif event.source == "spawning" and event.trigger == "session_error":
@@ -270,7 +270,7 @@ def wrong_posts(aviary: Aviary, writers: Iterable[Producer]) -> Iterator[str]:
     texts = Counter(one.said["text"] for mails in inboxes.values() for one in mails.values())
     yield from (f"posted {number} times: {text}" for text, number in texts.items() if number > 1)
     for life in (life for name in aviary.names for life in aviary.lives(name)):
-        for note in aviary.house.notes(life, "mail_sent"):
+        for note in aviary.deployment.notes(life, "mail_sent"):
             if note.detail["mail"] not in inboxes[note.detail["to"]]:
                 yield f"what {life} sent is not there: {note.detail}"
 
@@ -283,7 +283,7 @@ def figures(aviary: Aviary) -> str:
         event.trigger
         for name in aviary.names
         for life in aviary.lives(name)
-        for event in aviary.house.events(life)
+        for event in aviary.deployment.events(life)
     ]
     read = sum(line["what"] == "start" for name in aviary.names for line in aviary.witnessed(name))
     told = f"{came} mails, {events.count('prompt_ready')} prompts, {len(sessions)} sessions started"
@@ -291,20 +291,20 @@ def figures(aviary: Aviary) -> str:
     return f"{told}, {events.count('session_error')} errors"
 
 
-def indexed(house: House) -> list[str]:
+def indexed(deployment: Deployment) -> list[str]:
     """Return every effect, timer and wait that somebody would look at."""
-    keys = house.client.dispatch.keys
+    keys = deployment.client.dispatch.keys
     places = (keys.effects, keys.timers, keys.waits)
     return [
         member.decode()
         for place, partition in itertools.product(places, range(PARTITIONS))
-        for member in read(house.client.dispatch.client, "ZRANGE", place(partition), 0, -1)
+        for member in read(deployment.client.dispatch.client, "ZRANGE", place(partition), 0, -1)
     ]
 
 
 def of_sessions(aviary: Aviary) -> dict[int, str]:
-    """Return the processes of this house that keep sessions, watch over them, or belong to one."""
-    mine = marked("HOUSE_FOLDER", str(aviary.house.folder))
+    """Return the processes of this deployment that supervise a session or belong to one."""
+    mine = marked("DEPLOYMENT_FOLDER", str(aviary.deployment.folder))
     ours = ("loops.session_keeper", "agent_process.watchdog")
     return {
         pid: words
@@ -433,19 +433,19 @@ class Killer:
         return program.name
 
     def _worker(self) -> str:
-        house = self.aviary.house
-        workers = [one for one in house.processes if one.name.startswith("w") and one.alive]
+        deployment = self.aviary.deployment
+        workers = [one for one in deployment.processes if one.name.startswith("w") and one.alive]
         ready = [one for one in workers if " ready." in one.said]
         victim = self.random.choice(ready) if ready else None
         if victim is not None:
             victim.kill()
         # One that began while the store was away has ended by itself.
         for _ in range(len(workers) - bool(victim), WORKERS):
-            house.worker(concurrency=6, ready=False)
+            deployment.worker(concurrency=6, ready=False)
         return victim.name if victim else ""
 
     def _found(self, kind: str) -> list[tuple[int, ...]]:
-        mine = marked("HOUSE_FOLDER", str(self.aviary.house.folder))
+        mine = marked("DEPLOYMENT_FOLDER", str(self.aviary.deployment.folder))
         keepers = {pid for pid, words in mine.items() if "loops.session_keeper" in words}
         dogs = {pid for pid, words in mine.items() if "agent_process.watchdog" in words}
         match kind:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, Process
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, Process
 from tests.end_to_end.loops.agents import Colony
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive, processes
@@ -46,10 +46,10 @@ class Machine:
         shutil.rmtree(self.home)
 
 
-def machine(house: House, folder: Path, name: str) -> Machine:
+def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
     """Start a machine."""
     home = folder / name
-    return Machine(name, home, house.worker(INTERLOCK_HOST=name, INTERLOCK_HOME=str(home)))
+    return Machine(name, home, deployment.worker(INTERLOCK_HOST=name, INTERLOCK_HOME=str(home)))
 
 
 def written(colony: Colony, book: Path, number: int) -> None:
@@ -59,14 +59,14 @@ def written(colony: Colony, book: Path, number: int) -> None:
         return book.exists() and len(book.read_text().splitlines()) == number
 
     try:
-        colony.house.sees(done, what=f"session {number}", within_s=60)
+        colony.deployment.sees(done, what=f"session {number}", within_s=60)
     except AssertionError as late:
-        raise AssertionError(f"{late}\n{colony.house.story('owl/1')}") from None
+        raise AssertionError(f"{late}\n{colony.deployment.story('owl/1')}") from None
 
 
 def since(colony: Colony, record: Record) -> list[str]:
     """Return what has moved an agent since it was looked at."""
-    events = colony.house.events(record.id)
+    events = colony.deployment.events(record.id)
     return [one.trigger for one in events if one.version > record.version]
 
 
@@ -77,15 +77,15 @@ def keeper_of(record: Record) -> int:
 
 
 @pytest.fixture
-def colony(new_house: NewHouse, tmp_path: Path) -> Colony:
-    house = new_house()
-    house.beat()
-    return Colony(house, tmp_path)
+def colony(new_deployment: NewDeployment, tmp_path: Path) -> Colony:
+    deployment = new_deployment()
+    deployment.beat()
+    return Colony(deployment, tmp_path)
 
 
 @pytest.fixture(autouse=True)
 def no_keeper_left(tmp_path: Path) -> Iterator[None]:
-    """End what lives in machines' files: a house knows of its own alone."""
+    """End what lives in machines' files: a deployment knows of its own alone."""
     yield
     for one in processes(lambda _, words: str(tmp_path).encode() in words):
         with suppress(ProcessLookupError):
@@ -96,7 +96,7 @@ def no_keeper_left(tmp_path: Path) -> Iterator[None]:
 def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and_its_mail(
     colony: Colony, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     never = {"wait": str(tmp_path / "never")}
     colony.start("owl", host="north", building_s=4)
     colony.reaches("owl", "session_complete")
@@ -114,8 +114,8 @@ def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and
     os.kill(keeper_of(running), signal.SIGKILL)
     north.is_lost()
     third = colony.send("owl", "the barn is open")
-    south = machine(colony.house, tmp_path, "south")
-    colony.house.sees(
+    south = machine(colony.deployment, tmp_path, "south")
+    colony.deployment.sees(
         lambda: "worktree_ready" in since(colony, running), what="it has moved", within_s=60
     )
     following = colony.sees("owl", 4)
@@ -130,9 +130,9 @@ def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and
     place = Path(now["worktree"])
     assert place.is_relative_to(south.home)
     assert git(place, "show", "HEAD:note.txt") == "owl", "what was committed is on its branch"
-    events = colony.house.events("owl/1")
+    events = colony.deployment.events("owl/1")
     moved = [one for one in events if (one.trigger, one.target) == ("overdue", "initializing")]
-    assert [one.payload["unbegun"] for one in moved] == [True], colony.house.story("owl/1")
+    assert [one.payload["unbegun"] for one in moved] == [True], colony.deployment.story("owl/1")
     assert now["total_errors"] == 1, "a machine that is gone is no error but its lost session's"
 
 
@@ -140,19 +140,19 @@ def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and
 def test_what_a_lost_session_leaves_does_not_hide_that_nobody_builds_its_prompt(
     colony: Colony, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     colony.start("owl", {"wait": str(tmp_path / "never")}, host="north", building_s=2)
     colony.sees("owl")
     running = colony.reaches("owl", "running")
     os.kill(keeper_of(running), signal.SIGKILL)
     north.is_lost()
 
-    machine(colony.house, tmp_path, "south")
+    machine(colony.deployment, tmp_path, "south")
 
-    colony.house.sees(lambda: "overdue" in since(colony, running), what="no prompt is built")
+    colony.deployment.sees(lambda: "overdue" in since(colony, running), what="no prompt is built")
     first = next(
         one
-        for one in colony.house.events("owl/1")
+        for one in colony.deployment.events("owl/1")
         if one.trigger == "overdue" and one.version > running.version
     )
     [left] = [one for one in running.entries if one.name == "session"]
@@ -164,13 +164,13 @@ def test_what_a_lost_session_leaves_does_not_hide_that_nobody_builds_its_prompt(
 def test_where_machines_share_their_files_it_goes_on_in_the_worktree_that_it_had(
     colony: Colony, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     colony.start("owl", host="north", building_s=4)
     before = colony.reaches("owl", "session_complete").data
     (Path(before["worktree"]) / "half.txt").write_text("not committed")
     north.worker.kill()
 
-    machine(colony.house, tmp_path, "south")
+    machine(colony.deployment, tmp_path, "south")
     colony.send("owl")
     colony.sees("owl", 2)
 
@@ -184,7 +184,7 @@ def test_where_machines_share_their_files_it_goes_on_in_the_worktree_that_it_had
 def test_no_second_session_starts_while_the_first_may_live(
     colony: Colony, tmp_path: Path, *, gone: bool
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     book, go = tmp_path / "book", tmp_path / "go"
     told = {"book": shlex.quote(str(book)), "go": shlex.quote(str(go))}
     colony.loops.start(
@@ -192,7 +192,7 @@ def test_no_second_session_starts_while_the_first_may_live(
     )
     written(colony, book, 1)
     running = colony.reaches("owl", "running")
-    machine(colony.house, tmp_path, "south")
+    machine(colony.deployment, tmp_path, "south")
     if gone:
         north.worker.kill()
 
@@ -203,7 +203,7 @@ def test_no_second_session_starts_while_the_first_may_live(
 
     first, second = book.read_text().splitlines()
     assert second.endswith("beside:"), f"{first!r} was there beside it"
-    started = [one for one in colony.house.events("owl/1") if one.trigger == "session_started"]
+    started = [one for one in colony.deployment.events("owl/1") if one.trigger == "session_started"]
     assert started[1].at_ms >= held.kill_by, "the first had all of its time"
     host = "south" if gone else "north"
     assert colony.reaches("owl", "running").data["host"] == host
@@ -213,7 +213,7 @@ def test_no_second_session_starts_while_the_first_may_live(
 def test_an_agent_stays_where_it_is_while_its_session_lives_though_no_worker_is_there(
     colony: Colony, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     go = tmp_path / "go"
     colony.start("owl", {"wait": str(go)}, host="north", building_s=4)
     first = colony.sees("owl")
@@ -221,9 +221,9 @@ def test_an_agent_stays_where_it_is_while_its_session_lives_though_no_worker_is_
     [held] = before.entries
 
     north.worker.stop()
-    machine(colony.house, tmp_path, "south")
-    now_ms = colony.house.client.dispatch.views.now_ms
-    colony.house.sees(lambda: now_ms() > held.lease_until + 2_000, what="more than its lease")
+    machine(colony.deployment, tmp_path, "south")
+    now_ms = colony.deployment.client.dispatch.views.now_ms
+    colony.deployment.sees(lambda: now_ms() > held.lease_until + 2_000, what="more than its lease")
 
     now = colony.record("owl")
     assert (now.state, now.version, now.data["host"]) == ("running", before.version, "north")
@@ -237,13 +237,13 @@ def test_an_agent_stays_where_it_is_while_its_session_lives_though_no_worker_is_
 def test_a_name_that_was_stopped_where_its_machine_is_gone_can_live_again_on_another(
     colony: Colony, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(colony.deployment, tmp_path, "north")
     colony.start("owl", host="north")
     colony.reaches("owl", "session_complete")
     north.is_lost()
     colony.loops.stop("owl")
 
-    machine(colony.house, tmp_path, "south")
+    machine(colony.deployment, tmp_path, "south")
     colony.start("owl", host="south")
 
     now = colony.reaches("owl", "session_complete")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.loops.mail_soak import (
     Aviary,
     Killer,
@@ -55,7 +55,7 @@ def under_fire(
     for name in aviary.names:
         aviary.start(name)
     aviary.loops.send(first, "whoever comes first", sender="operator")
-    aviary.house.sees(partial(aviary.released, first), what="mail of a launch that failed")
+    aviary.deployment.sees(partial(aviary.released, first), what="mail of a launch that failed")
     for writer in writers:
         writer.start()
     try:
@@ -90,12 +90,12 @@ def wrong(aviary: Aviary, name: str) -> list[str]:
 
 def settle(aviary: Aviary, *, within_s: float) -> None:
     """Wait until every agent was given all its mail, then stop it: nothing of it is left."""
-    house = aviary.house
+    deployment = aviary.deployment
     for name in aviary.names:
         try:
-            house.sees(partial(aviary.rests, name), what=f"{name} rests", within_s=within_s)
+            deployment.sees(partial(aviary.rests, name), what=f"{name} rests", within_s=within_s)
         except AssertionError as late:
-            told = house.story(aviary.record(name).id)
+            told = deployment.story(aviary.record(name).id)
             last = aviary.record(name).data.get("last")
             raise AssertionError(f"{late}\n{last}\n{told[-6_000:]}") from None
 
@@ -103,24 +103,24 @@ def settle(aviary: Aviary, *, within_s: float) -> None:
         # Twice: who was looked at later may have written to who was looked at before.
         return all(aviary.rests(name) for _ in range(2) for name in aviary.names)
 
-    house.sees(all_rest, what="all rest at once", within_s=within_s)
+    deployment.sees(all_rest, what="all rest at once", within_s=within_s)
     for name in aviary.names:
         aviary.loops.stop(name)
     for name in aviary.names:
         of = aviary.loops.latest(name)
-        house.reaches(of, "stopped")
-        house.settles(of)
-        house.checked(of)
-        assert house.client.dispatch.views.holds(name) == {}
+        deployment.reaches(of, "stopped")
+        deployment.settles(of)
+        deployment.checked(of)
+        assert deployment.client.dispatch.views.holds(name) == {}
     # A keeper that has told how its session ended needs a moment to go.
-    house.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
+    deployment.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
 
 
 @pytest.mark.proof
 def test_mail_is_given_to_one_session_each_whoever_is_killed(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(new_house().full(workers=2, concurrency=6), tmp_path)
+    aviary = Aviary(new_deployment().full(workers=2, concurrency=6), tmp_path)
 
     killer = under_fire(aviary, mails=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=60)
 
@@ -130,9 +130,9 @@ def test_mail_is_given_to_one_session_each_whoever_is_killed(
 @pytest.mark.proof
 @pytest.mark.timeout(1_800)
 def test_ten_thousand_mails_are_given_to_one_session_each_whoever_is_killed(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(new_house().full(workers=2, concurrency=6), tmp_path)
+    aviary = Aviary(new_deployment().full(workers=2, concurrency=6), tmp_path)
 
     killer = under_fire(
         aviary, mails=10_000, producers=4, pause_s=1.2, kill_pause_s=1.2, within_s=300
@@ -143,11 +143,11 @@ def test_ten_thousand_mails_are_given_to_one_session_each_whoever_is_killed(
 
 
 def test_a_post_that_is_repeated_when_its_agent_has_a_new_life_is_posted_once(
-    house: House, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(house, tmp_path, names=("owl",))
+    aviary = Aviary(deployment, tmp_path, names=("owl",))
     aviary.start("owl")
-    house.sees(partial(aviary.rests, "owl"), what="owl rests")
+    deployment.sees(partial(aviary.rests, "owl"), what="owl rests")
     send = partial(aviary.loops.send, "owl", "hello", sender="operator", op_id="once")
     posted = send()
     aviary.loops.stop("owl", wait_s=30)
@@ -159,22 +159,22 @@ def test_a_post_that_is_repeated_when_its_agent_has_a_new_life_is_posted_once(
 
 @pytest.mark.slow
 def test_a_life_that_ended_before_it_had_settled_in_hands_on_what_mail_was_read(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
-    aviary = Aviary(house, tmp_path, names=("owl",))
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
+    aviary = Aviary(deployment, tmp_path, names=("owl",))
     aviary.start("owl")
     aviary.loops.send("owl", "hello", sender="operator")
-    house.sees(partial(aviary.rests, "owl"), what="owl was given its mail")
+    deployment.sees(partial(aviary.rests, "owl"), what="owl was given its mail")
     aviary.loops.stop("owl", wait_s=30)
     worker.stop()
     aviary.start("owl")
     aviary.loops.stop("owl")
-    house.worker()
+    deployment.worker()
     aviary.start("owl")
-    house.sees(partial(aviary.rests, "owl"), what="owl rests")
+    deployment.sees(partial(aviary.rests, "owl"), what="owl rests")
 
     assert aviary.lives("owl") == ["owl/1", "owl/2", "owl/3"]
     assert wrong(aviary, "owl") == []

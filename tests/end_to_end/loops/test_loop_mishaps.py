@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
-from tests.end_to_end.deployment import House
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.loops.agents import Colony
 from tests.processes import is_alive, parent_of
 
@@ -18,8 +18,8 @@ LONG = "x" * 15_000
 
 
 @pytest.fixture
-def colony(house: House, tmp_path: Path) -> Colony:
-    return Colony(house, tmp_path)
+def colony(deployment: Deployment, tmp_path: Path) -> Colony:
+    return Colony(deployment, tmp_path)
 
 
 def keeper_of(record: Record) -> int:
@@ -112,5 +112,5 @@ def test_what_an_agent_has_on_a_branch_of_its_own_choice_is_kept_when_it_stops(
 
     assert stopped.entries == ()
     assert (Path(stopped.data["worktree"]) / "half.txt").read_text() == "half\n"
-    [note] = colony.house.notes(stopped.id, "worktree_kept")
+    [note] = colony.deployment.notes(stopped.id, "worktree_kept")
     assert "idea" in note.detail["reason"]

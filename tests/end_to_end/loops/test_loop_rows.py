@@ -1,7 +1,7 @@
-"""Every row of the loop is fired in a running house, by each of those whom its table names.
+"""Every row of the loop is fired in a running deployment, by each component that it names.
 
-One house plays all the scenes; workers that serve ever more of its queues come one after another,
-so that agents can be met in the states that nothing else would keep them in.
+One deployment plays all the scenes; workers that serve ever more of its queues come one after
+another, so that agents can be met in the states that nothing else would keep them in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from interlock.kernel.table import Ask, Transition
 from interlock.workers.client import Client
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.home import Home
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Colony
 
 Fired = tuple[str, str, str, str, str]  # from, trigger, to, what becomes of its data, by whom
@@ -31,7 +31,7 @@ ENDS: Mapping[str, str] = {"stop": "operator_stop", "fail": "fatal_error"}
 EXHAUSTS = ("initializing", "building_prompt")
 ENTRY_STATE, ENTRY_ATTEMPTS = 2, 5  # places of words in an entry's line
 # Before its command looks whether it is told to begin, an agent that this names waits.
-HOLD = '[ ! -e "$HOUSE_FOLDER/held-$INTERLOCK_AGENT" ] || exec sleep 600\n'
+HOLD = '[ ! -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ] || exec sleep 600\n'
 
 
 def named(row: Transition, who: str) -> Fired:
@@ -44,7 +44,7 @@ TABLE = {named(row, who) for row in LOOP.transitions for who in row.by}
 
 
 class Scenes(Colony):
-    """Agents in one house, and who tells them something: a person, or a producer."""
+    """Agents in one deployment, and who tells them something: a person, or a producer."""
 
     redis: redis.Redis
 
@@ -52,11 +52,11 @@ class Scenes(Colony):
         """Return agents with a repository of their own, which can be taken away."""
         folder = self.folder / name
         folder.mkdir()
-        return Colony(self.house, folder)
+        return Colony(self.deployment, folder)
 
     def loops_of(self, who: str) -> Loops:
         """Return the client of somebody."""
-        return Loops(Client(self.house.client.settings, actor=who))
+        return Loops(Client(self.deployment.client.settings, actor=who))
 
     def each(self, kind: str, *always: Any, **options: Any) -> dict[str, tuple[str, str]]:
         """Start an agent for each word that can be said to it, and for each who says it."""
@@ -83,18 +83,18 @@ class Scenes(Colony):
         of, wanted = self.record(name).id, (trigger, target, who)
 
         def gone() -> bool:
-            events = self.house.events(of)
+            events = self.deployment.events(of)
             return wanted in {(one.trigger, one.target, one.cause.actor) for one in events}
 
         try:
-            self.house.sees(gone, what=" ".join((name, *wanted)), within_s=60)
+            self.deployment.sees(gone, what=" ".join((name, *wanted)), within_s=60)
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.house.story(of)}") from None
+            raise AssertionError(f"{late}\n{self.deployment.story(of)}") from None
 
     def tried(self, name: str, effect: str, attempts: int) -> None:
         """Make it that an effect that nobody is at was tried so often: nobody waits for hours."""
         of = self.record(name).id
-        record = self.house.client.dispatch.keys.record(of)
+        record = self.deployment.client.dispatch.keys.record(of)
 
         def write(pipe: Any) -> Any:
             fields = {key.decode(): line.decode() for key, line in pipe.hgetall(record).items()}
@@ -111,7 +111,7 @@ class Scenes(Colony):
         def written() -> Any:
             return self.redis.transaction(write, record, value_from_callable=True)
 
-        self.house.sees(written, what=f"nobody is at the {effect} of {name}")
+        self.deployment.sees(written, what=f"nobody is at the {effect} of {name}")
 
     def kill_keeper(self, name: str) -> None:
         """Kill who keeps an agent's session."""
@@ -122,8 +122,8 @@ class Scenes(Colony):
         """Return each row that was followed, with who fired it. Each agent equals its log."""
         found = set()
         for agent in self.loops.list():
-            self.house.checked(agent["id"])
-            events = self.house.events(agent["id"])
+            self.deployment.checked(agent["id"])
+            events = self.deployment.events(agent["id"])
             for n, event in enumerate(events[1:], 1):
                 before = fold(LOOP, events[:n])
                 ask = Ask(before.data, event.payload, event.facts)
@@ -199,7 +199,7 @@ def errors(play: Scenes) -> Iterator[None]:
     never, twice = {"wait": str(play.folder / "never")}, {"max_total_errors": 2}
     play.loops.start("none", repo=play.repo, command="no-such-program", **twice)
     for name, most in (("slow", 20), ("slowest", 1)):
-        (play.house.folder / f"held-{name}").touch()
+        (play.deployment.folder / f"held-{name}").touch()
         play.start(name, spawning_s=4, max_total_errors=most)
     play.start("crash", {"exit": 3}, **twice)
     play.start("late", never, session_timeout_s=1, **twice)
@@ -261,7 +261,7 @@ def prompts(play: Scenes) -> Iterator[None]:
     for name in ("astray", "stumbling", "baffled"):
         record = play.reaches(name, "session_complete")
         if name != "astray":
-            (Home(record.id, play.house.client.settings).session(2)).write_text("in the way")
+            (Home(record.id, play.deployment.client.settings).session(2)).write_text("in the way")
     gone.repo.rename(gone.folder / "away")
     for name in ("astray", "stumbling", "baffled"):
         play.send(name)
@@ -276,20 +276,20 @@ def prompts(play: Scenes) -> Iterator[None]:
 @pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_producers(
-    new_house: NewHouse, tmp_path: Path, client: redis.Redis
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
-    house = new_house()
-    play = Scenes(house, tmp_path)
+    deployment = new_deployment()
+    play = Scenes(deployment, tmp_path)
     play.redis = client
     (tmp_path / "hold.sh").write_text(HOLD)
     unborn = nobody_works(play)
     next(unborn)
-    house.beat()
-    house.worker(queues=["worktree", "drain", "retirement", "sweeps"])
+    deployment.beat()
+    deployment.worker(queues=["worktree", "drain", "retirement", "sweeps"])
     nobody_writes(play)
-    house.worker(queues=["prompt"])
+    deployment.worker(queues=["prompt"])
     nobody_launches(play)
-    house.worker(queues=["session"], concurrency=32, BASH_ENV=str(tmp_path / "hold.sh"))
+    deployment.worker(queues=["session"], concurrency=32, BASH_ENV=str(tmp_path / "hold.sh"))
     at_once = [scene(play) for scene in (errors, interrupts, prompts, stops)]
     for scene in at_once:
         next(scene)

@@ -22,7 +22,7 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.loops.client import AgentNameError
 from interlock.workers.ops.inspection import verify_all
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.mail_soak import (
     Aviary,
     Killer,
@@ -83,14 +83,14 @@ class Fate(Killer):
 
 
 def test_whatever_happens_to_fifty_agents_mail_is_accounted_for_and_nothing_is_left(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
     store = new_server(port=free_port())
-    house = new_house(store.url, INTERLOCK_LEASE_S="5").full(workers=2, concurrency=6)
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="5").full(workers=2, concurrency=6)
     # Sessions of two seconds: most of the time some are at work when urgent mail comes.
-    aviary = Aviary(house, tmp_path, names=tuple(f"a{n}" for n in range(AGENTS)), steps=40)
+    aviary = Aviary(deployment, tmp_path, names=tuple(f"a{n}" for n in range(AGENTS)), steps=40)
     began = time.monotonic()
     for name in aviary.names:
         aviary.start(name)
@@ -135,20 +135,20 @@ def stop_all(aviary: Aviary) -> None:
     for name in aviary.names:
         of = aviary.record(name).id
         try:
-            aviary.house.sees(
+            aviary.deployment.sees(
                 partial(is_over, aviary, of),
                 what=f"{of} is over",
                 within_s=until - time.monotonic(),
             )
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{aviary.house.story(of)[-6_000:]}") from None
+            raise AssertionError(f"{late}\n{aviary.deployment.story(of)[-6_000:]}") from None
     # A keeper that has told how its session ended needs a moment to go.
-    aviary.house.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
+    aviary.deployment.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
 
 
 def is_over(aviary: Aviary, of: str) -> bool:
     """Whether an agent has stopped, and nothing of it is owed or held."""
-    record: Record = aviary.house.client.show(of)
+    record: Record = aviary.deployment.client.show(of)
     return record.state == "stopped" and not record.entries
 
 
@@ -159,19 +159,19 @@ def wrong(aviary: Aviary, name: str) -> Iterator[str]:
     yield from wrong_readings(aviary, name)
     yield from wrong_times(aviary, name)
     for of in aviary.lives(name):
-        record = aviary.house.checked(of)
+        record = aviary.deployment.checked(of)
         if record.state != "stopped" or record.entries:
             yield f"{of} is {record.state} and owes {record.entries}"
         if Path(str(record.data.get("worktree") or "/none")).exists():
             yield f"{of} left its worktree"
-    if held := aviary.house.client.dispatch.views.holds(name):
+    if held := aviary.deployment.client.dispatch.views.holds(name):
         yield f"{name} is held: {held}"
 
 
 def left(aviary: Aviary) -> Iterator[str]:
     """Name what is left in the repository and in the store, though every agent has stopped."""
-    yield from (f"it is due still: {one}" for one in indexed(aviary.house))
+    yield from (f"it is due still: {one}" for one in indexed(aviary.deployment))
     if (trees := git(aviary.repo, "worktree", "list")).count("\n"):
         yield f"worktrees are left: {trees}"
-    report = verify_all(aviary.house.client.dispatch, None)
+    report = verify_all(aviary.deployment.client.dispatch, None)
     yield from report["faults"]

@@ -13,8 +13,8 @@ from interlock.kernel.record import TimerEntry
 from interlock.workers.gateways.server import free_port
 from interlock.workers.loops.home import Home
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.loops.agents import Colony
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(240)
 LATE_MS_MAX = 1_500
 RETURN_MS_MAX = 2_000
 # An agent that this names waits before it says that its session can begin.
-HOLD = 'while [ -e "$HOUSE_FOLDER/held-$INTERLOCK_AGENT" ]; do sleep 0.1; done\n'
+HOLD = 'while [ -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ]; do sleep 0.1; done\n'
 TIMERS: Mapping[str, tuple[str, str]] = {  # an agent, where it stands, what is due there
     "cool": ("cooling_down", "backoff"),
     "deaf": ("interrupting", "grace"),
@@ -56,7 +56,7 @@ class Waiters(Colony):
 
     def hold(self, name: str) -> Path:
         """Keep an agent's launches from coming to an end while this file is there."""
-        held = self.house.folder / f"held-{name}"
+        held = self.deployment.folder / f"held-{name}"
         held.touch()
         return held
 
@@ -64,7 +64,7 @@ class Waiters(Colony):
         """Start a worker whose sessions can be held."""
         script = self.folder / "hold.sh"
         script.write_text(HOLD)
-        self.house.worker(BASH_ENV=str(script))
+        self.deployment.worker(BASH_ENV=str(script))
 
     def begin(self, delays: Delays) -> Path:
         """Start them; return what keeps the prompt of one of them from being built."""
@@ -76,11 +76,11 @@ class Waiters(Colony):
         self.start("slow", spawning_s=delays.limit)
         self.start("astray", building_s=delays.limit)
         (self.folder / "lost").mkdir()
-        lost = Colony(self.house, self.folder / "lost")
+        lost = Colony(self.deployment, self.folder / "lost")
         lost.start("seeker", host="elsewhere", initializing_s=delays.limit)
         lost.repo.rename(lost.folder / "away")
         record = self.reaches("astray", "session_complete")
-        in_the_way = Home(record.id, self.house.client.settings).session(2)
+        in_the_way = Home(record.id, self.deployment.client.settings).session(2)
         in_the_way.touch()
         return in_the_way
 
@@ -103,9 +103,11 @@ class Waiters(Colony):
             return found.keys() == TIMERS.keys()
 
         try:
-            self.house.sees(met, what="every timer", within_s=60)
+            self.deployment.sees(met, what="every timer", within_s=60)
         except AssertionError as late:
-            left = [self.house.story(self.record(name).id) for name in TIMERS.keys() - found.keys()]
+            left = [
+                self.deployment.story(self.record(name).id) for name in TIMERS.keys() - found.keys()
+            ]
             raise AssertionError("\n".join([str(late), *left])) from None
         return found
 
@@ -114,12 +116,12 @@ class Waiters(Colony):
         of = self.record(name).id
 
         def fired() -> int:
-            events = [one for one in self.house.events(of) if one.version > timer.born]
+            events = [one for one in self.deployment.events(of) if one.version > timer.born]
             told = [one for one in events if one.cause.reason == f"{timer.name} is due"]
             assert [one.trigger for one in told[:1]] in ([], [FIRES[name]])
             return told[0].at_ms if told else 0
 
-        return int(self.house.sees(fired, what=f"{timer.name} of {name}"))
+        return int(self.deployment.sees(fired, what=f"{timer.name} of {name}"))
 
 
 def outliers(late: Mapping[str, int], most: int) -> Mapping[str, int]:
@@ -128,11 +130,11 @@ def outliers(late: Mapping[str, int], most: int) -> Mapping[str, int]:
 
 
 def test_every_timer_fires_when_it_is_due_and_never_before(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house(INTERLOCK_SWEEP_PERIOD_S="1")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
+    deployment = new_deployment(INTERLOCK_SWEEP_PERIOD_S="1")
+    waiters = Waiters(deployment, tmp_path)
+    deployment.beat()
     waiters.worker()
     waiters.begin(Delays(backoff=2, grace=2, limit=4))
     waiters.bring()
@@ -144,23 +146,23 @@ def test_every_timer_fires_when_it_is_due_and_never_before(
 
 
 def test_what_was_due_during_an_outage_of_all_workers_fires_at_their_return(
-    new_house: NewHouse, tmp_path: Path, client: redis.Redis
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
-    house = new_house(INTERLOCK_SWEEP_PERIOD_S="1")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
+    deployment = new_deployment(INTERLOCK_SWEEP_PERIOD_S="1")
+    waiters = Waiters(deployment, tmp_path)
+    deployment.beat()
     waiters.worker()
     waiters.begin(Delays())
     waiters.bring()
     waiters.timers()
-    kill(house)
+    kill(deployment)
     for name, (_, timer) in TIMERS.items():
-        due(house.client.dispatch, client, waiters.record(name).id, timer)
+        due(deployment.client.dispatch, client, waiters.record(name).id, timer)
     due_by = waiters.timers()
 
-    house.beat()
+    deployment.beat()
     waiters.worker()
-    returned_at = house.client.dispatch.views.now_ms()
+    returned_at = deployment.client.dispatch.views.now_ms()
 
     late = {name: waiters.fired_at(name, one) - one.due_at for name, one in due_by.items()}
     assert min(late.values()) >= 0
@@ -168,9 +170,9 @@ def test_what_was_due_during_an_outage_of_all_workers_fires_at_their_return(
     assert {name: ms for name, ms in after.items() if ms >= RETURN_MS_MAX} == {}
 
 
-def kill(house: House) -> None:
+def kill(deployment: Deployment) -> None:
     """Kill every worker and beat."""
-    for process in house.processes:
+    for process in deployment.processes:
         if process.alive:
             process.kill()
 
@@ -182,13 +184,13 @@ def resumed(waiters: Waiters, names: Iterable[str]) -> Mapping[str, str]:
 
 @pytest.mark.proof
 def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table_says(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
     # Longer than all this is away, and than what is started takes to be there.
-    house = new_house(store.url, INTERLOCK_LEASE_S="8")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8")
+    waiters = Waiters(deployment, tmp_path)
+    deployment.beat()
     waiters.worker()
     in_the_way = waiters.begin(Delays(backoff=5, grace=10))
     go = tmp_path / "go"
@@ -203,17 +205,17 @@ def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table
     for name, state in stands.items():
         waiters.reaches(name, state)
 
-    kill(house)
+    kill(deployment)
     waiters_before = resumed(waiters, stands)
     crash(store)
     assert waiters_before == stands
     assert resumed(waiters, stands) == stands, "what was acknowledged is in the files"
-    house.beat()
+    deployment.beat()
     waiters.worker()
 
     in_the_way.unlink()
     go.touch()
-    (house.folder / "held-slow").unlink()
+    (deployment.folder / "held-slow").unlink()
     waiters.send("idle")
     waiters.sees("idle", 2)
     for name in ("busy", "slow", "astray", "idle"):
@@ -230,11 +232,11 @@ def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table
 
 @pytest.mark.slow
 def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_and_loses_no_mail(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url, INTERLOCK_LEASE_S="8").full()
-    colony = Colony(house, tmp_path)
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8").full()
+    colony = Colony(deployment, tmp_path)
     go, call, called = (tmp_path / name for name in ("go", "call", "called"))
     mail = {"type": "mail", "to": "bat", "text": "the barn is open"}
     colony.start("bat")
@@ -243,21 +245,23 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     colony.start("owl", *steps)
     first = colony.sees("owl")
     before = colony.reaches("owl", "running")
-    log = house.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
+    log = deployment.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
 
     store.stop()
     missed = "leases are not renewed"
-    house.sees(lambda: missed in log.read_text(), what="its keeper has missed the store")
+    deployment.sees(lambda: missed in log.read_text(), what="its keeper has missed the store")
     call.touch()
-    house.sees(called.exists, what="its mail is on its way")
+    deployment.sees(called.exists, what="its mail is on its way")
     times = log.read_text().count(missed)
-    house.sees(lambda: log.read_text().count(missed) > times, what="its keeper has it, and waits")
+    deployment.sees(
+        lambda: log.read_text().count(missed) > times, what="its keeper has it, and waits"
+    )
     store.start()
 
     # Renewed after the outage, and looked at by a sweep after the lease that it had before.
     [held] = before.entries
-    house.sees(
-        lambda: house.client.dispatch.views.now_ms() > held.lease_until + 1_000,
+    deployment.sees(
+        lambda: deployment.client.dispatch.views.now_ms() > held.lease_until + 1_000,
         what="its lease of before the outage is over",
     )
     [letter] = colony.sees("bat", 2)["mail"]

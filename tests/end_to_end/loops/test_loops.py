@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.loops.agents import Colony
 from tests.end_to_end.tasks.coding import git, trees
 from tests.processes import is_alive
 
 
 @pytest.fixture
-def colony(house: House, tmp_path: Path) -> Colony:
-    return Colony(house, tmp_path)
+def colony(deployment: Deployment, tmp_path: Path) -> Colony:
+    return Colony(deployment, tmp_path)
 
 
 def test_an_agent_runs_session_after_session_in_its_worktree_and_is_given_its_mail(
@@ -82,7 +82,9 @@ def test_a_session_that_does_not_end_is_killed_after_its_grace_and_counts_nowher
     now = colony.reaches("owl", "running")
     assert (now.data["consecutive_errors"], now.data["total_errors"]) == (0, 0)
     assert now.data["last"]["outcome"] == "forced"
-    colony.house.sees(lambda: colony.house.notes(record.id, "stale_result"), what="a late exit")
+    colony.deployment.sees(
+        lambda: colony.deployment.notes(record.id, "stale_result"), what="a late exit"
+    )
 
 
 def test_a_session_that_crashes_is_followed_by_one_that_is_told_of_it(colony: Colony) -> None:
@@ -152,8 +154,9 @@ def test_agents_write_to_each_other_and_never_to_themselves_or_nobody(colony: Co
     [letter] = colony.loops.mailbox.listed("bat")
     assert (letter["id"], letter["sender"], letter["kind"]) == (mail, "owl", "status")
     of = colony.record("owl").id
-    refused = colony.house.sees(
-        lambda: len(found := colony.house.notes(of, "mail_refused")) == 2 and found, what="refusals"
+    refused = colony.deployment.sees(
+        lambda: len(found := colony.deployment.notes(of, "mail_refused")) == 2 and found,
+        what="refusals",
     )
     told = [note.detail["reason"] for note in refused]
     assert "owl cannot write to itself" in told[0]
@@ -216,23 +219,25 @@ def test_stopped_in_any_state_an_agent_leaves_nothing(colony: Colony, state: str
 
     assert stopped.entries == ()
     assert (again.version, again.data) == (stopped.version, stopped.data)
-    [note] = colony.house.notes(stopped.id, "ignored")
+    [note] = colony.deployment.notes(stopped.id, "ignored")
     assert note.detail["why"] == "it has stopped already"
     colony.nothing_left("owl")
 
 
-def test_five_deployments_in_a_row_stop_no_agent(new_house: NewHouse, tmp_path: Path) -> None:
-    house = new_house()
-    house.beat()
-    colony = Colony(house, tmp_path)
+def test_five_deployments_in_a_row_stop_no_agent(
+    new_deployment: NewDeployment, tmp_path: Path
+) -> None:
+    deployment = new_deployment()
+    deployment.beat()
+    colony = Colony(deployment, tmp_path)
     go = colony.folder / "go"
-    worker = house.worker()
+    worker = deployment.worker()
     colony.start("owl", {"wait": str(go)})
     first = colony.sees("owl")
 
     for _ in range(5):
         worker.stop()
-        worker = house.worker()
+        worker = deployment.worker()
     assert is_alive(first["pid"])
     go.touch()
     colony.reaches("owl", "session_complete")

@@ -20,7 +20,7 @@ from interlock.workers.gateways.capabilities.capability import (
 )
 from interlock.workers.gateways.sources import CleanedUp, CleanUpFailed
 
-FOLDER = Path(os.environ.get("HOUSE_FOLDER", "."))
+FOLDER = Path(os.environ.get("DEPLOYMENT_FOLDER", "."))
 
 
 def testify(what: str, record_id: str, key: str, **more: Any) -> None:
@@ -35,7 +35,7 @@ def testify(what: str, record_id: str, key: str, **more: Any) -> None:
 
 
 def first_time(what: str) -> bool:
-    """Whether nobody asked this before, in any process of the house."""
+    """Whether nobody asked this before, in any process of the deployment."""
     try:
         (FOLDER / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
     except FileExistsError:

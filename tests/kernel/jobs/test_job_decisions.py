@@ -138,7 +138,7 @@ def test_somebody_looks_at_every_waiting_job_again() -> None:
         assert timers
 
 
-def house(told: Job) -> list[tuple[str, Data]]:
+def deployment(told: Job) -> list[tuple[str, Data]]:
     """Return all that can be fired at a job while nobody outside does anything.
 
     A worker's pauses are left out, as it bounds by itself how often it asks for one.
@@ -164,7 +164,7 @@ def test_left_to_itself_a_job_comes_to_rest_whatever_goes_wrong(
     seen, pending = {key(told)}, [told.record]
     while pending:
         told.record = record = pending.pop()
-        for trigger, payload in house(told):
+        for trigger, payload in deployment(told):
             told.record = record
             try:
                 told.fire(trigger, **payload)

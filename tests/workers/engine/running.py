@@ -8,7 +8,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Entry, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Run
 from interlock.workers.systems import handlers
@@ -37,7 +37,7 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self.client = Client(settings, actor="person")
         self.dispatch = self.client.dispatch
-        self.runner = Runner(self.dispatch, Equipment(settings))
+        self.runner = Runner(self.dispatch, Resources(settings))
 
     def owed(self, record_id: str, name: str = "") -> Entry:
         """Return the effect that a record owes now."""

@@ -43,8 +43,8 @@ def claimed(
         running.owed(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
-    equipment = running.runner.equipment
-    return Work(running.dispatch, equipment, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
+    resources = running.runner.resources
+    return Work(running.dispatch, resources, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
 
 
 def lines(running: Running, kind: str) -> int:

@@ -49,8 +49,8 @@ class Nest:
             case "session_complete":
                 self.hands.do(of, "drain")
         attempt = int(self.record(of).data["attempt"]) + 1
-        papers = Home(of, self.hands.client.settings).session(attempt)
-        prompt, digest = store_prompt(papers, "do it")
+        work_folder = Home(of, self.hands.client.settings).session(attempt)
+        prompt, digest = store_prompt(work_folder, "do it")
         unread = [one.id for one in self.mailbox.unread(self.record(of))]
         letters = [one for one in unread if position(one) <= position(upto)]
         told = {"prompt": prompt, "digest": digest, "claimed": upto, "letters": letters}

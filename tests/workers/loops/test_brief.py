@@ -15,7 +15,7 @@ def brief(tmp_path: Path) -> SessionBrief:
     return SessionBrief(
         key="owl/1:3.0:a",
         token="token",
-        papers=str(tmp_path / "agents" / "owl"),
+        work_folder=str(tmp_path / "agents" / "owl"),
         worktree="/w",
         command="echo 'ä'",
         prompt="prompt-0.md",
@@ -27,10 +27,10 @@ def brief(tmp_path: Path) -> SessionBrief:
 def test_a_brief_is_read_as_it_was_written_and_by_its_owner_alone(brief: SessionBrief) -> None:
     file = brief.write()
 
-    assert file == Path(brief.papers) / FILE
+    assert file == Path(brief.work_folder) / FILE
     assert read_brief(file) == brief
     assert file.stat().st_mode & 0o777 == 0o600, "it holds the token of a lease"
-    assert key_told(Path(brief.papers)) == brief.key
+    assert key_told(Path(brief.work_folder)) == brief.key
 
 
 def test_a_brief_of_another_attempt_takes_its_place(brief: SessionBrief) -> None:
@@ -38,8 +38,8 @@ def test_a_brief_of_another_attempt_takes_its_place(brief: SessionBrief) -> None
 
     replace(brief, token="new").write()
 
-    assert read_brief(Path(brief.papers) / FILE).token == "new"
-    assert [file.name for file in Path(brief.papers).iterdir()] == [FILE]
+    assert read_brief(Path(brief.work_folder) / FILE).token == "new"
+    assert [file.name for file in Path(brief.work_folder).iterdir()] == [FILE]
 
 
 @pytest.mark.parametrize("text", [None, "", '{"key": "owl'])

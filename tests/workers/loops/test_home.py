@@ -40,12 +40,12 @@ def registered(repository: Repository) -> int:
 def test_a_life_has_its_names_and_folders(home: Home, tmp_path: Path) -> None:
     assert (home.name, home.branch) == ("owl", "interlock/agents/owl")
     assert home.folder == tmp_path / "here" / "worktrees" / "agents" / "owl"
-    assert home.papers == tmp_path / "here" / "agents" / "owl" / "1"
-    assert home.session(7) == home.papers / "000007"
+    assert home.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
+    assert home.session(7) == home.work_folder / "000007"
     assert home.identity == Identity("owl", "owl@interlock.invalid")
     next_life = Home("owl/2", home.settings)
     assert (next_life.branch, next_life.folder) == (home.branch, home.folder)
-    assert next_life.papers != home.papers
+    assert next_life.work_folder != home.work_folder
 
 
 def test_a_relative_home_is_a_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_relative_home_is_a_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_pa
     home = Home("owl/1", Settings(home=Path("here")))
 
     assert home.folder.is_absolute()
-    assert home.papers == tmp_path / "here" / "agents" / "owl" / "1"
+    assert home.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import free_port
-from interlock.workers.ops import deployment as house
-from interlock.workers.ops.deployment import House, HouseError
-from interlock.workers.processes.bound import start_tethered
+from interlock.workers.ops import deployment
+from interlock.workers.ops.deployment import Deployment, DeploymentError
+from interlock.workers.processes.bound import start_bound
 from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
@@ -25,15 +25,15 @@ def settings_in(folder: Path, **more: Any) -> Settings:
 
 
 def commands(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process of a house run a script of ours instead of Celery."""
+    """Let every process of a deployment run a script of ours instead of Celery."""
     program = folder / "celery.py"
     program.write_text(script)
 
     def started(command: list[str], **options: Any) -> Any:
         name = Path(options["output"].name).stem
-        return start_tethered([sys.executable, str(program), name, *command], **options)
+        return start_bound([sys.executable, str(program), name, *command], **options)
 
-    monkeypatch.setattr(house, "start_tethered", started)
+    monkeypatch.setattr(deployment, "start_bound", started)
 
 
 def test_a_process_that_ends_at_its_start_is_named_with_its_log(
@@ -42,33 +42,33 @@ def test_a_process_that_ends_at_its_start_is_named_with_its_log(
     commands(tmp_path, "raise SystemExit('no')", monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with pytest.raises(HouseError, match=r"ended at its start; read .*\.log"):
-        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+    with pytest.raises(DeploymentError, match=r"ended at its start; read .*\.log"):
+        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
 
 
-def test_a_house_that_is_not_ready_in_time_leaves_no_process(
+def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(60)"
     commands(tmp_path, script, monkeypatch)
-    monkeypatch.setattr(house, "READY_S", 0.5)
+    monkeypatch.setattr(deployment, "READY_S", 0.5)
     monkeypatch.chdir(tmp_path)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with pytest.raises(HouseError, match="is not ready after"):
-        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+    with pytest.raises(DeploymentError, match="is not ready after"):
+        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
 
     started = [int(one.stem) for one in tmp_path.glob("*.pid")]
     assert not any(is_alive(one) for one in started)
 
 
-def test_a_house_on_a_store_of_somebody_else_starts_none(
+def test_a_deployment_on_the_store_of_another_starts_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands(tmp_path, "import time; print('x ready.', flush=True); time.sleep(60)", monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
+    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as home:
         assert home.settings.store_url == url
         assert home.dead() is None
         assert not (home.home / "store").exists()
@@ -89,7 +89,7 @@ def test_who_has_died_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     commands(tmp_path, script, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
+    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as home:
         assert until(home.dead, what="somebody dies") == "beat"
 
 
@@ -103,10 +103,10 @@ def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) ->
         model_base_url="http://127.0.0.1:9/v1",
         sweep_period_s=0.2,
     )
-    # The capability's witnesses go where the processes of this house find them.
+    # The capability's witnesses go where the processes of this deployment find them.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOUSE_FOLDER", str(tmp_path))
-        with House(settings, flower=False) as home:
+        patch.setenv("DEPLOYMENT_FOLDER", str(tmp_path))
+        with Deployment(settings, flower=False) as home:
             client = Client(home.settings)
             client.submit(thread("slow", seconds=60), machine="thread", id="one")
             until(lambda: client.show("one").state == "executing", what="it is executed")

@@ -22,7 +22,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.published_event import Actor, LifecycleEvent
 from interlock.kernel.record import partition_of
 from interlock.kernel.store import views
-from interlock.kernel.store.views import Place
+from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops import event_export
@@ -125,20 +125,20 @@ def test_pages_leave_nobody_out_and_tell_nobody_twice(
     here: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [submit(here, f"n{n}") for n in range(23)]
-    place = Place("task", "open", partition_of("b"))
+    place = StateKey("task", "open", partition_of("b"))
     here.dispatch.client.zadd(
-        here.dispatch.keys.standing_in(place.partition, "task", "open"),
+        here.dispatch.keys.state_index_of(place.partition, "task", "open"),
         dict.fromkeys(ids[5:17], 1_000.0),
     )
     monkeypatch.setattr(views, "PAGE", 4)
 
-    rows = list(here.dispatch.views.standing_since(place))
+    rows = list(here.dispatch.views.list_in_state_since(place))
     told = Counter(one.entity_id for one in Export(here.dispatch, ["b"]).all())
 
     assert sorted(row.id for row in rows) == sorted(ids)
     assert [row.since_ms for row in rows] == sorted(row.since_ms for row in rows)
     assert told == Counter(ids)
-    assert len(list(here.dispatch.views.standing_since(place, 1_001))) == len(ids) - 12
+    assert len(list(here.dispatch.views.list_in_state_since(place, 1_001))) == len(ids) - 12
 
 
 def test_a_long_log_is_read_page_by_page(here: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.codec import digest, encode
-from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -171,7 +171,7 @@ def unlist(index: str) -> Edit:
 
 def unstand(store: redis.Redis, here: Client) -> None:
     """Take the record out of the list of its state."""
-    store.zrem(here.dispatch.keys.standing("one", "thread", here.show("one").state), "one")
+    store.zrem(here.dispatch.keys.state_index("one", "thread", here.show("one").state), "one")
 
 
 def forget(prefix: str) -> Edit:
@@ -260,8 +260,8 @@ def codon_at_work(here: Client) -> str:
     lifecycle, cause, of = here.dispatch.lifecycle, Cause("tester"), "data/1/1"
     lifecycle.create("workspace", "data", {"folder": "/data"}, cause)
     lifecycle.create("run", "data/1", RUN_BIRTH, cause)
-    held = Tenure("n", "here", 60_000)
-    lifecycle.create("codon", of, {"codon_id": "clean"}, cause, tenure=held)
+    held = InitialLease("n", "here", 60_000)
+    lifecycle.create("codon", of, {"codon_id": "clean"}, cause, initial_lease=held)
     for trigger, payload in (
         ("start", {}),
         ("initialize", {"pid": 7, "log_path": "l"}),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.workers.processes.bound import end_tethered, prolong, start_tethered
+from interlock.workers.processes.bound import end_bound, extend, start_bound
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -27,10 +27,10 @@ time.sleep(600)
 STARTER = """
 import sys
 from pathlib import Path
-from interlock.workers.processes.bound import start_tethered
+from interlock.workers.processes.bound import start_bound
 
 folder = Path(sys.argv[1])
-keeper = start_tethered(
+keeper = start_bound(
     [sys.executable, "-c", sys.argv[2]], folder=folder, output=(folder / "log").open("wb"),
     grace_s=0.2,
 )
@@ -50,7 +50,7 @@ def monotonic():
     return float(Path("clock").read_text())
 
 bound.time = SimpleNamespace(monotonic=monotonic)
-bound.PARENT_LOOK_S = 0.01
+bound.PARENT_POLL_S = 0.01
 sys.exit(bound.main(["0.2", sys.executable, "-c", sys.argv[1]]))
 """
 WAIT = "sys.stdin.read()"
@@ -60,13 +60,13 @@ FORK = "import os\nif os.fork():\n    sys.stdin.read()\nelse:\n    import time; 
 @contextmanager
 def keeper_of(program: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "log").open("wb") as output:
-        keeper = start_tethered(
+        keeper = start_bound(
             [sys.executable, "-c", program], folder=folder, output=output, grace_s=0.2
         )
     try:
         yield keeper
     finally:
-        end_tethered(keeper, patience_s=5)
+        end_bound(keeper, patience_s=5)
 
 
 def written_ids(folder: Path) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def test_the_end_of_the_thread_that_started_it_does_not_end_the_command(tmp_path
 
     def start() -> None:
         command = [sys.executable, "-c", STUBBORN]
-        keepers.append(start_tethered(command, folder=tmp_path, output=output, grace_s=0.2))
+        keepers.append(start_bound(command, folder=tmp_path, output=output, grace_s=0.2))
 
     thread = threading.Thread(target=start)
     thread.start()
@@ -135,7 +135,7 @@ def test_the_end_of_the_thread_that_started_it_does_not_end_the_command(tmp_path
         ids = written_ids(tmp_path)
         assert keepers[0].poll() is None
         assert not gone(ids)
-        end_tethered(keepers[0], patience_s=5)
+        end_bound(keepers[0], patience_s=5)
     assert gone(ids)
 
 
@@ -153,7 +153,7 @@ def test_a_command_that_heeds_the_request_to_end_is_not_killed(tmp_path: Path) -
     )
     with keeper_of(program, tmp_path) as keeper:
         until((tmp_path / "up").exists, what="the command is up")
-        assert end_tethered(keeper, patience_s=5) == 3
+        assert end_bound(keeper, patience_s=5) == 3
 
 
 # --- so long and no longer -------------------------------------------------------------------
@@ -184,19 +184,19 @@ def clocked_keeper_of(program: str, folder: Path) -> Iterator[subprocess.Popen[b
     try:
         yield keeper
     finally:
-        end_tethered(keeper, patience_s=5)
+        end_bound(keeper, patience_s=5)
 
 
 def test_a_command_that_was_prolonged_once_ends_when_nothing_more_is_told(tmp_path: Path) -> None:
     with keeper_of(STUBBORN, tmp_path) as keeper:
         ids = written_ids(tmp_path)
         told = time.monotonic()
-        prolong(keeper, 0.3)
+        extend(keeper, 0.3)
 
         until(lambda: gone(ids), what="command and child are gone, and the pipe is open")
         assert time.monotonic() - told >= 0.3
         assert keeper.wait(10) == 128 + signal.SIGKILL
-        prolong(keeper, 60)  # nobody is left to hear it
+        extend(keeper, 60)  # nobody is left to hear it
 
 
 def test_a_command_lives_as_long_as_it_is_told(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_command_lives_as_long_as_it_is_told(tmp_path: Path) -> None:
             set_clock(tmp_path, now_s)
             look(tmp_path)
             assert keeper.poll() is None, f"it was told to live on at {now_s}"
-            prolong(keeper, 10)
+            extend(keeper, 10)
             look(tmp_path)
         assert not gone(ids)
         set_clock(tmp_path, 1_059)
@@ -220,11 +220,11 @@ def test_of_what_is_told_the_last_word_counts(tmp_path: Path) -> None:
     with clocked_keeper_of(STUBBORN, tmp_path) as keeper:
         ids = written_ids(tmp_path)
         for left_s in (1, 600):
-            prolong(keeper, left_s)
+            extend(keeper, left_s)
         look(tmp_path)
         set_clock(tmp_path, 599)
         look(tmp_path)
         assert not gone(ids)
-        prolong(keeper, -1)
+        extend(keeper, -1)
 
         until(lambda: gone(ids), what="no time is left: command and child are gone")

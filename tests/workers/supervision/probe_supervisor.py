@@ -28,7 +28,7 @@ class Probe:
             case {"waits_for": fifo}:
                 Path(fifo).read_bytes()
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Stay, and say so; or end while a thread is still at work."""
         sys.stdout.write("this is kept\n")
         if self.ends:
@@ -45,7 +45,7 @@ def main() -> None:
     file = Path(sys.argv[1])
     brief = json.loads(file.read_text())
     Probe.ends = "ends" in brief
-    detached.KEEPER_S = brief.get("keeper_s", detached.KEEPER_S)
+    detached.LAUNCH_S_MAX = brief.get("launch_s_max", detached.LAUNCH_S_MAX)
     seen = {
         "pid": os.getpid(),
         "parent": os.getppid(),
@@ -61,7 +61,7 @@ def main() -> None:
     }
     file.with_name("seen.json.new").write_text(json.dumps(seen))
     file.with_name("seen.json.new").rename(file.with_name("seen.json"))
-    detached.detach(file.parent, lambda: Probe(brief))
+    detached.hand_over(file.parent, lambda: Probe(brief))
 
 
 def descriptors(process: int | str) -> dict[int, str]:

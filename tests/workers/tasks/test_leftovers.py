@@ -15,9 +15,9 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import MARK
 from interlock.workers.supervision import leftovers as remains
-from interlock.workers.supervision.leftovers import RemainsError
+from interlock.workers.supervision.leftovers import LeftoversError
 from interlock.workers.tasks.brief import Brief, Place
-from interlock.workers.tasks.leftovers import end_remains
+from interlock.workers.tasks.leftovers import kill_leftovers_of
 from tests.processes import PROC
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -38,9 +38,9 @@ def agent(here: Client) -> Claimed:
     """Return an agent at work, whose keeper was told its brief on this machine."""
     begun = claimed(here, "b/one").alive()
     place = Place(begun.task.key, begun.task.token, begun.place.turn, "", "", "", "")
-    papers = str(begun.place.papers(here.settings))
+    work_folder = str(begun.place.work_folder(here.settings))
     Brief(
-        begun.agent.key, begun.agent.token, papers, "true", "plain", session=False, place=place
+        begun.agent.key, begun.agent.token, work_folder, "true", "plain", session=False, place=place
     ).write()
     return begun
 
@@ -63,7 +63,7 @@ def test_what_a_dead_agent_left_running_is_ended(
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
-    end_remains(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.wait() == -signal.SIGKILL
 
@@ -71,18 +71,18 @@ def test_what_a_dead_agent_left_running_is_ended(
 def test_what_an_agent_runs_that_lives_is_let_be(
     here: Client, agent: Claimed, marked: subprocess.Popen[bytes]
 ) -> None:
-    end_remains(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.poll() is None
 
 
-def test_an_agent_of_another_house_with_the_same_name_is_let_be(
+def test_an_agent_of_another_deployment_with_the_same_name_is_left_alone(
     here: Client, agent: Claimed
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
     with sleeping(f"{agent.place.agent}:1.0:another") as other:
-        end_remains(here.dispatch, agent.place.agent)
+        kill_leftovers_of(here.dispatch, agent.place.agent)
 
         assert other.poll() is None
         other.kill()
@@ -92,10 +92,10 @@ def test_an_agent_that_was_never_started_here_left_nothing(
     here: Client, agent: Claimed, marked: subprocess.Popen[bytes]
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
-    (agent.place.papers(here.settings) / "brief.json").write_text("{")
+    (agent.place.work_folder(here.settings) / "brief.json").write_text("{")
 
-    end_remains(here.dispatch, agent.place.agent)
-    end_remains(here.dispatch, "b/agent~nobody~1")
+    kill_leftovers_of(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, "b/agent~nobody~1")
 
     assert marked.poll() is None
 
@@ -111,7 +111,7 @@ def test_whoever_cannot_be_ended_is_told_and_nothing_goes_on(
     monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(remains, "END_S_MAX", 0.1)
 
-    with pytest.raises(RemainsError, match="cannot be ended"):
-        end_remains(here.dispatch, agent.place.agent)
+    with pytest.raises(LeftoversError, match="cannot be ended"):
+        kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.poll() is None

@@ -12,7 +12,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
@@ -30,8 +30,8 @@ def here(server: EmbeddedServer, prefix: str) -> Client:
 
 def held(here: Client, lease: Lease) -> Work:
     dispatch, machine = here.dispatch, MACHINES[lease.record.machine]
-    equipment = Equipment(here.settings)
-    return Work(dispatch, equipment, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
+    resources = Resources(here.settings)
+    return Work(dispatch, resources, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
 
 
 def test_a_word_that_does_not_fit_fails_the_task_and_says_which(here: Client) -> None:

@@ -28,8 +28,8 @@ def show(work: Work, record: Record) -> None:
     # One piece of work may show several versions: a receiver tells them apart by this.
     key = f"{work.key}@{record.version}"
     if card is None:
-        work.equipment.surfaces.withdraw(record.id, key)
+        work.resources.surfaces.withdraw(record.id, key)
         work.audit("card_withdrawn", {})
         return
-    work.equipment.surfaces.show(card.as_data(), key)
+    work.resources.surfaces.show(card.as_data(), key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

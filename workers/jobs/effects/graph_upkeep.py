@@ -49,5 +49,5 @@ def _states(work: Work, *, over: bool) -> list[str]:
 
 def _standing(work: Work, state: str) -> list[RecordId]:
     machine, graph = work.dispatch.lifecycle.machine("job"), work.record.id
-    found = work.dispatch.views.every_in(machine, state, partition_of(graph), PAGE)
+    found = work.dispatch.views.scan_state(machine, state, partition_of(graph), PAGE)
     return [one for one in found if root_of(one) == graph]

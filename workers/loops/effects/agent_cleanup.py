@@ -11,7 +11,7 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
 from interlock.workers.loops.brief import key_told
 from interlock.workers.loops.home import Home
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def retirement(work: Work) -> None:
@@ -22,7 +22,7 @@ def retirement(work: Work) -> None:
     record = work.dispatch.views.record(work.record.id)
     home, data = Home(record.id, work.dispatch.settings), record.data
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        end_left(key_told(home.session(attempt)), of=record.id)
+        kill_leftovers(key_told(home.session(attempt)), of=record.id)
     if work.dispatch.views.holds(home.name):
         return  # its next life goes on in the same worktree
     try:

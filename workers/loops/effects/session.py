@@ -7,8 +7,8 @@ from functools import partial
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.brief import SessionBrief, key_told
 from interlock.workers.loops.home import Home
-from interlock.workers.supervision.launch import KeeperError, start_detached
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.supervision.launch import SupervisorError, launch
+from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def session(work: Work) -> Outcome | None:
@@ -18,7 +18,7 @@ def session(work: Work) -> Outcome | None:
     brief = SessionBrief(
         key=lease.key,
         token=lease.token,
-        papers=str(home.session(int(data["attempt"]))),
+        work_folder=str(home.session(int(data["attempt"]))),
         worktree=str(data["worktree"]),
         command=str(data["command"]),
         prompt=str(data["prompt"]),
@@ -27,13 +27,11 @@ def session(work: Work) -> Outcome | None:
     )
     # Where a keeper and its watchdog died together, their process goes on; it shares this place.
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        end_left(key_told(home.session(attempt)), of=record.id)
+        kill_leftovers(key_told(home.session(attempt)), of=record.id)
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached(
-            "interlock.workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
-        )
-    except (KeeperError, OSError) as refusal:
+        launch("interlock.workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+    except (SupervisorError, OSError) as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState
 from interlock.kernel.record import PARTITIONS, Record, partition_of, root_of
-from interlock.kernel.store.views import Place, Standing
+from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.ops.top.claim import Claim, Line, line_of
@@ -84,10 +84,10 @@ class Census:
     """How many records stand in each state of a machine, and some of them."""
 
     counts: Mapping[Name, int]
-    found: Mapping[Name, Sequence[Standing]]
+    found: Mapping[Name, Sequence[RecordInState]]
     partial: bool
 
-    def some(self, machine: str, states: Iterable[str]) -> list[Standing]:
+    def some(self, machine: str, states: Iterable[str]) -> list[RecordInState]:
         """Return those found in these states, state after state."""
         return [one for state in states for one in self.found.get((machine, state), ())]
 
@@ -142,13 +142,13 @@ class Top:
     def _others(self) -> dict[str, dict[str, int]]:
         """Return how many records of the other machines stand in each state where any does."""
         places = [
-            Place(name, str(stage.state), partition)
+            StateKey(name, str(stage.state), partition)
             for name in OTHERS
             for stage in self.client.machines[name].stages
             for partition in self.partitions
         ]
         found: dict[str, Counter[str]] = {}
-        for place, number in self.dispatch.views.populations(places).items():
+        for place, number in self.dispatch.views.count_in_states(places).items():
             found.setdefault(place.machine, Counter())[place.state] += number
         states = {
             name: [str(stage.state) for stage in self.client.machines[name].stages]
@@ -178,34 +178,37 @@ class Top:
         """Count everything; of what stands on lines, and of what is open, take the first."""
         views = self.dispatch.views
         places = [
-            Place(machine, state, partition)
+            StateKey(machine, state, partition)
             for machine in MACHINES
             for state in self.states[machine]
             for partition in self.partitions
         ]
-        populations = views.populations(places)
+        count_in_states = views.count_in_states(places)
         counts: Counter[Name] = Counter()
-        for place, number in populations.items():
+        for place, number in count_in_states.items():
             counts[place.machine, place.state] += number
-        limits: dict[Place, int] = {}
+        limits: dict[StateKey, int] = {}
         for name in (*(("agent", one) for one in ALIVE), *(("task", one) for one in LISTED)):
-            limits |= _shared(_only(populations, name))
-        limits |= dict.fromkeys(_only(populations, ("task", "open")), OPEN_MAX)
-        dead = dict.fromkeys(_only(populations, ("agent", "dead")), LINES_MAX)
-        pages = [*views.standings(limits).values(), *views.standings(dead, newest=True).values()]
+            limits |= _shared(_only(count_in_states, name))
+        limits |= dict.fromkeys(_only(count_in_states, ("task", "open")), OPEN_MAX)
+        dead = dict.fromkeys(_only(count_in_states, ("agent", "dead")), LINES_MAX)
+        pages = [
+            *views.list_in_states(limits).values(),
+            *views.list_in_states(dead, newest=True).values(),
+        ]
         return Census(counts, _by_name(pages), partial=False)
 
     def _backlog_census(self) -> Census:
         """Look through the partition of a backlog, which it may share: no index is its own."""
         views, partition = self.dispatch.views, self.partitions[0]
         limits = {
-            Place(machine, state, partition): SCANNED_MAX
+            StateKey(machine, state, partition): SCANNED_MAX
             for machine in MACHINES
             for state in self.states[machine]
         }
         dead = {place: limits.pop(place) for place in _only(limits, ("agent", "dead"))}
-        scanned = views.standings(limits)
-        pages = [*scanned.values(), *views.standings(dead, newest=True).values()]
+        scanned = views.list_in_states(limits)
+        pages = [*scanned.values(), *views.list_in_states(dead, newest=True).values()]
         own = [[one for one in page if root_of(one.id) == self.backlog] for page in pages]
         found = _by_name(own)
         partial = any(len(page) == SCANNED_MAX for page in scanned.values())
@@ -272,7 +275,7 @@ class Top:
             if one in records
         )
 
-    def _starved(self, opened: Sequence[Standing], now_ms: int) -> tuple[Aged, ...]:
+    def _starved(self, opened: Sequence[RecordInState], now_ms: int) -> tuple[Aged, ...]:
         """Return those of the oldest open tasks that can never be claimed as things stand."""
         oldest = sorted(opened, key=lambda one: one.since_ms)[:OPEN_MAX]
         found, left = [], DEPENDENCIES_MAX
@@ -295,21 +298,21 @@ def _s(ms: int) -> float:
     return max(ms, 0) / 1_000
 
 
-def _only(places: Mapping[Place, int], name: Name) -> dict[Place, int]:
+def _only(places: Mapping[StateKey, int], name: Name) -> dict[StateKey, int]:
     return {at: number for at, number in places.items() if (at.machine, at.state) == name}
 
 
-def _shared(populations: Mapping[Place, int]) -> dict[Place, int]:
+def _shared(count_in_states: Mapping[StateKey, int]) -> dict[StateKey, int]:
     """Return how many to take from each place, so that all of them together are not too many."""
     left, limits = LINES_MAX, {}
-    for place, number in populations.items():
+    for place, number in count_in_states.items():
         limits[place] = min(number, left)
         left -= limits[place]
     return {place: limit for place, limit in limits.items() if limit}
 
 
-def _by_name(pages: Iterable[Sequence[Standing]]) -> dict[Name, list[Standing]]:
-    found: dict[Name, list[Standing]] = {}
+def _by_name(pages: Iterable[Sequence[RecordInState]]) -> dict[Name, list[RecordInState]]:
+    found: dict[Name, list[RecordInState]] = {}
     for page in pages:
         for one in page:
             found.setdefault((one.machine, one.state), []).append(one)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 _REMOVE_TRIES_MAX = 40
-_LOOK_S = 0.005
+_POLL_S = 0.005
 
 
 class Cgroup:
@@ -76,7 +76,7 @@ class Cgroup:
                     path.rmdir()
             if not self.folder.exists():
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def _write(self, name: str, word: bytes) -> None:
         # Never creates: where the file is missing, the system lacks what it stands for.

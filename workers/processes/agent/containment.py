@@ -21,8 +21,8 @@ from interlock.workers.processes.agent.process_table import Seen, carries, newes
 MARK = "INTERLOCK_AGENT_MARK"
 # Less than the watchdog's margin: who cannot be stopped must not make the killing late.
 FREEZE_S = 0.25
-_LOOK_S = 0.005
-_CALM_LOOKS = 2
+_POLL_S = 0.005
+_CALM_POLLS = 2
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -79,7 +79,7 @@ class Tree:
     def freeze(self, until: float) -> None:
         """Stop everyone, so that nobody starts another or answers a death with a new child."""
         calm = 0
-        while not self.left() and calm < _CALM_LOOKS and time.monotonic() < until:
+        while not self.left() and calm < _CALM_POLLS and time.monotonic() < until:
             # Two looks: a child may be born after the list was made, before its parent was read.
             calm = calm + 1 if all(seen.halted for seen in self.signal(signal.SIGSTOP)) else 0
 
@@ -160,7 +160,7 @@ def kill_everything(
             return True
         if time.monotonic() > began + within_s:
             return False
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def end_marked(mark: str, *, within_s: float) -> bool:
@@ -176,7 +176,7 @@ def end_marked(mark: str, *, within_s: float) -> bool:
     def nothing_left() -> bool:
         nonlocal calm
         calm = 0 if held.pids() else calm + 1
-        return calm >= _CALM_LOOKS
+        return calm >= _CALM_POLLS
 
     return kill_everything(held, nothing_left=nothing_left, within_s=within_s)
 

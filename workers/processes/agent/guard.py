@@ -27,7 +27,7 @@ from interlock.workers.processes.agent.watchdog import KILL_S_MAX, Commission, s
 START_S_MAX = 20.0
 # A watchdog that is at work says so more often than this.
 SILENCE_S_MAX = 10.0
-_LOOK_S = 0.5
+_POLL_S = 0.5
 _ROUNDS_MAX = 600
 _READ_BYTES = 64 * 1024
 
@@ -69,7 +69,7 @@ class Guard:
         assert self._watchdog.stdout is not None, "started with pipes"
         descriptor, pending = self._watchdog.stdout.fileno(), b""
         while True:
-            ready, _, _ = select.select([descriptor], [], [], _LOOK_S)
+            ready, _, _ = select.select([descriptor], [], [], _POLL_S)
             now = time.monotonic()
             if ready:
                 chunk = os.read(descriptor, _READ_BYTES)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from interlock.workers.processes.agent.output import Lines, Log
 
 DRAIN_S_MAX = 2.0
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _READ_BYTES = 64 * 1024
 
 
@@ -110,7 +110,7 @@ class Pipes:
                 poller.register(descriptor, select.POLLIN)
             if self._writes():
                 poller.register(self._input, select.POLLOUT)
-            for descriptor, _ in poller.poll(_LOOK_S * 1000):
+            for descriptor, _ in poller.poll(_POLL_S * 1000):
                 if descriptor == self._woken:
                     os.read(self._woken, _READ_BYTES)
                 elif descriptor in reading:

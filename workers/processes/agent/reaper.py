@@ -9,7 +9,7 @@ from contextlib import suppress
 from interlock.workers.processes.agent.containment import Group, Tree
 
 _RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
-_CALM_LOOKS = 2
+_CALM_POLLS = 2
 
 
 class Reaper:
@@ -45,7 +45,7 @@ class Reaper:
                     self._reap(one.pid)
         # Two looks: who was born and died between them would still be there, unreaped.
         self._calm = 0 if seen else self._calm + 1
-        return self._calm >= _CALM_LOOKS and not held.left()
+        return self._calm >= _CALM_POLLS and not held.left()
 
     def _reap(self, pid: int) -> bool:
         reaped, status, usage = os.wait4(pid, os.WNOHANG)

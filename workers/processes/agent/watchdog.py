@@ -36,8 +36,8 @@ LEFT_BEHIND_GRACE_S = 1.0
 KILL_S_MAX = 5.0
 # Killing takes a moment, and has to be over by the deadline.
 MARGIN_S = 0.5
-_LOOK_S = 1.0
-_ENDING_LOOK_S = 0.02
+_POLL_S = 1.0
+_ENDING_POLL_S = 0.02
 _ROUNDS_MAX = 600
 _SHOWN_MAX = 20
 _DEAF_TO = (
@@ -162,12 +162,12 @@ class Watchdog:
         if kill_everything(self._held, nothing_left=self._nothing_left, within_s=KILL_S_MAX):
             return
         _say("left", self._held.pids()[:_SHOWN_MAX])
-        self._kill_at = clock() + _LOOK_S
+        self._kill_at = clock() + _POLL_S
 
     def _listen(self) -> None:
         ending = self._kill_at < math.inf
         until = min(self._kill_at, self._deadline - MARGIN_S) - clock()
-        wait_s = max(0.0, min(until, _ENDING_LOOK_S if ending else _LOOK_S))
+        wait_s = max(0.0, min(until, _ENDING_POLL_S if ending else _POLL_S))
         for words in self._lines.heard(self._woken, wait_s):
             match words:
                 case ["arm", deadline]:

@@ -10,7 +10,7 @@ from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.workers.engine.work import Work
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
 
-LOOK_S = 0.05
+POLL_S = 0.05
 GRACE_S = 5.0
 
 
@@ -62,7 +62,7 @@ class Process:
     def followed(self, process: AgentProcess, look: Callable[[AgentProcess], str | None]) -> Exit:
         """Return how it ended. `look` is called all the time; what it returns ends the process."""
         while True:
-            ended = process.wait(LOOK_S)
+            ended = process.wait(POLL_S)
             why = look(process)
             if ended is not None:
                 return ended

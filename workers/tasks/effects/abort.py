@@ -52,7 +52,7 @@ def _tree(work: Work, origin: Record) -> Tree:
     tree: dict[str, str | None] = {}
     waiting = [str(origin.id)]
     for state in ALIVE:
-        found = views.standing_in(machine, state, partition, AGENTS_MAX)
+        found = views.list_in_partition(machine, state, partition, AGENTS_MAX)
         waiting += [one for one in found if root_of(one) == root]
     while waiting:
         one = waiting.pop()

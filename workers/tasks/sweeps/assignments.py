@@ -18,7 +18,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Fill this machine's free slots from the backlogs of one partition."""
     machine = dispatch.lifecycle.machine("task")
     # A backlog that nobody can work on must not hide those behind it.
-    waiting = dispatch.views.standing_in(machine, "open", partition, OPEN_MAX)
+    waiting = dispatch.views.list_in_partition(machine, "open", partition, OPEN_MAX)
     roots = dict.fromkeys(root_of(one) for one in waiting)
     acts = {root: partial(_assigned, dispatch, root) for root in roots}
     return each(acts)

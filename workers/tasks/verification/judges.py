@@ -24,7 +24,7 @@ class Judges:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        self._model = work.equipment.judge
+        self._model = work.resources.judge
         self._costs: Counter[str] = Counter()
 
     async def __aenter__(self) -> Self:

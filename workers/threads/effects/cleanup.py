@@ -8,7 +8,7 @@ from interlock.workers.gateways.sources import CleanedUp
 
 async def cleanup(work: Work) -> Outcome:
     """Ask the source's adapter, under the effect's key."""
-    answer = await work.equipment.sources.clean_up(work.record.data["inciting"], key=work.key)
+    answer = await work.resources.sources.clean_up(work.record.data["inciting"], key=work.key)
     if isinstance(answer, CleanedUp):
         gone = {"detail": answer.detail, "already_gone": answer.already_gone}
         return Outcome("cleanup_succeeded", gone)

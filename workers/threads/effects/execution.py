@@ -49,7 +49,7 @@ async def execution(work: Work) -> Outcome:
 
 def prepared(work: Work, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
     """Return the capability and all its arguments; the schema is checked once more."""
-    registry, parameters = work.equipment.registry, payload.get("parameters", {})
+    registry, parameters = work.resources.registry, payload.get("parameters", {})
     one = registry[payload["capability"]]
     registry.check(one.name, parameters)
     runtime = {

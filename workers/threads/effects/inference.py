@@ -30,7 +30,7 @@ async def inference(work: Work) -> Outcome:
     """Start on what the thread is waiting for, and answer with a proposal or a typed failure."""
     data = work.record.data
     target = data["target"]
-    registry = work.equipment.registry
+    registry = work.resources.registry
     known = brought_along(data, target) or data.get("prefetched", {}).get(target)
     if known is not None:
         origin = "given" if brought_along(data, target) else "prefetched"
@@ -39,7 +39,7 @@ async def inference(work: Work) -> Outcome:
         return await asyncio.to_thread(proposed, registry, target, known, where)
     policy = await asyncio.to_thread(effective_policy, work)
     question = await asyncio.to_thread(asked, work.record, registry, policy)
-    model = work.equipment.model
+    model = work.resources.model
     estimate = model.estimate_micro(question)
     if estimate and not await asyncio.to_thread(work.reserve, estimate):
         detail = (
@@ -74,7 +74,7 @@ async def ask(work: Work, question: Question, estimate: int) -> Answered | Faile
     """Ask the model. A call that is given up half-way may be billed: it is booked at its bound."""
     timeout_s = work.dispatch.settings.model_timeout_s
     try:
-        return await work.equipment.model.answer(question, timeout_s=timeout_s)
+        return await work.resources.model.answer(question, timeout_s=timeout_s)
     except asyncio.CancelledError:
         if estimate:
             lost = Outcome("inference_failed", deltas={"spent": estimate})

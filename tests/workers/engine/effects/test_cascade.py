@@ -16,7 +16,7 @@ from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Call, Jot, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.effects.cascade import advance
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
 from interlock.workers.gateways.server import EmbeddedServer
@@ -32,7 +32,7 @@ class Here:
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def show(self, of: str) -> Record:
         return self.client.show(of)

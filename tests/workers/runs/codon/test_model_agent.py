@@ -319,11 +319,11 @@ def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(run:
 
 def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: Run) -> None:
     with Provider([Step(says="ok", tokens=TOKENS)]) as provider:
-        ran = run("go", provider, CODON_MODEL="house-model")
+        ran = run("go", provider, CODON_MODEL="deployment-model")
 
     assert ran.code == 0
     assert added(ran) == (0, Tokens(200, 50, 40, 80))
-    assert ran.errors == "the price of house-model is on no list: its cost counts as 0\n"
+    assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
 
 
 def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: Run) -> None:

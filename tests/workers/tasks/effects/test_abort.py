@@ -9,10 +9,10 @@ import pytest
 
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
@@ -27,14 +27,16 @@ class Fleet:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def agent(self, name: str, **more: Any) -> Lease:
         """Bear an agent that is at work."""
-        of, tenure = f"b/{name}", Tenure(uuid4().hex[:8], "keeper", 60_000)
+        of, initial_lease = f"b/{name}", InitialLease(uuid4().hex[:8], "keeper", 60_000)
         birth = {"name": name, "role": "any", "command": "true", "task": "b/t", **more}
-        self.client.dispatch.create("agent", of, birth, Call(Cause("assignment")), tenure=tenure)
-        lease = held(self.client, of, tenure)
+        self.client.dispatch.create(
+            "agent", of, birth, Call(Cause("assignment")), initial_lease=initial_lease
+        )
+        lease = held(self.client, of, initial_lease)
         fire(self.client, lease, "confirmed_alive")
         return lease
 

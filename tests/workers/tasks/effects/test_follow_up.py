@@ -12,7 +12,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.engine.work import Outcome, Run, Work
@@ -34,7 +34,7 @@ class Here:
 
     def __init__(self, client: Client) -> None:
         self.client, self.tasks, self.agents = client, Tasks(client), Agents(client)
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def submit(self, name: str, **more: Any) -> str:
         return self.tasks.submit({"title": name, **more}, backlog="b", name=name).id

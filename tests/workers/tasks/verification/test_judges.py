@@ -60,8 +60,8 @@ def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
         try:
             return await action
         finally:
-            assert work.equipment.judge is not None
-            await work.equipment.judge.close()
+            assert work.resources.judge is not None
+            await work.resources.judge.close()
 
     return asyncio.run(closing())
 
@@ -149,7 +149,7 @@ def test_a_provider_that_fails_is_told_and_costs_nothing(
 
 
 def test_the_model_that_infers_judges_where_no_other_is_named(start: Start) -> None:
-    named = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o").equipment
+    named = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o").resources
     assert named.judge is not None
     assert named.judge.name == "openai:gpt-4o"
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from interlock.workers.supervision import launch as detached
-from interlock.workers.supervision.forker import NEEDED
-from interlock.workers.supervision.launch import FORKER, KeeperError, start_detached
+from interlock.workers.supervision.fork_server import NEEDED
+from interlock.workers.supervision.launch import FORK_SERVER, SupervisorError, launch
 from tests.processes import PROC, is_alive, parent_of, processes
 from tests.waiting import until
 from tests.workers.supervision.probe_supervisor import descriptors, signals
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="ther
 WORKER = """
 import sys
 from pathlib import Path
-from interlock.workers.supervision.launch import start_detached
+from interlock.workers.supervision.launch import launch
 
 for line in sys.stdin:
-    start_detached(sys.argv[1], Path(line.strip()), lambda: None, every_s=5)
+    launch(sys.argv[1], Path(line.strip()), lambda: None, every_s=5)
 """
 
 
@@ -55,7 +55,7 @@ class Probes:
 
     def start(self, name: str, *pass_fds: int, **words: Any) -> dict[str, Any]:
         """Start a keeper, and return what it saw."""
-        start_detached(PROBE, self.brief(name, **words), lambda: None, every_s=5, pass_fds=pass_fds)
+        launch(PROBE, self.brief(name, **words), lambda: None, every_s=5, pass_fds=pass_fds)
         return self.seen(name)
 
     def seen(self, name: str) -> dict[str, Any]:
@@ -83,13 +83,15 @@ def probes(tmp_path: Path) -> Iterator[Probes]:
 def forker_ended() -> Iterator[None]:
     """End the one of this process after all of these tests: they share it."""
     yield
-    FORKER.end()
+    FORK_SERVER.end()
 
 
 def forkers(of: int) -> list[int]:
     """Return the forkers of a process."""
     return processes(
-        lambda pid, words: b"interlock.workers.supervision.forker" in words and parent_of(pid) == of
+        lambda pid, words: (
+            b"interlock.workers.supervision.fork_server" in words and parent_of(pid) == of
+        )
     )
 
 
@@ -172,7 +174,7 @@ def test_a_forker_is_no_part_of_its_workers_session_and_has_no_children(probes: 
         ({"refuses": "it is another's"}, "ValueError: it is another's$"),
         ({"breaks": "a bug"}, "Traceback .*RuntimeError: a bug$"),
         ({"leaves": 0}, "it said nothing$"),
-        ({"waits_for": "fifo", "keeper_s": 1}, "it said nothing$"),
+        ({"waits_for": "fifo", "launch_s_max": 1}, "it said nothing$"),
     ],
 )
 def test_why_a_keeper_took_nothing_over_is_told(
@@ -182,7 +184,7 @@ def test_why_a_keeper_took_nothing_over_is_told(
         brief = {**brief, "waits_for": str(probes.folder / "fifo")}
         os.mkfifo(probes.folder / "fifo")
 
-    with pytest.raises(KeeperError, match=f"(?s)its keeper ended before it took over: {why}"):
+    with pytest.raises(SupervisorError, match=f"(?s)its keeper ended before it took over: {why}"):
         probes.start("one", **brief)
 
     assert probes.log("one") == ""
@@ -198,13 +200,13 @@ def test_leases_are_renewed_until_a_keeper_has_taken_over(probes: Probes) -> Non
         if len(renewed) == 3:
             fifo.write_bytes(b"")
 
-    start_detached(PROBE, probes.brief("one", waits_for=str(fifo)), renew, every_s=0.02)
+    launch(PROBE, probes.brief("one", waits_for=str(fifo)), renew, every_s=0.02)
 
     assert len(renewed) >= 3
 
 
 def test_ten_starts_at_once_make_ten_keepers_and_one_forker(probes: Probes) -> None:
-    FORKER.end()
+    FORK_SERVER.end()
     names = [f"k{n}" for n in range(10)]
 
     with ThreadPoolExecutor(10) as threads:
@@ -233,8 +235,8 @@ def test_a_killed_forker_fails_at_most_what_is_under_way(probes: Probes) -> None
     def kill() -> None:
         os.kill(forker, signal.SIGKILL)
 
-    with pytest.raises(KeeperError, match="it said nothing"):
-        start_detached(PROBE, probes.brief("under_way"), kill, every_s=0.02)
+    with pytest.raises(SupervisorError, match="it said nothing"):
+        launch(PROBE, probes.brief("under_way"), kill, every_s=0.02)
     probes.start("after")
 
     assert is_alive(before["pid"])
@@ -248,9 +250,9 @@ def test_a_forker_that_hangs_is_replaced(probes: Probes, monkeypatch: pytest.Mon
     os.kill(forker, signal.SIGSTOP)
 
     with monkeypatch.context() as patched:
-        patched.setattr(detached, "KEEPER_S", 0.05)
-        with pytest.raises(KeeperError, match="took nothing over"):
-            start_detached(PROBE, probes.brief("one"), lambda: None, every_s=0.02)
+        patched.setattr(detached, "LAUNCH_S_MAX", 0.05)
+        with pytest.raises(SupervisorError, match="took nothing over"):
+            launch(PROBE, probes.brief("one"), lambda: None, every_s=0.02)
 
     assert not is_alive(forker)
     probes.start("after")
@@ -259,7 +261,7 @@ def test_a_forker_that_hangs_is_replaced(probes: Probes, monkeypatch: pytest.Mon
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one processor")
 def test_a_forker_that_a_narrow_thread_starts_is_not_narrow(probes: Probes) -> None:
     every = os.sched_getaffinity(0)
-    FORKER.end()
+    FORK_SERVER.end()
 
     def start() -> dict[str, Any]:
         os.sched_setaffinity(0, {min(every)})

@@ -1,6 +1,6 @@
 """Forks keepers from one process that has imported what they need; it keeps nothing itself.
 
-`python -m interlock.workers.supervision.forker NUMBER ROOM`: who holds the other end of the
+`python -m interlock.workers.supervision.fork_server NUMBER ROOM`: who holds the other end of the
 socket NUMBER orders keepers, and it ends when nobody does any more. It has one thread, and opens no
 store and no broker: a fork would share them.
 """
