@@ -1,6 +1,6 @@
 """Keeps one session of a long-lived agent: lease, orders, mail that it sends, its end.
 
-A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
+A forker forks it, with its spec as sys.argv[1]. It outlives whoever started it, and decides
 nothing.
 The agent's command waits behind a gate until the table says that its session has started: only then
 is its mail delivered, and only then does it read its prompt.
@@ -27,8 +27,8 @@ from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.brief import SessionBrief, read_brief
 from interlock.workers.loops.home import name_of
+from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.stored import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
@@ -58,15 +58,15 @@ exec bash -c "$1"
 class SessionSupervisor:
     """One attempt to run a session."""
 
-    def __init__(self, brief: SessionBrief, dispatch: Dispatch) -> None:
-        self.brief, self.dispatch = brief, dispatch
-        self.work_folder = Path(brief.work_folder)
+    def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
+        self.spec, self.dispatch = spec, dispatch
+        self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"]()
         asked_at = time.monotonic()
         effect = dispatch.effect("loop", SESSION.name)
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(
-            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
         )
         self.work = Work(
             dispatch,
@@ -90,7 +90,7 @@ class SessionSupervisor:
         """Run the session to its end, and tell what became of it."""
         self.heartbeat.hold(self.work.held)
         try:
-            self.prompt = read_prompt(self.work_folder, self.brief.prompt, self.brief.digest)
+            self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
             process = self._launched()
         except (SpawnError, OSError) as refusal:
             self._tell(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
@@ -100,13 +100,13 @@ class SessionSupervisor:
         self._tell(self._outcome(ended))
 
     def _launched(self) -> AgentProcess:
-        brief, own = self.brief, {"AGENT": self.name, "SESSION": str(self.brief.session_seq)}
-        own["PROMPT_FILE"] = str(self.work_folder / brief.prompt)
+        spec, own = self.spec, {"AGENT": self.name, "SESSION": str(self.spec.session_seq)}
+        own["PROMPT_FILE"] = str(self.work_folder / spec.prompt)
         told = {f"{PREFIX}{name}": value for name, value in own.items()}
         self.began = time.monotonic()
         return AgentProcess.start(
-            ["bash", "-c", GATE, "session", brief.command, _program(brief.command)],
-            folder=Path(brief.worktree),
+            ["bash", "-c", GATE, "session", spec.command, _program(spec.command)],
+            folder=Path(spec.worktree),
             environment=environment_of_work(told),
             prompt="",
             more_follows=True,
@@ -116,7 +116,7 @@ class SessionSupervisor:
                 self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=brief.key,
+            mark=spec.key,
             kill_by=self._kill_by(),
         )
 
@@ -144,7 +144,7 @@ class SessionSupervisor:
 
     def _begin(self, process: AgentProcess) -> None:
         """Tell that the session has started, and only then let its command read its mail."""
-        told = {"session_seq": self.brief.session_seq, "pid": process.pid}
+        told = {"session_seq": self.spec.session_seq, "pid": process.pid}
         try:
             self.work.fire(Outcome("session_started", {**told, "containment": process.containment}))
         except KernelError:
@@ -176,7 +176,7 @@ class SessionSupervisor:
 
     def _post(self, mail: MailSent) -> None:
         self.mails_sent += 1
-        op_id = f"{self.brief.key}:{self.mails_sent}"
+        op_id = f"{self.spec.key}:{self.mails_sent}"
         about: dict[str, Any] = {
             name: value
             for name in ("kind", "urgent", "thread", "reply_to")
@@ -256,6 +256,6 @@ def _program(command: str) -> str:
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    hand_over(Path(brief.work_folder), lambda: SessionSupervisor(brief, assembled(read_settings())))
+    """Take over what a spec names, say so, and go on alone."""
+    spec = SessionLaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: SessionSupervisor(spec, assembled(read_settings())))

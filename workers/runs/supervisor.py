@@ -1,6 +1,6 @@
 """Conducts one run of codons: holds its lease, executes one codon after the other, tells its end.
 
-A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it. Which codon comes
+A forker forks it, with its spec as sys.argv[1]. It outlives whoever started it. Which codon comes
 next is told by the plan and the records of those before; nothing of that is kept here alone.
 """
 
@@ -33,7 +33,6 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.shadow import Shadow
-from interlock.workers.runs.brief import RunBrief, read_brief
 from interlock.workers.runs.codon.budget import Used, exceeded
 from interlock.workers.runs.codon.execution import CodonExecution
 from interlock.workers.runs.context import RunWork
@@ -42,7 +41,7 @@ from interlock.workers.runs.outcome import Ended
 from interlock.workers.runs.paths import RunPlace, codon_place, marks_of
 from interlock.workers.runs.plan.model import Plan
 from interlock.workers.runs.sequence import Execution, Finished, Halted, Start, next_step
-from interlock.workers.supervision.launch import hand_over
+from interlock.workers.supervision.launch import LaunchSpec, hand_over
 from interlock.workers.supervision.leftovers import kill_leftovers
 
 POLL_S = 0.1
@@ -55,13 +54,13 @@ NAME_LENGTH_MAX = 500
 class RunSupervisor:
     """One run, from where its records say that it stands."""
 
-    def __init__(self, brief: RunBrief, dispatch: Dispatch) -> None:
+    def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
         self.dispatch, settings = dispatch, dispatch.settings
         effect = dispatch.effect("run", CONDUCTOR.name)
         asked_at = time.monotonic()
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(
-            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
         )
         self.work = Work(
             dispatch,
@@ -240,6 +239,6 @@ def _may_be_at_work(record: Record) -> bool:
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    hand_over(Path(brief.work_folder), lambda: RunSupervisor(brief, assembled(read_settings())))
+    """Take over what a spec names, say so, and go on alone."""
+    spec = LaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, assembled(read_settings())))

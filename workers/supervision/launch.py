@@ -17,12 +17,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
+
+from pydantic import TypeAdapter
 
 from interlock.kernel.errors import KernelError
+from interlock.workers.files.atomic import write_private
 
 LAUNCH_S_MAX = 60
+SPEC_FILE = "launch.json"
 ERROR_LENGTH_MAX = 2_000
 # What else is on its way to the starter is text.
 READY = b"\0kept"
@@ -32,6 +37,42 @@ TITLE_ROOM = 1_000
 
 class SupervisorError(RuntimeError):
     """A keeper could not take over. The message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """What a supervisor is started with: the lease that it takes over, and its work folder.
+
+    Each kind of supervisor adds fields of its own. Only the owner of its file can read it, as it
+    holds the lease's token.
+    """
+
+    key: str
+    token: str
+    work_folder: str
+
+    def write(self) -> Path:
+        """Write it into the work folder and return the file."""
+        file = Path(self.work_folder) / SPEC_FILE
+        write_private(file, json.dumps(asdict(self)))
+        return file
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read the file that `write` wrote. Raises FileNotFoundError, ValidationError."""
+        return TypeAdapter(cls).validate_json(file.read_bytes())
+
+
+def process_label(work_folder: Path) -> str | None:
+    """Return the label that the processes of a work folder's supervisor carry; None if none began.
+
+    The label is the key of the lease that the supervisor took over.
+    """
+    try:
+        return str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        # A supervisor is only started once its file is whole.
+        return None
 
 
 class Supervisor(Protocol):

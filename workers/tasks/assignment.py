@@ -17,7 +17,6 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.leases import initial_lease_of
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
-from interlock.workers.tasks.brief import Brief
 from interlock.workers.tasks.claims import (
     ERROR_LENGTH_MAX,
     PARTY,
@@ -28,6 +27,7 @@ from interlock.workers.tasks.claims import (
     prepared,
     runs_here,
 )
+from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 from interlock.workers.tasks.slots import Slot, take_slot
 from interlock.workers.tasks.work_folders import delete_old_work_folders
 from interlock.workers.tasks.workplace import Workplace, workplace_of
@@ -75,9 +75,9 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
     try:
         with renewing(renew, every_s=lease_ms / 3_000):
             prepared_place = prepared(dispatch, task, agent=place.agent)
-        brief = Brief(
-            agent_key=agent.key,
-            agent_token=agent.token,
+        spec = TaskLaunchSpec(
+            key=agent.key,
+            token=agent.token,
             work_folder=str(place.work_folder(dispatch.settings)),
             command=str(data["agent"]),
             stream=str(data["stream"]),
@@ -86,7 +86,7 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
         )
         launch(
             "interlock.workers.tasks.supervisor",
-            brief.write(),
+            spec.write(),
             renew,
             every_s=lease_ms / 3_000,
             pass_fds=(slot.descriptor,),

@@ -30,7 +30,7 @@ from interlock.workers.engine.leases import initial_lease_of
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
-from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.workplace import Workplace, workplace_of
 
@@ -196,7 +196,7 @@ def time_for(dispatch: Dispatch, record: Record) -> Deadline:
     )
 
 
-def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
+def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> ClaimPaths:
     """Bear the turn of a claim and make its worktree. Raises GitError or OSError."""
     place, data = workplace_of(task.record), task.record.data
     folder = str(place.folder(dispatch.settings))
@@ -208,7 +208,7 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
     _end_the_last(dispatch, place)
     tree = _worktree(dispatch, place, data)
     dispatch.fire(place.turn, "agent_spawned", {}, party(PARTY, "agent_spawned", place.turn))
-    return Place(
+    return ClaimPaths(
         task_key=task.key,
         task_token=task.token,
         turn=place.turn,

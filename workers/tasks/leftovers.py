@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interlock.kernel.errors import UnknownRecordError
 from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
-from interlock.workers.tasks.brief import mark_told
 from interlock.workers.tasks.workplace import work_folder_of
 
 
@@ -18,4 +18,6 @@ def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
         dead = dispatch.views.record(agent).state == "dead"
     except UnknownRecordError:
         return
-    kill_leftovers(mark_told(work_folder_of(agent, dispatch.settings)) if dead else None, of=agent)
+    kill_leftovers(
+        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, of=agent
+    )

@@ -1,6 +1,6 @@
 """Keeps one agent's process: leases, orders, reports, its end. It outlives whoever started it.
 
-A forker forks it, with its brief as sys.argv[1]. It decides nothing: tables do, and orders come
+A forker forks it, with its spec as sys.argv[1]. It decides nothing: tables do, and orders come
 from them.
 """
 
@@ -40,8 +40,8 @@ from interlock.workers.supervision.reports import (
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.tasks.agent_end import agent_end, ours
-from interlock.workers.tasks.brief import Brief, read_brief
 from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 from interlock.workers.tasks.session import next_task
 from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
@@ -60,14 +60,14 @@ OVER = "over"
 class TaskSupervisor:
     """One agent, and the task that it works on now: none between two tasks of a session."""
 
-    def __init__(self, brief: Brief, dispatch: Dispatch) -> None:
-        self.brief, self.dispatch = brief, dispatch
+    def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
+        self.spec, self.dispatch = spec, dispatch
         self.own: AgentStream = STREAMS["interlock"]()
-        self.stream: AgentStream = STREAMS[brief.stream]()
+        self.stream: AgentStream = STREAMS[spec.stream]()
         self.resources = Resources(dispatch.settings)
-        place = brief.place
+        place = spec.place
         task = self._adopted("task", AGENT, place.task_key, place.task_token)
-        self.agent = self._adopted("agent", SUPERVISION, brief.agent_key, brief.agent_token)
+        self.agent = self._adopted("agent", SUPERVISION, spec.key, spec.token)
         self.turn: TaskTurn | None = TaskTurn(task, place, self.agent.record)
         self.first = self.turn
         self.heartbeat = self._heartbeat()
@@ -112,19 +112,19 @@ class TaskSupervisor:
         self._conclude(ended)
 
     def _started(self) -> AgentProcess:
-        brief, turn = self.brief, self.first
-        work_folder = Path(brief.work_folder)
+        spec, turn = self.spec, self.first
+        work_folder = Path(spec.work_folder)
         (work_folder / "task.md").write_text(turn.prompt, "utf-8")
-        own = {} if brief.session else {**turn.words, "TASK_FILE": str(work_folder / "task.md")}
+        own = {} if spec.session else {**turn.words, "TASK_FILE": str(work_folder / "task.md")}
         told = {f"{PREFIX}{name}": value for name, value in own.items()}
         return AgentProcess.start(
-            ["bash", "-c", brief.command],
+            ["bash", "-c", spec.command],
             # The worktree of a session's first task is gone before its last.
-            folder=work_folder if brief.session else Path(brief.place.worktree),
+            folder=work_folder if spec.session else Path(spec.place.worktree),
             environment=environment_of_work(told),
-            prompt=turn.line if brief.session else turn.prompt,
-            more_follows=brief.session,
-            hears_output=brief.stream != "plain",
+            prompt=turn.line if spec.session else turn.prompt,
+            more_follows=spec.session,
+            hears_output=spec.stream != "plain",
             logs=Logs(
                 work_folder / "output.log",
                 work_folder / "errors.log",
@@ -161,12 +161,12 @@ class TaskSupervisor:
             self._look_at_files(now)
             if why := self._why_end():
                 process.end(why, grace_s=GRACE_S)
-            elif self.brief.session:
+            elif self.spec.session:
                 self._lead_on(process, now)
 
     def _hear(self, process: AgentProcess) -> None:
         told = [self.own.feed(line) for line in process.reports()]
-        if self.brief.stream != "plain":
+        if self.spec.stream != "plain":
             told += [self.stream.feed(line) for line in process.output_lines()]
         said = [report for reports in told for report in reports]
         # One that only says that it cannot begin has given no sign of life.
@@ -197,7 +197,7 @@ class TaskSupervisor:
 
     def _reply(self, process: AgentProcess, refusal: str) -> None:
         """Tell a session what was refused; others read nothing after their prompt."""
-        if self.brief.session:
+        if self.spec.session:
             line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
             process.send(line, last=False)
 
@@ -212,7 +212,7 @@ class TaskSupervisor:
         if self.agent.stopped.is_set() or taken:
             return self._why_stopped()
         over = turn is not None and (turn.settled or isinstance(turn.monitor.told, Failed))
-        return OVER if over and not self.brief.session else ""
+        return OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
         """Return what the records say of an order to stop."""
@@ -360,7 +360,7 @@ class TaskSupervisor:
             return turn.failed(ended, abort, self.trip)
         if self.finishing is not None:
             return self.finishing.result()
-        if self.brief.session and turn.monitor.summary is None:
+        if self.spec.session and turn.monitor.summary is None:
             return Outcome("failed", {"reason": "its agent ended before its task did"})
         if not self.alive:
             self.alive = True
@@ -371,6 +371,6 @@ class TaskSupervisor:
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    hand_over(Path(brief.work_folder), lambda: TaskSupervisor(brief, assembled(read_settings())))
+    """Take over what a spec names, say so, and go on alone."""
+    spec = TaskLaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, assembled(read_settings())))

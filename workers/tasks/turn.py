@@ -28,7 +28,7 @@ from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
-from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.ownership import IDENTITY, outside
 from interlock.workers.tasks.turn_monitor import TurnMonitor
 from interlock.workers.tasks.verification.check import check
@@ -45,7 +45,7 @@ SIGNALS_FROM, SIGNALS_MAX = 128, 64
 class TaskTurn:
     """A claimed task, its lease and its turn. `settled`: how it came out is told."""
 
-    def __init__(self, work: Work, place: Place, agent: Record) -> None:
+    def __init__(self, work: Work, place: ClaimPaths, agent: Record) -> None:
         self.work, self.place = work, place
         self.monitor = TurnMonitor(work.dispatch, place.turn, agent)
         self.settled = False

@@ -16,7 +16,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.containment import MARK
 from interlock.workers.supervision import leftovers as remains
 from interlock.workers.supervision.leftovers import LeftoversError
-from interlock.workers.tasks.brief import Brief, Place
+from interlock.workers.tasks.launch_spec import ClaimPaths, TaskLaunchSpec
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from tests.processes import PROC
 from tests.workers.tasks.claims import Claimed, claimed
@@ -37,10 +37,16 @@ def here(
 def agent(here: Client) -> Claimed:
     """Return an agent at work, whose keeper was told its brief on this machine."""
     begun = claimed(here, "b/one").alive()
-    place = Place(begun.task.key, begun.task.token, begun.place.turn, "", "", "", "")
+    place = ClaimPaths(begun.task.key, begun.task.token, begun.place.turn, "", "", "", "")
     work_folder = str(begun.place.work_folder(here.settings))
-    Brief(
-        begun.agent.key, begun.agent.token, work_folder, "true", "plain", session=False, place=place
+    TaskLaunchSpec(
+        key=begun.agent.key,
+        token=begun.agent.token,
+        work_folder=work_folder,
+        command="true",
+        stream="plain",
+        session=False,
+        place=place,
     ).write()
     return begun
 
@@ -92,7 +98,7 @@ def test_an_agent_that_was_never_started_here_left_nothing(
     here: Client, agent: Claimed, marked: subprocess.Popen[bytes]
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
-    (agent.place.work_folder(here.settings) / "brief.json").write_text("{")
+    (agent.place.work_folder(here.settings) / "launch.json").write_text("{")
 
     kill_leftovers_of(here.dispatch, agent.place.agent)
     kill_leftovers_of(here.dispatch, "b/agent~nobody~1")

@@ -17,7 +17,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
 from interlock.workers.supervision.reports import Failed
-from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -61,7 +61,7 @@ def test_a_word_that_comes_too_late_frees_the_place_and_changes_nothing(here: Cl
 def killed_at_work(here: Client, *, begun: bool) -> Claimed:
     """Tell of an agent that was killed, before or after it gave a sign of life."""
     claim = claimed(here, "b/one")
-    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
+    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
     turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
     if begun:
         turn.begin()
@@ -137,7 +137,7 @@ def test_work_whose_worktree_is_gone_is_an_orphan_and_no_failure(
 ) -> None:
     claim = claimed(here, "b/one")
     gone = str(tmp_path / "gone")
-    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
+    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
     turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
     turn.begin()
 

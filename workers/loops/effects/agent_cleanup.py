@@ -9,8 +9,8 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
-from interlock.workers.loops.brief import key_told
 from interlock.workers.loops.home import Home
+from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 
 
@@ -22,7 +22,7 @@ def retirement(work: Work) -> None:
     record = work.dispatch.views.record(work.record.id)
     home, data = Home(record.id, work.dispatch.settings), record.data
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        kill_leftovers(key_told(home.session(attempt)), of=record.id)
+        kill_leftovers(process_label(home.session(attempt)), of=record.id)
     if work.dispatch.views.holds(home.name):
         return  # its next life goes on in the same worktree
     try:

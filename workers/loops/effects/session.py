@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.brief import SessionBrief, key_told
 from interlock.workers.loops.home import Home
-from interlock.workers.supervision.launch import SupervisorError, launch
+from interlock.workers.loops.launch_spec import SessionLaunchSpec
+from interlock.workers.supervision.launch import SupervisorError, launch, process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 
 
@@ -15,7 +15,7 @@ def session(work: Work) -> Outcome | None:
     """Start it. From then on the keeper holds the lease, and tells what becomes of the session."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
     data, home = record.data, Home(record.id, dispatch.settings)
-    brief = SessionBrief(
+    spec = SessionLaunchSpec(
         key=lease.key,
         token=lease.token,
         work_folder=str(home.session(int(data["attempt"]))),
@@ -27,11 +27,11 @@ def session(work: Work) -> Outcome | None:
     )
     # Where a keeper and its watchdog died together, their process goes on; it shares this place.
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        kill_leftovers(key_told(home.session(attempt)), of=record.id)
+        kill_leftovers(process_label(home.session(attempt)), of=record.id)
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        launch("interlock.workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000)
+        launch("interlock.workers.loops.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
     except (SupervisorError, OSError) as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
     return None
