@@ -16,8 +16,13 @@ from typing import Any
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import (
+    FILE,
+    alone_at,
+    manifest_now,
+    read_manifest,
+    write_manifest,
+)
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Hands, LostError
 from tests.waiting import until

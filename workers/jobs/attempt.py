@@ -24,8 +24,7 @@ from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.outcome import Failed as Unanswered
 from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command import Errand
-from interlock.workers.jobs.halt import halt, warn
-from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.limits import Usage, halt, time_left_ms, used, warn
 from interlock.workers.jobs.reply import (
     PAUSE_S,
     RETRY_S_MAX,

@@ -16,7 +16,7 @@ from interlock.workers.jobs.dependencies import missing
 from interlock.workers.jobs.drawing.drawing import Node
 from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.limits import usages
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 
 ATTENTION_MAX = 50
 HALT = "limit:"  # what a job waits for whose graph is halted

@@ -28,7 +28,7 @@ from interlock.workers.engine.polling import polls
 from interlock.workers.jobs.admission import PAGE, GraphAdmission, named_in, pages
 from interlock.workers.jobs.commands import VERBS, Verb, next_steps
 from interlock.workers.jobs.file.file import GraphFile, Step
-from interlock.workers.jobs.view import restore_manifest
+from interlock.workers.jobs.manifest import restore_manifest
 
 # What a graph says for jobs that say nothing else, where it says something.
 SHARED: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}

@@ -14,6 +14,8 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.record import Record
+from interlock.kernel.store.fold import fold
+from interlock.workers.engine.dispatch import Dispatch
 
 FILE = "job_manifest.json"
 LOCK = ".manifest.lock"
@@ -119,3 +121,30 @@ def _said(event: Event) -> str:
     words = (reasons, payload.get("summary"), payload.get("reason"), payload.get("detail"))
     fallback = event.cause.reason
     return next((str(one) for one in words if one), fallback) or ""
+
+
+def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
+    """Return the manifest that a job's log adds up to at this moment."""
+    lines = dispatch.views.history(job_id)
+    return manifest_of(fold(dispatch.lifecycle.machine("job"), lines), lines)
+
+
+def restore_manifest(dispatch: Dispatch, record: Record) -> str:
+    """Compare a job's manifest file with its log, and write it anew where it differs.
+
+    Answers none (the job keeps no file, or not on this machine), kept, written, restored, or
+    unwritable: then its effect says so, and the command that looked goes on.
+    """
+    folder, host = record.data.get("dir"), record.data.get("host")
+    if not folder or host not in (None, dispatch.settings.host):
+        return "none"
+    place = Path(folder)
+    try:
+        with alone_at(place):
+            found, right = read_manifest(place), manifest_now(dispatch, record.id)
+            if found == right:
+                return "kept"
+            write_manifest(place, right)
+    except OSError:
+        return "unwritable"
+    return "restored" if found is None else "written"

@@ -21,8 +21,7 @@ from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.manifest import read_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now, read_manifest
 from interlock.workers.ops.inspection import verify_all
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment

@@ -20,7 +20,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.test_job_rows import HANGS, answers, first_run, job, last, triggers
 from tests.processes import is_alive

@@ -14,7 +14,7 @@ import pytest
 from interlock.kernel.record import Record
 from interlock.workers.gateways.llm.job import JobModel, Order, open_job_model
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.test_job_replies import STOPS, Bench, opened
 from tests.end_to_end.jobs.test_job_rows import answers, last, triggers

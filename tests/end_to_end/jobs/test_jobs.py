@@ -11,7 +11,7 @@ import pytest
 from interlock.kernel.errors import IdTakenError
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.processes import is_alive

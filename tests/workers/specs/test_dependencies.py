@@ -8,7 +8,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.specs.rings import rings_in
+from interlock.workers.specs.dependencies import rings_in
 
 NAMES = tuple("abcdefgh")
 GRAPHS = st.dictionaries(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.workers.engine.work import Work
-from interlock.workers.jobs.manifest import alone_at, write_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import alone_at, manifest_now, write_manifest
 
 
 def manifest(work: Work) -> None:

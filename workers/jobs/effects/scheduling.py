@@ -8,8 +8,7 @@ from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.dependencies import recount
-from interlock.workers.jobs.halt import is_halted, warn
-from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.limits import Usage, is_halted, time_left_ms, used, warn
 from interlock.workers.jobs.slots import all_of, give_back, graph_of, needed, occupy
 
 HAVE_SLOTS = (State.RUNNING, State.PAUSED)

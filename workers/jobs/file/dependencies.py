@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.record import record_id
+from interlock.workers.specs.dependencies import rings_in
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import Place
-from interlock.workers.specs.rings import rings_in
 from interlock.workers.specs.yaml_document import Node
 
 RING_SHOWN_MAX = 20

@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 
 from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
 from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, Birth, Doer
-from interlock.workers.jobs.file.doer_fields import DOER
-from interlock.workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
+from interlock.workers.jobs.file.fields import DEFAULTS, DOER, GRAPH, STEP
 from interlock.workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
 from interlock.workers.specs.problems import (
     COMPARED_MAX,
