@@ -24,9 +24,9 @@ from interlock.workers.intake import receive
 from interlock.workers.jobs.attempt import Said, labour
 from interlock.workers.jobs.dependencies import missing
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graph_view import STARVES, GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.slots import occupy
+from interlock.workers.jobs.view import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Hands, done
 from tests.races.test_job_slots import holders, job, left_in_line, rest, states

@@ -12,9 +12,9 @@ from interlock.workers.jobs.commands import gate
 from interlock.workers.jobs.drawing.drawing import mermaid, svg
 from interlock.workers.jobs.file.file import GraphFile
 from interlock.workers.jobs.file.writer import graph_text
-from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Created, Graphs
 from interlock.workers.jobs.reply import schemas
+from interlock.workers.jobs.view import GraphView
 
 Limits = Mapping[str, int]
 

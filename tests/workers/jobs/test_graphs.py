@@ -15,8 +15,8 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
 from interlock.workers.jobs.commands import VERBS, gate
 from interlock.workers.jobs.file.file import GraphFile, read_graph
-from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
+from interlock.workers.jobs.view import GraphView
 from tests.races.in_process_worker import Hands
 
 NewHands = Callable[[], Hands]

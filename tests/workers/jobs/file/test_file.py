@@ -26,7 +26,7 @@ from interlock.workers.specs.problems import (
 )
 from interlock.workers.specs.values import PLAIN, read_value, span_text
 from interlock.workers.specs.yaml_document import Node
-from tests.workers.jobs.graphs import attempt, born, read, told
+from tests.workers.jobs.graph_files import attempt, born, read, told
 
 WHOLE = """\
 graph: release-notes

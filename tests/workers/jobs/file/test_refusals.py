@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.jobs.graphs import HEAD, told
+from tests.workers.jobs.graph_files import HEAD, told
 
 QUOTES = "it is no text; put it in quotation marks"
 TIME = "write whole seconds, or a time like 90s, 10m, 2h, 1h30m or 3d"

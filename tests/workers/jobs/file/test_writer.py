@@ -15,7 +15,7 @@ from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
 from interlock.kernel.machines.jobs.job.payloads import Birth
 from interlock.workers.jobs.file.file import GraphFile, Step, read_graph
 from interlock.workers.jobs.file.writer import UnwritableGraphError, graph_text
-from tests.workers.jobs.graphs import read
+from tests.workers.jobs.graph_files import read
 
 NAMES = ["a", "b-2", "c.d", "e", "0", "yes", "null", "1e3", "x~y", "n_1"]
 WORDS = st.sampled_from(["ann", "bob", "7", "true", "a.b", "None"])
