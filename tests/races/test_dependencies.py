@@ -1,4 +1,4 @@
-"""A job hears of the end of what it depends on once, whenever that ends and whoever is lost."""
+"""A job counts the end of each dependency once, whenever it ends and whichever worker is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Hands:
 
 @pytest.fixture
 def still(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
-    """Return one whose clock stands still until the test moves it."""
+    """Return a worker whose clock stands still until the test moves it."""
     text.now_us = START_US
     return Hands(server.url, prefix, tmp_path, text=text)
 
@@ -39,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def race(*acts: Callable[[], object]) -> None:
-    """Let everybody begin at once, or nearly so: each a little off, to meet in every order."""
+    """Run functions in threads at nearly the same time, with random delays, in every order."""
     start = Barrier(len(acts))
 
     def run(act: Callable[[], object]) -> None:
@@ -52,15 +52,15 @@ def race(*acts: Callable[[], object]) -> None:
         list(pool.map(run, acts))
 
 
-# --- in the very moment ----------------------------------------------------------------------
+# --- at the same moment ----------------------------------------------------------------------
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("end", ["force-success", "cancel"])
-def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
+def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
     hands: Hands, end: str
 ) -> None:
-    told = {"tell": 0, "registration": 0}
+    counted = {"tell": 0, "registration": 0}
     for number in range(PAIRS):
         needed = hands.job(f"g/a{number}")
         waits = hands.job(f"{'gh'[number % 2]}/b{number}", activate=False, depends_on=[needed])
@@ -75,14 +75,14 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
 
         race(ends, begins)
         heard_late = bool(list(hands.dispatch.tells.dependents(needed)))
-        told["tell" if heard_late else "registration"] += 1
+        counted["tell" if heard_late else "registration"] += 1
         meets(hands, needed, waits, lost=end == "cancel")
-    assert min(told.values()) > PAIRS // 20, f"they hardly met: {told}"
+    assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"
     hands.sound()
 
 
 @pytest.mark.proof
-def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_heard_once(
+def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_recounted_counts_once(
     hands: Hands,
 ) -> None:
     for number in range(PAIRS):
@@ -114,8 +114,8 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(hands: Hands) -
         needed = [hands.job(f"g{part}/a{number}") for part in range(8)]
         waits = hands.job(f"h/b{number}", activate=False, depends_on=needed)
 
-        def ends(of: str) -> Callable[[], object]:
-            return lambda: (hands.over(of), hands.do(of, "tell"))
+        def ends(job_id: str) -> Callable[[], object]:
+            return lambda: (hands.over(job_id), hands.do(job_id, "tell"))
 
         def begins(waits: str = waits) -> None:
             hands.graphs.command(waits, "activate")
@@ -127,7 +127,7 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(hands: Hands) -
 
 
 def meets(hands: Hands, *ids: str, lost: bool = False) -> None:
-    """Do what is owed by now, and nothing later: that must be all it takes."""
+    """Perform the effects that are due now: without a later one, all dependencies must be met."""
     waits = ids[-1]
     hands.settle(*ids)
     if lost:
@@ -140,14 +140,14 @@ def meets(hands: Hands, *ids: str, lost: bool = False) -> None:
     assert hands.countdowns(waits) == set()
 
 
-# --- whoever is lost -------------------------------------------------------------------------
+# --- lost workers ----------------------------------------------------------------------------
 
 
-def lost(hands: Hands, calls: Calls, after: int, of: str, name: str) -> bool:
-    """Do an effect and be lost after so many calls; tell whether it came to that."""
+def lost(hands: Hands, calls: Calls, after: int, job_id: str, name: str) -> bool:
+    """Perform an effect, losing its worker after this many calls; return whether it was lost."""
     with calls.lost_after(after):
         try:
-            hands.do(of, name)
+            hands.do(job_id, name)
         except LostError:
             hands.lapse()
             return True
@@ -155,10 +155,10 @@ def lost(hands: Hands, calls: Calls, after: int, of: str, name: str) -> bool:
 
 
 @pytest.mark.proof
-def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_doubles_nothing(
+def test_a_worker_lost_at_any_step_of_registration_or_tell_loses_and_doubles_nothing(
     still: Hands, calls: Calls
 ) -> None:
-    """Two dependencies have ended, two end later; of each two, one badly."""
+    """Two dependencies have ended, two end later; one of each two is canceled."""
     step, going = 0, True
     while going:
         going, later_step, later = False, 0, True

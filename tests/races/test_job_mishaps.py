@@ -1,4 +1,4 @@
-"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost words."""
+"""Regressions of jobs: lost ends, slots that were kept, exceeded limits, cycles, lost messages."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.intake import receive
-from interlock.workers.jobs.attempt import Said, labour
-from interlock.workers.jobs.dependencies import missing
+from interlock.workers.jobs.attempt import AttemptResult, run_attempt
+from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
-from interlock.workers.jobs.slots import occupy
+from interlock.workers.jobs.slots import acquire_slots
 from interlock.workers.jobs.view import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import Hands, done
-from tests.races.test_job_slots import holders, job, left_in_line, rest, states
+from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
-# Their package names the handlers as these modules are named.
+# The package of effects has functions with the names of these modules.
 SCHEDULER, WORKER = (
     import_module(f"interlock.workers.jobs.effects.{one}") for one in ("scheduling", "worker")
 )
@@ -59,29 +59,29 @@ def later(hands: Hands, ms: int) -> None:
 
 
 def sweep(hands: Hands, *ids: str) -> None:
-    """Look at the timers of these, as beat does."""
+    """Run the sweep of timers for these records."""
     for partition in {partition_of(one) for one in ids}:
         stalls.run(hands.dispatch, partition)
 
 
-def due_in_ms(hands: Hands, of: str, name: str) -> int:
-    timer = next(one for one in hands.record(of).timers if one.name == name)
+def due_in_ms(hands: Hands, job_id: str, name: str) -> int:
+    timer = next(one for one in hands.record(job_id).timers if one.name == name)
     return timer.due_at - now_us(hands) // 1_000
 
 
-def waits_for(hands: Hands, of: str) -> set[str]:
-    return missing(hands.dispatch, MACHINES["job"], hands.record(of))
+def waits_for(hands: Hands, job_id: str) -> set[str]:
+    return unmet_dependencies(hands.dispatch, MACHINES["job"], hands.record(job_id))
 
 
-def resumed(hands: Hands, of: str) -> None:
-    hands.graphs.command(of, "suspend")
-    hands.graphs.command(of, "resume")
+def resumed(hands: Hands, job_id: str) -> None:
+    hands.graphs.command(job_id, "suspend")
+    hands.graphs.command(job_id, "resume")
 
 
-# --- what it waits for -----------------------------------------------------------------------
+# --- dependencies ----------------------------------------------------------------------------
 
 
-def test_a_job_that_is_resumed_after_a_success_was_forgotten_waits_only_for_the_other(
+def test_a_job_that_is_resumed_after_a_success_was_pruned_waits_only_for_the_other(
     hands: Hands,
 ) -> None:
     gone, other = hands.job("a/gone"), hands.job("b/other")
@@ -125,7 +125,7 @@ def test_a_job_that_was_suspended_before_anything_ended_waits_for_all_when_it_is
     assert hands.count(waits, "dependencies_met") == 1
 
 
-def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(hands: Hands) -> None:
+def test_a_cycle_that_was_activated_by_its_cards_is_starved_and_asks_a_person(hands: Hands) -> None:
     ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
     behind = hands.job("s/behind", activate=False, depends_on=["r/b"])
     hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
@@ -138,17 +138,17 @@ def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(hands: 
     sweep(hands, *ids, behind)
     hands.settle(*ids, behind)
     lost = [hands.record(one).data["lost"] for one in (*ids, behind)]
-    assert lost == [{"r/b": "ring"}, {"r/a": "ring"}, {}]
+    assert lost == [{"r/b": "cycle"}, {"r/a": "cycle"}, {}]
     status = GraphView(hands.graphs).status("r")
     assert (status["stands"], status["starved"]) == (STARVES, 2)
     assert [(one["id"], one["why"]) for one in status["asks"]] == [
-        ("r/a", "starved: r/b is ring"),
-        ("r/b", "starved: r/a is ring"),
+        ("r/a", "starved: r/b is part of a cycle"),
+        ("r/b", "starved: r/a is part of a cycle"),
     ]
     assert sorted(card.record_id for card in hands.client.cards()) == ids
 
 
-def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(hands: Hands) -> None:
+def test_a_job_of_a_cycle_goes_on_when_a_person_waives_its_dependency(hands: Hands) -> None:
     ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
     hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
     for one in ids:
@@ -170,14 +170,14 @@ def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(hands: Hands) 
     hands.sound()
 
 
-def test_a_long_chain_of_jobs_that_wait_is_no_ring(hands: Hands) -> None:
+def test_a_long_chain_of_waiting_jobs_is_no_cycle(hands: Hands) -> None:
     chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(50)]
     for n, one in enumerate(chain):
         hands.job(one, depends_on=chain[n - 1 : n] if n else [])
     hands.settle(*chain)
     later(hands, RECHECK_MS)
     sweep(hands, *chain)
-    assert all(hands.owed(one, "scheduling") for one in chain[1:]), "all are looked at again"
+    assert all(hands.owed(one, "scheduling") for one in chain[1:]), "all are scheduled again"
     hands.settle(*chain)
     assert [hands.record(one).data["lost"] for one in chain] == [{}] * 50
     assert waits_for(hands, chain[-1]) == {chain[-2]}
@@ -187,12 +187,12 @@ def test_a_long_chain_of_jobs_that_wait_is_no_ring(hands: Hands) -> None:
 
 
 def spent(work: Work) -> Outcome:
-    """Complete a job's work for a dollar."""
+    """Complete a job's work at a cost of one dollar."""
     del work
     return Outcome("agent_completed", {"summary": "done"}, {"spent": 1_000_000})
 
 
-def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_graphs(
+def test_a_job_of_a_halted_graph_passes_its_offered_slot_to_a_job_of_another_graph(
     hands: Hands,
 ) -> None:
     hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
@@ -205,7 +205,7 @@ def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_gra
     assert hands.record("g").state == "halted"
     assert states(hands, second, other) == ["pending", "running"]
     assert hands.record(second).data["slots"] == ["limit:g"]
-    assert (holders(hands, "queue:q"), left_in_line(hands, "queue:q")) == ([other], [])
+    assert (holders(hands, "queue:q"), queued_jobs(hands, "queue:q")) == ([other], [])
 
     hands.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
     rest(hands, "g", second)
@@ -215,7 +215,7 @@ def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_gra
     assert states(hands, second) == ["running"]
 
 
-def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_afterwards(
+def test_a_paused_job_in_a_queue_lets_the_next_one_pass_and_queues_again_afterwards(
     hands: Hands,
 ) -> None:
     ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
@@ -234,13 +234,13 @@ def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_a
     assert holders(hands, "queue:q") == [ids[1]]
 
 
-def test_a_slot_of_a_job_that_was_paused_when_it_had_just_been_given_it_goes_on_at_the_next_bell(
+def test_a_slot_offered_to_a_job_that_was_just_paused_goes_on_at_the_next_wake(
     hands: Hands,
 ) -> None:
     ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
     hands.do(ids[0], "worker", done)
     hands.do(ids[0], "vacancy")
-    assert hands.owed(ids[1], "scheduling"), "it was rung"
+    assert hands.owed(ids[1], "scheduling"), "it was woken"
     hands.client.pause(ids[1])
     rest(hands, ids[0])
 
@@ -258,7 +258,7 @@ def test_the_slots_are_given_back_before_a_review_begins(hands: Hands) -> None:
     hands.do(first, "worker", done)
     hands.do(first, "scheduling")
     assert states(hands, first) == ["reviewing"]
-    # Its vacancy shares its directory with the review, and waits.
+    # The slot release uses the job's directory as the review does, and waits for its end.
     rest(hands, second)
     assert states(hands, first, second) == ["reviewing", "running"]
     assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([second], [second])
@@ -272,62 +272,67 @@ def test_the_slots_are_given_back_before_a_review_begins(hands: Hands) -> None:
 # --- time ------------------------------------------------------------------------------------
 
 
-def test_work_that_nobody_took_up_is_no_run_and_no_loss_until_a_person_is_asked(
+def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_person_is_asked(
     hands: Hands,
 ) -> None:
-    of = job(hands, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
+    job_id = job(hands, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
     for time_no in range(1, UNBEGUN_MAX + 1):
-        assert states(hands, of) == ["running"]
-        assert hands.record(of).counters["tree.runs"] == 1
+        assert states(hands, job_id) == ["running"]
+        assert hands.record(job_id).counters["tree.runs"] == 1
         later(hands, RUNNING_S * 1_000)
-        sweep(hands, of)
-        record = hands.record(of)
+        sweep(hands, job_id)
+        record = hands.record(job_id)
         assert (record.state, record.data["unbegun"]) == ("pending", time_no)
         assert (record.data["recoveries"], record.counters["tree.runs"]) == (0, 0)
-        rest(hands, of)
+        rest(hands, job_id)
 
     later(hands, RUNNING_S * 1_000)
-    sweep(hands, of)
-    rest(hands, of)
-    record = hands.record(of)
+    sweep(hands, job_id)
+    rest(hands, job_id)
+    record = hands.record(job_id)
     assert (record.state, record.data["failure"]["code"]) == ("intervention_required", "unbegun")
     assert record.counters["tree.runs"] == 0
-    assert [card.record_id for card in hands.client.cards()] == [of]
+    assert [card.record_id for card in hands.client.cards()] == [job_id]
     assert holders(hands, "queue:q") == []
 
-    # That person finds workers for it: it is counted anew.
-    hands.graphs.command(of, "resubmit", {"reason": "there are workers now"})
-    rest(hands, of)
-    assert hands.do(of, "worker", done) == ["agent_completed -> review_required"]
-    assert (hands.record(of).data.get("unbegun", 0), hands.record(of).counters["tree.runs"]) == (
+    # After the person's decision the count starts again.
+    hands.graphs.command(job_id, "resubmit", {"reason": "there are workers now"})
+    rest(hands, job_id)
+    assert hands.do(job_id, "worker", done) == ["agent_completed -> review_required"]
+    assert (
+        hands.record(job_id).data.get("unbegun", 0),
+        hands.record(job_id).counters["tree.runs"],
+    ) == (
         0,
         1,
     )
 
 
-def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_is_no_work(
+def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_work(
     hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abcd"]
-    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
-    of = job(hands, "g/a", phases=phases, **place)
+    options = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
+    job_id = job(hands, "g/a", phases=phases, **options)
     seen: list[tuple[int, int]] = []
 
-    async def slow(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
-        """Wait nearly as long as a silence may last, first in the queue, then in each phase."""
+    async def slow(
+        work: Work, executor: Mapping[str, Any], role: str, folder: Path
+    ) -> AttemptResult:
+        """Wait nearly as long as a job may be silent, first in the queue, then in each phase."""
         later(hands, 290_000)
-        sweep(hands, of)
-        said = await labour(work, doer, role, folder)
-        left_ms = due_in_ms(hands, of, "limit")
-        assert 0 <= 600_000 - left_ms < 60_000, "only what it worked itself counts"
-        seen.append((due_in_ms(hands, of, "stall"), work.record.data["phase"]))
-        return said
+        sweep(hands, job_id)
+        result = await run_attempt(work, executor, role, folder)
+        left_ms = due_in_ms(hands, job_id, "limit")
+        assert 0 <= 600_000 - left_ms < 60_000, "only its own time of work counts"
+        seen.append((due_in_ms(hands, job_id, "stall"), work.record.data["phase"]))
+        return result
 
-    monkeypatch.setattr(WORKER, "labour", slow)
-    assert hands.do(of, "worker") == ["agent_completed -> review_required"]
+    monkeypatch.setattr(WORKER, "run_attempt", slow)
+    assert hands.do(job_id, "worker") == ["agent_completed -> review_required"]
     assert seen == [(300_000, n) for n in range(4)]
-    record = hands.record(of)
-    assert (hands.count(of, "recovered"), hands.count(of, "limit_reached")) == (0, 0)
+    record = hands.record(job_id)
+    assert (hands.count(job_id, "recovered"), hands.count(job_id, "limit_reached")) == (0, 0)
     assert record.counters["tree.time_ms"] < 60_000
 
 
@@ -344,17 +349,17 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
         hands.do(one, "cascade")
     both_looked = Barrier(2)
 
-    def occupied(work: Work, slots: Mapping[str, int]) -> list[str]:
+    def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
         both_looked.wait(10)
-        return occupy(work, slots)
+        return acquire_slots(work, slots)
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupied)
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_together)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: hands.do(one, "scheduling"), ids))
     assert sorted(states(hands, *ids)) == ["pending", "running"]
     assert hands.record("g").counters["tree.runs"] == 1
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupy)
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_slots)
     late = next(one for one in ids if hands.record(one).state == "pending")
     later(hands, UNHEARD_MS)
     hands.do(late, "scheduling")
@@ -369,17 +374,17 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
 def test_a_run_that_was_given_back_is_in_the_log_as_in_the_counters(hands: Hands) -> None:
     limits = {"limits": {"iterations": 2}}
     hands.graphs.open("g", limits)
-    of = job(hands, "g/a", **limits)
+    job_id = job(hands, "g/a", **limits)
     later(hands, RUNNING_S * 1_000)
-    sweep(hands, of)
-    rest(hands, of)
-    hands.do(of, "worker", done)
-    rest(hands, of)
-    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+    sweep(hands, job_id)
+    rest(hands, job_id)
+    hands.do(job_id, "worker", done)
+    rest(hands, job_id)
+    assert [hands.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
     hands.sound()
 
 
-def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
+def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_card(
     hands: Hands, tmp_path: Path
 ) -> None:
     hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
@@ -390,9 +395,9 @@ def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
     rest(hands, "g", *ids)
     assert (hands.record("g").state, states(hands, *ids)) == ("halted", ["pending"] * 2)
     assert [card.record_id for card in hands.client.cards()] == ["g"]
-    assert not (tmp_path / "runs").exists(), "nothing was begun"
+    assert not (tmp_path / "runs").exists(), "no worker was started"
 
-    # It waits as long as the graph is halted, however often that is looked at.
+    # The jobs wait as long as the graph is halted, however often they are scheduled.
     later(hands, 3_600_000)
     sweep(hands, *ids)
     rest(hands, *ids)
@@ -411,82 +416,82 @@ def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
 
 
 def stuck_in_b(work: Work) -> Outcome:
-    """Do the first phase and need somebody in the second."""
+    """Complete the first phase, and be stuck in the second."""
     work.fire(Outcome("phase_completed", {"summary": "a is done"}))
     return Outcome("stuck", {"summary": "b cannot be done"})
 
 
-def test_nobody_sends_a_job_forward_to_a_phase_that_it_has_not_come_to(hands: Hands) -> None:
+def test_a_job_cannot_be_sent_to_a_phase_that_it_has_not_reached(hands: Hands) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
-    of = hands.job("g/a", phases=phases)
-    hands.settle(of)
+    job_id = hands.job("g/a", phases=phases)
+    hands.settle(job_id)
 
     def refused(verb: str, phase: str) -> None:
-        was = hands.record(of)
+        was = hands.record(job_id)
         with pytest.raises(JobCommandError, match="names a phase that it has"):
-            hands.graphs.command(of, verb, {"phase": phase, "reason": "on"})
-        assert hands.record(of) == was
+            hands.graphs.command(job_id, verb, {"phase": phase, "reason": "on"})
+        assert hands.record(job_id) == was
 
     refused("restep", "b")
     refused("restep", "c")
-    hands.graphs.command(of, "suspend")
+    hands.graphs.command(job_id, "suspend")
     refused("restep", "c")
-    hands.graphs.command(of, "resume")
-    hands.graphs.command(of, "step")
-    hands.settle(of, worker=stuck_in_b)
-    assert states(hands, of) == ["intervention_required"]
+    hands.graphs.command(job_id, "resume")
+    hands.graphs.command(job_id, "step")
+    hands.settle(job_id, worker=stuck_in_b)
+    assert states(hands, job_id) == ["intervention_required"]
     refused("restep", "c")
     refused("resubmit", "c")
-    hands.graphs.command(of, "resubmit", {"phase": "b", "reason": "it can"})
-    assert hands.record(of).data["phase"] == 1
+    hands.graphs.command(job_id, "resubmit", {"phase": "b", "reason": "it can"})
+    assert hands.record(job_id).data["phase"] == 1
 
-    hands.graphs.command(of, "run", {"to": "gate"})
-    hands.settle(of, worker=done)
-    assert states(hands, of) == ["approval_required"]
+    hands.graphs.command(job_id, "run", {"to": "gate"})
+    hands.settle(job_id, worker=done)
+    assert states(hands, job_id) == ["approval_required"]
     refused("reject", "d")
-    hands.graphs.command(of, "reject", {"phase": "a", "reason": "all of it"})
-    assert hands.record(of).data["phase"] == 0
+    hands.graphs.command(job_id, "reject", {"phase": "a", "reason": "all of it"})
+    assert hands.record(job_id).data["phase"] == 0
     refused("restep", "b")
 
 
-def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
+def test_work_that_was_done_before_a_suspension_is_not_repeated_and_counts_no_run(
     hands: Hands, tmp_path: Path
 ) -> None:
     phases = [{"worker": {"command": "echo >> runs"}}]
     limits = {"iterations": 1}
     hands.graphs.open("g", {"limits": limits})
-    of = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits)
-    hands.settle(of)
-    assert states(hands, of) == ["approval_required"]
+    job_id = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits)
+    hands.settle(job_id)
+    assert states(hands, job_id) == ["approval_required"]
 
-    resumed(hands, of)
-    hands.settle(of, "g")
-    assert (states(hands, of), hands.record("g").state) == (["approval_required"], "open")
+    resumed(hands, job_id)
+    hands.settle(job_id, "g")
+    assert (states(hands, job_id), hands.record("g").state) == (["approval_required"], "open")
     assert (tmp_path / "runs").read_text() == "\n"
-    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+    assert [hands.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
 
 
-# --- to be born ------------------------------------------------------------------------------
+# --- create ----------------------------------------------------------------------------------
 
 
-def wanted(of: str, **more: Any) -> dict[str, Any]:
+def message_for(job_id: str, **more: Any) -> dict[str, Any]:
     payload = {"phases": [{"worker": {"command": "true"}}], **more}
-    return {"id": of, "machine": "job", "payload": payload}
+    return {"id": job_id, "machine": "job", "payload": payload}
 
 
-def test_a_message_that_overtook_that_of_its_dependency_is_accepted(hands: Hands) -> None:
+def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(hands: Hands) -> None:
     with ThreadPoolExecutor(1) as pool:
-        early = pool.submit(receive, hands.client, [wanted("t/b", depends_on=["t/a"])], {})
-        time.sleep(0.3)  # the workload: its dependency comes so much later
+        early = pool.submit(receive, hands.client, [message_for("t/b", depends_on=["t/a"])], {})
+        time.sleep(0.3)  # the workload: the message of the dependency comes this much later
         assert not early.done(), "it was refused at once"
-        assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
+        assert receive(hands.client, [message_for("t/a")], {}) == "accepted: t/a"
         assert early.result(10) == "accepted: t/b"
     assert sum(hands.dispatch.aside.counts().values()) == 0
 
 
-def test_a_graphs_own_message_after_one_of_its_jobs_is_taken(hands: Hands) -> None:
+def test_a_graphs_own_message_is_accepted_after_one_of_its_jobs(hands: Hands) -> None:
     graph = {"id": "t", "machine": "graph", "payload": {"slots": 2}}
-    assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
+    assert receive(hands.client, [message_for("t/a")], {}) == "accepted: t/a"
     assert receive(hands.client, [graph], {}) == "accepted: t"
     assert hands.record("t").data["slots"] == 2
 
@@ -502,11 +507,11 @@ def test_a_job_that_is_refused_opens_no_graph(hands: Hands) -> None:
     assert Graphs(hands.client).names() == []
 
 
-def test_two_jobs_of_a_file_are_not_given_one_directory(hands: Hands, tmp_path: Path) -> None:
+def test_two_jobs_of_a_file_may_not_share_a_directory(hands: Hands, tmp_path: Path) -> None:
     steps = "".join(f"  - {{name: {name}, worker: 'true', dir: out}}\n" for name in "ab")
-    place = tmp_path / "graph.yaml"
-    place.write_text(f"graph: g\nsteps:\n{steps}")
-    file = read_graph(place)
+    path = tmp_path / "graph.yaml"
+    path.write_text(f"graph: g\nsteps:\n{steps}")
+    file = read_graph(path)
     with pytest.raises(CallError, match=f"two jobs would share the directory {tmp_path}/out"):
         hands.graphs.submit(file)
     assert hands.graphs.names() == []

@@ -1,4 +1,4 @@
-"""A slot that is free is taken by who can use it, whoever is lost on the way and whoever waits."""
+"""A free slot goes to a job that can use it, even if workers are lost or other jobs wait."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(monkeypatch)
 
 
-def job(hands: Hands, of: str, **more: Any) -> str:
-    """Create a job that starts by itself, and do what is owed until it runs or waits."""
-    hands.job(of, manual=False, **more)
-    rest(hands, of)
-    return of
+def job(hands: Hands, job_id: str, **more: Any) -> str:
+    """Create a job that starts by itself, and perform its effects until it runs or waits."""
+    hands.job(job_id, manual=False, **more)
+    rest(hands, job_id)
+    return job_id
 
 
 def rest(hands: Hands, *ids: str) -> None:
-    """Do what is owed but the work itself."""
-    while todo := [(of, one.name) for of in ids for one in hands.owed(of) if one.name != "worker"]:
-        for of, name in dict.fromkeys(todo):
-            hands.do(of, name)
+    """Perform all due effects except the worker."""
+    while todo := [
+        (job_id, one.name) for job_id in ids for one in hands.owed(job_id) if one.name != "worker"
+    ]:
+        for job_id, name in dict.fromkeys(todo):
+            hands.do(job_id, name)
 
 
 def holders(hands: Hands, name: str) -> list[str]:
@@ -47,11 +49,13 @@ def holders(hands: Hands, name: str) -> list[str]:
 
 
 def states(hands: Hands, *ids: str) -> list[str]:
-    return [hands.record(of).state for of in ids]
+    return [hands.record(job_id).state for job_id in ids]
 
 
-def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(hands: Hands) -> None:
-    """First by priority, a job needs its graph's one slot and its queue's; it never sits on one."""
+def test_a_job_that_waits_for_one_slot_keeps_no_other_slot_from_jobs_that_could_run(
+    hands: Hands,
+) -> None:
+    """The head of the queue needs two slots; while it waits for one, it must not hold the other."""
     hands.graphs.open("g", {"slots": 1})
     first = job(hands, "h/first", queue="q")
     head = job(hands, "g/head", queue="q", priority=0)
@@ -59,7 +63,7 @@ def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(hands:
     long = job(hands, "g/long")
     assert states(hands, head, long) == ["pending", "running"]
 
-    # The queue's slot is free now, the graph's for long is not.
+    # The slot of the queue is free now; that of the graph is still held by `long`.
     behind = job(hands, "h/behind", queue="q", priority=9)
     hands.do(first, "worker", done)
     rest(hands, first, head, behind)
@@ -79,7 +83,7 @@ def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(hands:
 def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
     hands: Hands, calls: Calls, name: str
 ) -> None:
-    """One runs, two wait: who gives the slot on is lost after each of its calls."""
+    """One job runs, two wait; the worker that passes the slot on is lost after any of its calls."""
     step, going = 0, True
     while going:
         graph = f"g{step}"
@@ -103,18 +107,18 @@ def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
     hands.sound()
 
 
-def lost(hands: Hands, calls: Calls, after: int, of: str, name: str) -> bool:
-    """Do an effect and be lost after so many calls; tell whether it came to that."""
+def lost(hands: Hands, calls: Calls, after: int, job_id: str, name: str) -> bool:
+    """Perform an effect, losing its worker after this many calls; return whether it was lost."""
     with calls.lost_after(after):
         try:
-            hands.do(of, name)
+            hands.do(job_id, name)
         except LostError:
             hands.lapse()
             return True
     return False
 
 
-def test_a_job_that_runs_since_a_limit_was_lifted_stands_in_no_line(hands: Hands) -> None:
+def test_a_job_that_runs_since_a_limit_was_lifted_is_in_no_queue(hands: Hands) -> None:
     hands.graphs.open("g", {"slots": 1})
     ids = [job(hands, f"g/{one}") for one in "ab"]
     hands.graphs.configure_graph("g", {"slots": 0})
@@ -124,14 +128,14 @@ def test_a_job_that_runs_since_a_limit_was_lifted_stands_in_no_line(hands: Hands
         hands.do(one, "worker", done)
         rest(hands, *ids)
 
-    assert left_in_line(hands, "graph:g") == []
+    assert queued_jobs(hands, "graph:g") == []
     assert holders(hands, "graph:g") == []
 
 
-def test_a_slot_given_to_a_job_that_is_forgotten_goes_to_the_next(hands: Hands) -> None:
+def test_a_slot_offered_to_a_job_that_was_deleted_goes_to_the_next(hands: Hands) -> None:
     first, second = job(hands, "a/first", queue="q"), job(hands, "b/second", queue="q")
-    stranger = hands.dispatch.keys.slots_line("queue:q")
-    hands.dispatch.client.zadd(stranger, {"gone/1": 0, "gone/2": 1})
+    queue_key = hands.dispatch.keys.slots_line("queue:q")
+    hands.dispatch.client.zadd(queue_key, {"gone/1": 0, "gone/2": 1})
     hands.do(first, "worker", done)
     rest(hands, first, second)
 
@@ -139,6 +143,6 @@ def test_a_slot_given_to_a_job_that_is_forgotten_goes_to_the_next(hands: Hands) 
     assert holders(hands, "queue:q") == [second]
 
 
-def left_in_line(hands: Hands, name: str) -> list[bytes]:
+def queued_jobs(hands: Hands, name: str) -> list[bytes]:
     key = hands.dispatch.keys.slots_line(name)
     return list(read(hands.dispatch.client, "ZRANGE", key, 0, -1))

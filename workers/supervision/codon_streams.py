@@ -79,7 +79,7 @@ def read_said(line: bytes) -> Said | Rejected:
             return said_by_agent(parse_line(line))
         make, fields = _SHAPES[name]
         given = {field: value for field, value in message.items() if field != "type"}
-        return make(**read_fields(given, fields, of=name))
+        return make(**read_fields(given, fields, object_name=name))
     except LineError as error:
         return Rejected(str(error))
 
@@ -98,11 +98,11 @@ def _kind(message: Mapping[str, Any]) -> str:
 def _tokens(value: object, where: str) -> Tokens:
     if not isinstance(value, dict):
         raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return Tokens(**read_fields(value, _TOKENS, of=where))
+    return Tokens(**read_fields(value, _TOKENS, object_name=where))
 
 
 def _size(value: object, where: str) -> int:
-    return read_number(value, where, least=1)
+    return read_number(value, where, minimum=1)
 
 
 def _added(

@@ -26,8 +26,8 @@ from interlock.workers.runs.plan.model import (
     Worker,
 )
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place
-from interlock.workers.specs.values import MONEY, PLAIN, Kind, read_value
+from interlock.workers.specs.problems import Location
+from interlock.workers.specs.values import MONEY, PLAIN, ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
@@ -42,12 +42,14 @@ _UNTIL = "write {iterations: <n>} or context_exceeded"
 
 _Shape = TypeVar("_Shape", bound=Shape)
 # Reads a value at its place; None where it is refused, and then the place was told why.
-Reader: TypeAlias = Callable[[Node, Place], Any]
+Reader: TypeAlias = Callable[[Node, Location], Any]
 # What each word of the file is called in the model, and how it is read.
 Words: TypeAlias = Mapping[str, tuple[str, Reader]]
 
 
-def made(model: type[_Shape], node: Node, words: Words, place: Place, **more: Any) -> _Shape | None:
+def made(
+    model: type[_Shape], node: Node, words: Words, place: Location, **more: Any
+) -> _Shape | None:
     """Return what the lines of a mapping mean, or None where anything is refused.
 
     What is null is as if it were not there; `more` are parts that are written elsewhere.
@@ -69,7 +71,7 @@ def made(model: type[_Shape], node: Node, words: Words, place: Place, **more: An
     return model.model_validate(whole)
 
 
-def need(node: Node, word: str, advice: str, place: Place) -> bool:
+def need(node: Node, word: str, advice: str, place: Location) -> bool:
     """Tell whether a word is there, with anything behind it; the place is told if it is not."""
     if not isinstance(node.value, dict):
         return False
@@ -79,7 +81,7 @@ def need(node: Node, word: str, advice: str, place: Place) -> bool:
     return False
 
 
-def listed(node: Node, place: Place, *, most: int, what: str) -> list[Node]:
+def listed(node: Node, place: Location, *, most: int, what: str) -> list[Node]:
     """Return the entries of a list that has at least one."""
     entries = place.entries(node)
     if isinstance(node.value, list) and not entries:
@@ -89,12 +91,12 @@ def listed(node: Node, place: Place, *, most: int, what: str) -> list[Node]:
     return entries
 
 
-def value(model: type[BaseModel], born: str, kind: Kind = PLAIN) -> Reader:
+def value(model: type[BaseModel], born: str, kind: ValueKind = PLAIN) -> Reader:
     """Return what reads a single value, as the field of a model has it."""
     return lambda node, place: read_value(model, born, kind, node, place)
 
 
-def one_of(choices: type[StrEnum]) -> Kind:
+def one_of(choices: type[StrEnum]) -> ValueKind:
     """Return the kind of value that is one of a few words."""
 
     def read(node: Node) -> StrEnum:
@@ -103,7 +105,7 @@ def one_of(choices: type[StrEnum]) -> Kind:
         *others, last = choices
         raise ValueError(f"write {', '.join(others)} or {last}")
 
-    return Kind(read, str)
+    return ValueKind(read, str)
 
 
 def worker_words(model: type[Worker]) -> Words:
@@ -115,17 +117,17 @@ def worker_words(model: type[Worker]) -> Words:
     }
 
 
-def sentinel(name: str, node: Node, place: Place) -> PlannedSentinel | None:
+def sentinel(name: str, node: Node, place: Location) -> PlannedSentinel | None:
     """Return a sentinel."""
     return made(PlannedSentinel, node, _SENTINEL, place, id=name)
 
 
-def budget(node: Node, place: Place) -> Budget | None:
+def budget(node: Node, place: Location) -> Budget | None:
     """Return what a codon or the run may use."""
     return made(Budget, node, _BUDGET, place)
 
 
-def environment(node: Node, place: Place) -> Any:
+def environment(node: Node, place: Location) -> Any:
     """Return variables for commands."""
     if not isinstance(node.value, dict):
         place.refuse(node.line, f"{shown(node.plain())}: write lines of the form KEY: value")
@@ -146,7 +148,7 @@ def environment(node: Node, place: Place) -> Any:
     return read_value(Plan, "environment", PLAIN, Node(node.line, sound), place)
 
 
-def on_failure(node: Node, place: Place) -> OnFailure | None:
+def on_failure(node: Node, place: Location) -> OnFailure | None:
     """Return what follows a failure."""
     if node.value in (Policy.ABORT, Policy.IGNORE):
         return OnFailure(policy=Policy(node.value))
@@ -162,7 +164,7 @@ def on_failure(node: Node, place: Place) -> OnFailure | None:
     return made(OnFailure, node, _RETRY, place.inside("retry"), policy=Policy.RETRY)
 
 
-def until(node: Node, place: Place) -> Until | None:
+def until(node: Node, place: Location) -> Until | None:
     """Return when a loop ends."""
     if node.value == "context_exceeded":
         return Until(context_exceeded=True)
@@ -172,7 +174,7 @@ def until(node: Node, place: Place) -> Until | None:
     return made(Until, node, _ENDS, place)
 
 
-def _strategy(node: Node, place: Place) -> Strategy | None:
+def _strategy(node: Node, place: Location) -> Strategy | None:
     if node.value == "immediate":
         return Strategy()
     if not isinstance(node.value, dict) or not node.value:
@@ -181,20 +183,20 @@ def _strategy(node: Node, place: Place) -> Strategy | None:
     return made(Strategy, node, _STRATEGIES, place)
 
 
-def _events(node: Node, place: Place) -> tuple[Observed, ...]:
+def _events(node: Node, place: Location) -> tuple[Observed, ...]:
     found: list[Observed] = []
     for index, entry in enumerate(listed(node, place, most=SEQUENCE_MAX, what="event")):
         known = tuple(one.value for one in Observed)
         if isinstance(entry.value, str) and entry.value in known:
             found.append(Observed(entry.value))
             continue
-        meant = place.problems.meant(str(entry.value), known)
+        meant = place.problems.suggestion(str(entry.value), known)
         problem = f"{shown(entry.plain())} is no event; known: {', '.join(known)}{meant}"
         place.inside(index).refuse(entry.line, problem)
     return tuple(found)
 
 
-def _events_apart(node: Node, place: Place) -> tuple[Observed, ...]:
+def _events_apart(node: Node, place: Location) -> tuple[Observed, ...]:
     found = _events(node, place)
     for event in sorted({one for one in found if found.count(one) > 1}):
         place.refuse(node.line, f"{event} is there more than once; write it once")
@@ -238,11 +240,11 @@ def _read_true(node: Node) -> bool:
     return True
 
 
-NAME = Kind(_read_name, str)
-TEXT = Kind(_read_text, str)
-MODEL = Kind(_read_model, str)
-SECONDS = Kind(_read_ms, lambda ms: f"{ms / 1_000:g}")
-_TRUE = Kind(_read_true, bool)
+NAME = ValueKind(_read_name, str)
+TEXT = ValueKind(_read_text, str)
+MODEL = ValueKind(_read_model, str)
+SECONDS = ValueKind(_read_ms, lambda ms: f"{ms / 1_000:g}")
+_TRUE = ValueKind(_read_true, bool)
 _BUDGET: Words = {
     "cost_usd": ("cost_micro", value(Budget, "cost_micro", MONEY)),
     "duration_s": ("duration_s", value(Budget, "duration_s")),

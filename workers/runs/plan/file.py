@@ -45,8 +45,8 @@ from interlock.workers.runs.plan.model import (
 )
 from interlock.workers.runs.plan.path import path_within
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place, Problem, Problems
-from interlock.workers.specs.values import Kind, read_value
+from interlock.workers.specs.problems import Location, Problem, Problems
+from interlock.workers.specs.values import ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
 
 BYTES_MAX = 128 * 1024
@@ -94,7 +94,7 @@ class _Reader:
 
     def plan(self, root: Node) -> Plan | None:
         """Return the plan, or None where anything is wrong."""
-        place = Place(self.problems)
+        place = Location(self.problems)
         watching = root.value.get("sentinels") if isinstance(root.value, dict) else None
         if watching is not None and isinstance(watching.value, dict):
             self.sentinels = frozenset(one for one in watching.value if isinstance(one, str))
@@ -117,7 +117,7 @@ class _Reader:
             return None
         return plan
 
-    def _sentinels(self, node: Node, place: Place) -> tuple[PlannedSentinel | None, ...]:
+    def _sentinels(self, node: Node, place: Location) -> tuple[PlannedSentinel | None, ...]:
         if not isinstance(node.value, dict):
             told = f"{shown(node.plain())}: write each below its name, like `watcher:`"
             place.refuse(node.line, told)
@@ -128,7 +128,7 @@ class _Reader:
         found = []
         for key, inner in node.value.items():
             name = read_value(PlannedSentinel, "id", NAME, Node(inner.line, key), place)
-            whose = Place(self.problems, f"sentinel {name!r}") if name else place.inside(key)
+            whose = Location(self.problems, f"sentinel {name!r}") if name else place.inside(key)
             found.append(sentinel(name, self._with_on(inner), whose))
         return tuple(found)
 
@@ -142,7 +142,7 @@ class _Reader:
         }
         return Node(node.line, found)
 
-    def _steps(self, node: Node, place: Place) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
+    def _steps(self, node: Node, place: Location) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
         entries = listed(node, place, most=CODONS_MAX, what="codon")
         found: list[PlannedCodon | PlannedLoop | None] = []
         for index, entry in enumerate(entries):
@@ -156,7 +156,7 @@ class _Reader:
             self._refuse_continuing(_first_codon(entries[0]), place)
         return tuple(found)
 
-    def _refuse_continuing(self, codon: Node, place: Place) -> None:
+    def _refuse_continuing(self, codon: Node, place: Location) -> None:
         """Refuse a first codon that goes on with the session of the one before it."""
         written = codon.value.get("continuation") if isinstance(codon.value, dict) else None
         if written is not None and written.value == Continuation.CONTINUE_PREVIOUS:
@@ -175,7 +175,7 @@ class _Reader:
         need(node, "codons", "write `codons:` and a list of at least one codon", place)
         return made(PlannedLoop, node, words, place)
 
-    def _codons_of_loop(self, node: Node, place: Place) -> tuple[PlannedCodon | None, ...]:
+    def _codons_of_loop(self, node: Node, place: Location) -> tuple[PlannedCodon | None, ...]:
         found = []
         for index, entry in enumerate(listed(node, place, most=CODONS_MAX, what="codon")):
             if _is_loop(entry):
@@ -204,16 +204,16 @@ class _Reader:
         }
         return made(PlannedCodon, node, words, place)
 
-    def _name(self, index: int, node: Node, word: str) -> tuple[str | None, Place]:
+    def _name(self, index: int, node: Node, word: str) -> tuple[str | None, Location]:
         """Return the name of a codon or loop, None where it is refused, and how to speak of it."""
-        place = Place(self.problems, f"{word} {index + 1}")
+        place = Location(self.problems, f"{word} {index + 1}")
         if not need(node, word, f"name it: `{word}: <name>`", place):
             return None, place
         written: Node = node.value[word]
         name: str | None = read_value(PlannedCodon, "id", NAME, written, place.inside(word))
         if name is None:
             return None, place
-        place = Place(self.problems, f"{word} {name!r}")
+        place = Location(self.problems, f"{word} {name!r}")
         if name in self.names:
             problem = f"line {self.names[name]} has a codon or loop of this name; choose another"
             place.inside(word).refuse(written.line, problem)
@@ -221,12 +221,12 @@ class _Reader:
             self.names[name] = written.line
         return name, place
 
-    def _watchers(self, node: Node, place: Place) -> tuple[str, ...]:
+    def _watchers(self, node: Node, place: Location) -> tuple[str, ...]:
         found: list[str] = []
         for index, entry in enumerate(listed(node, place, most=SENTINELS_MAX, what="sentinel")):
             name = entry.plain()
             if not isinstance(name, str) or name not in self.sentinels:
-                meant = self.problems.meant(str(name), self.sentinels)
+                meant = self.problems.suggestion(str(name), self.sentinels)
                 problem = f"{shown(name)} is no sentinel of this plan; write it below `sentinels:`"
                 place.inside(index).refuse(entry.line, problem + meant)
             elif name in found:
@@ -235,7 +235,7 @@ class _Reader:
                 found.append(name)
         return tuple(found)
 
-    def _rig(self, node: Node, place: Place) -> tuple[RigCopy | RigCommand | None, ...]:
+    def _rig(self, node: Node, place: Location) -> tuple[RigCopy | RigCommand | None, ...]:
         found: list[RigCopy | RigCommand | None] = []
         copied = False
         for index, entry in enumerate(listed(node, place, most=RIG_ITEMS_MAX, what="item")):
@@ -243,7 +243,9 @@ class _Reader:
             copied = copied or (isinstance(entry.value, dict) and "copy" in entry.value)
         return tuple(found)
 
-    def _rig_item(self, node: Node, place: Place, *, copied: bool) -> RigCopy | RigCommand | None:
+    def _rig_item(
+        self, node: Node, place: Location, *, copied: bool
+    ) -> RigCopy | RigCommand | None:
         written = place.fields(node, ("copy", "command", "allow_failure"))
         kinds = [word for word in ("copy", "command") if word in written]
         if isinstance(node.value, dict) and len(kinds) != 1:
@@ -261,8 +263,8 @@ class _Reader:
             found = _rig_command(written["command"], inside, allowed=allowed, copied=copied)
         return found
 
-    def _rig_copy(self, node: Node, place: Place, *, allowed: bool | None) -> RigCopy | None:
-        path = Kind(self._path, str)
+    def _rig_copy(self, node: Node, place: Location, *, allowed: bool | None) -> RigCopy | None:
+        path = ValueKind(self._path, str)
         words: Words = {
             "from": ("source", value(RigCopy, "source", path)),
             "to": ("target", value(RigCopy, "target", path)),
@@ -288,7 +290,7 @@ class _Reader:
 
 
 def _rig_command(
-    node: Node, place: Place, *, allowed: bool | None, copied: bool
+    node: Node, place: Location, *, allowed: bool | None, copied: bool
 ) -> RigCommand | None:
     words: Words = {
         "run": ("run", value(RigCommand, "run", TEXT)),

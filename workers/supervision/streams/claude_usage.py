@@ -137,7 +137,7 @@ def _window(result: Mapping[str, Any], model: object) -> int | None:
     if told is None and len(models) == 1:
         told = next(iter(models.values()))
     size = told.get("contextWindow") if isinstance(told, Mapping) else None
-    return None if size is None else read_number(size, "contextWindow", least=1)
+    return None if size is None else read_number(size, "contextWindow", minimum=1)
 
 
 def _sum(usage: Mapping[str, Any], fields: tuple[str, ...]) -> int:
