@@ -247,11 +247,11 @@ class Graphs:
         ]
         return shared, steps
 
-    def wait(self, job: str, over: Callable[[Record], bool], *, timeout_s: float) -> Record:
-        """Wait until a job meets the condition `over` or the time is up; return the job."""
+    def wait(self, job: str, condition: Callable[[Record], bool], *, timeout_s: float) -> Record:
+        """Wait until a job meets a condition or the time is up; return the job."""
         for _ in polls(timeout_s):
             record = self.job(job)
-            if over(record):
+            if condition(record):
                 break
         return record
 
@@ -283,7 +283,7 @@ class Graphs:
         op_id: str | None = None,
     ) -> Record:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        # The store replays a call that is repeated with its op-id, whatever the state is now.
+        # The store replays a call that is repeated with its op-id, whatever its state is now.
         if op_id is None and not machine.rows(record.state, verb.trigger):
             problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(problem + next_steps(machine, record))

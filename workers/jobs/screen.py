@@ -87,7 +87,7 @@ def graphs(value: Sequence[Mapping[str, Any]]) -> None:
     if not value:
         out.print("there is no graph yet; docs/jobs.md shows how to write one", style="dim")
         return
-    table = grid("graph", "stands", "jobs", "succeeded", "need a person")
+    table = grid("graph", "condition", "jobs", "succeeded", "need a person")
     for row in value:
         condition = Text(row["stands"], CONDITION_STYLES[row["stands"]])
         done = str(row["counts"].get("success", 0))
