@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def floors(pyproject: Path) -> str:
         drawn, ids = _boxes(contracts[name], len(boxes))
         lines += drawn
         boxes += ids
-    lines += [f"    {above} --> {below}" for above, below in zip(boxes, boxes[1:], strict=False)]
+    lines += [f"    {above} --> {below}" for above, below in pairwise(boxes)]
     return "\n".join([*lines, "```"])
 
 

@@ -60,7 +60,7 @@ def test_a_document_that_lost_its_marks_is_refused(tmp_path: Path, text: str) ->
     page = tmp_path / "README.md"
     page.write_text(text)
 
-    with pytest.raises(ValueError, match="README.md has lost its marks"):
+    with pytest.raises(ValueError, match="has lost its marks"):
         documents.renewed(page, documents.tables)
 
 
