@@ -22,7 +22,7 @@ from tests.workers.loops.lives import Nest
 def output(nest: Nest, of: str) -> Path:
     """Return the file of what a life's last session printed, in its folder."""
     record = nest.record(of)
-    folder = Home(of, nest.hands.client.settings).session(int(record.data["attempt"]))
+    folder = Home(of, nest.worker.client.settings).session(int(record.data["attempt"]))
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "output.log"
 
