@@ -10,9 +10,9 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.inboxes import position
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home, name_of
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.stored import store_prompt
+from interlock.workers.loops.paths import Home, name_of
+from interlock.workers.loops.prompt import store_prompt
 from tests.races.in_process_worker import InProcessWorker
 
 

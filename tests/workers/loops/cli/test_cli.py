@@ -13,7 +13,7 @@ import pytest
 
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops import client as loop_client
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import Home
 from tests.workers.gateways.git.scene import at
 from tests.workers.loops.cli.conftest import Ask, Run, Tell
 from tests.workers.loops.lives import Nest
