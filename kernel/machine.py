@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
 from interlock.kernel.defects import defects_of
 from interlock.kernel.effect import CASCADE, Effect, Kind
@@ -23,6 +21,7 @@ from interlock.kernel.errors import (
     UnknownTriggerError,
 )
 from interlock.kernel.event import NO_FACTS
+from interlock.kernel.payload import validated
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
     UNBOUND,
@@ -337,20 +336,3 @@ def _shares(before: Shared, after: Shared) -> Shares | None:
     if before == after:
         return None
     return Shares(left, line, tuple(sorted(held - wanted)), tuple(sorted(wanted - held)))
-
-
-def validated(model: type[BaseModel], what: str, payload: Data) -> Data:
-    """Check a payload against its model and return it as JSON-able data."""
-    try:
-        return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
-    except ValidationError as refusal:
-        problems = [_problem(error) for error in refusal.errors(include_url=False)]
-        raise InvalidPayloadError(what, problems) from None
-
-
-def _problem(error: ErrorDetails) -> str:
-    """Say where a payload is wrong, what should be there, and where that helps what is."""
-    where = ".".join(str(part) for part in error["loc"])
-    told = error["msg"].removeprefix("Value error, ")
-    told = f"{where}: {told}" if where else told
-    return f"{told}, not {reprlib.repr(error['input'])}" if "should be" in told else told

@@ -23,9 +23,9 @@ from interlock.kernel.machines.runs.values import (
     Path,
     SentinelState,
     Sha,
-    Shape,
     Tokens,
 )
+from interlock.kernel.payload import Shape
 from interlock.kernel.record import Record
 
 

@@ -29,10 +29,10 @@ from interlock.kernel.machines.runs.values import (
     Said,
     SentinelState,
     Sha,
-    Shape,
     StartingConditions,
     Tokens,
 )
+from interlock.kernel.payload import Shape
 
 
 class Metadata(Shape):

@@ -8,7 +8,9 @@ from __future__ import annotations
 from enum import StrEnum, auto
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from interlock.kernel.payload import Shape
 
 MICRO_MAX = 2**53 - 1  # what a script can count exactly
 Micro = Annotated[int, Field(ge=0, le=MICRO_MAX)]
@@ -79,12 +81,6 @@ class UnloadReason(StrEnum):
     FATAL_ERROR = "fatal-error"
     CONSECUTIVE_FAILURES = "consecutive-failures"
     SHUTDOWN = "shutdown"
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Tokens(Shape):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import StrEnum, auto
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from interlock.kernel.effect import RESOLUTION
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.effects import TENDING
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000
@@ -33,12 +34,6 @@ class T(StrEnum):
     LIMIT_REACHED = auto()
     RAISE_LIMITS = auto()
     FINISH = auto()
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Limits(Shape):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.jobs.effects import APPROVAL
 from interlock.kernel.machines.jobs.job.names import Going, Verdict
 from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.payload import validated
 from interlock.kernel.table import Ask, Bounds, Data
 
 UNBEGUN = "unbegun"  # nobody took its work up: that it waited for long is no fault of it

@@ -6,9 +6,10 @@ from collections import Counter
 from copy import copy
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from interlock.kernel.machines.jobs.job.names import Going, Verdict
+from interlock.kernel.payload import Shape
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
@@ -25,12 +26,6 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 Count = Annotated[int, Field(ge=0)]
 Micro = Annotated[int, Field(ge=0, le=10**15)]
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Doer(Shape):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.loops.loop.names import Next, ResetOn
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Data
 
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
@@ -44,12 +44,6 @@ Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
 NOTHING_READ = "0-0"
 LETTERS_MAX = 500
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Birth(Shape):

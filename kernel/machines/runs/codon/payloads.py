@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
     ExitCode,
@@ -16,9 +15,9 @@ from interlock.kernel.machines.runs.values import (
     Path,
     Said,
     Sha,
-    Shape,
     Tokens,
 )
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Data
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR
 from interlock.kernel.machines.runs.values import (
     Fresh,
@@ -15,9 +15,9 @@ from interlock.kernel.machines.runs.values import (
     Path,
     Said,
     Sha,
-    Shape,
     StartingConditions,
 )
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
 # What a run holds while it runs: no other of its workspace does.

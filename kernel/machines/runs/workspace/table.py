@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import EVENTS
 from interlock.kernel.machines.runs.events import admitted
-from interlock.kernel.machines.runs.values import Name, Path, Said, Shape
+from interlock.kernel.machines.runs.values import Name, Path, Said
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
 RECHECK_MS = 3_600_000

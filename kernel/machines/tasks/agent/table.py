@@ -6,10 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum, auto
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
@@ -39,12 +40,6 @@ class T(StrEnum):
     ENDED = auto()
     RECYCLED = auto()
     ABORT_RAISED = auto()
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Birth(Shape):

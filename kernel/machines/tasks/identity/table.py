@@ -6,10 +6,11 @@ from collections.abc import Callable
 from enum import StrEnum, auto
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.tasks.trust import Trust, earned
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
 UNUSED_MS = 90 * 86_400_000
@@ -35,12 +36,6 @@ class T(StrEnum):
     UNUSED = auto()
     PROMOTED = auto()
     RETIRED = auto()
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Birth(Shape):

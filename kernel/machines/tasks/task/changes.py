@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.tasks.task.names import State
 from interlock.kernel.machines.tasks.task.payloads import Birth
 from interlock.kernel.machines.tasks.trust import NEEDED, Trust, refusal
+from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.kernel.table import Ask, Bounds, Data

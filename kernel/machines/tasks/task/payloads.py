@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.machines.tasks.deadline import Complexity, Scope
+from interlock.kernel.payload import Shape
 from interlock.kernel.reason import AbortReason, TransitionReason
 
 SUBTASKS_MAX = 1_000
@@ -25,12 +26,6 @@ def inside(path: str) -> str:
 
 
 Inside = Annotated[Line, AfterValidator(inside)]
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Signal(Shape):

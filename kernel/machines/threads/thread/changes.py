@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.threads.autonomy import (
     ActionAsk,
     ActionKind,
@@ -23,6 +22,7 @@ from interlock.kernel.machines.threads.autonomy import (
     parse,
 )
 from interlock.kernel.machines.threads.thread.payloads import PROPOSED, Birth
+from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
 from interlock.kernel.table import Ask, Data
 

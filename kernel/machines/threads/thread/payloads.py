@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from interlock.kernel.machines.threads.autonomy import parse
+from interlock.kernel.payload import Shape
 
 CHILDREN_MAX = 10_000
 Text = Annotated[str, Field(max_length=64_000)]
@@ -15,12 +16,6 @@ Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
 Kind = Literal["standard", "improvised", "suggestion", "clarification"]
-
-
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Nothing(Shape):
