@@ -85,7 +85,7 @@ class Client:
         _shaped(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
-        begins = self.dispatch.lifecycle.machine(machine).begins
+        begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
         return Submitted(new_id, fired.replayed)
@@ -176,14 +176,14 @@ class Client:
         """Hand a matter to a person or system. Nothing of ours runs on it afterwards."""
         machine = self._machine_of(record_id)
         payload = {"to": to, "kind": kind, "reference": reference}
-        return self.fire(record_id, machine.hands_off, payload, reason=f"handed to {to}")
+        return self.fire(record_id, machine.handoff_trigger, payload, reason=f"handed to {to}")
 
     def cancel(self, record_id: str, *, reason: str = "") -> Record:
         """End a record, or ask its running action to stop; the answer says which it was."""
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         legal = machine.legal(record.state)
-        trigger = next((name for name in machine.cancels if name in legal), None)
+        trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
         words = self.signed(record, trigger, {"reason": reason})

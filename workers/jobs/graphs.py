@@ -95,7 +95,7 @@ class Graphs:
         given = self._placed(job, given) if here else given
         # All of it is checked before its graph is opened for it.
         record_id(job)
-        self.dispatch.lifecycle.machine("job").birth(given)
+        self.dispatch.lifecycle.machine("job").initial_data(given)
         if not held:
             self.admission.refuse_rings({job: named_in(payload)})
         self.admission.refuse_late(own, [job])

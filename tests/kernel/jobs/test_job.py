@@ -34,7 +34,7 @@ def test_the_page_has_thirty_two_rows_and_one_end_that_nothing_enters() -> None:
 
     assert len({tuple(row) for row in kept["published"]}) == 32
     assert [str(stage.state) for stage in JOB.stages if stage.external] == kept["external"]
-    assert kept["births"] == [str(JOB.birthplace(Job().data).state)]
+    assert kept["births"] == [str(JOB.initial_stage(Job().data).state)]
     assert len(JOB.stages) == 12
 
 
@@ -44,7 +44,7 @@ def test_what_a_job_is_born_with_is_a_draft_that_begins_by_itself_unless_it_is_h
     assert (free.state, free.asks, free.timers) == ("draft", False, {"kickoff": 60_000})
     assert (held.state, held.asks, held.timers) == ("draft", True, {"reminder": 86_400_000})
     assert free.fire("activate").state == "pending"
-    assert (JOB.begins, JOB.under) == ("activate", ("graph",))
+    assert (JOB.first_trigger, JOB.id_prefix) == ("activate", ("graph",))
 
 
 # --- a draft is configured -------------------------------------------------------------------
@@ -466,13 +466,14 @@ def test_a_run_that_nobody_took_up_is_taken_back_and_a_review_was_none() -> None
         timer = JOB.stage(state).timer("stall")
         assert timer is not None
         fresh = Job.at(state).data
-        assert timer.undone(fresh, begun=False) == undoes
-        assert timer.undone({**fresh, "phase": len(fresh["phases"])}, begun=False) == {}, (
+        assert timer.deltas_when(fresh, begun=False) == undoes
+        assert timer.deltas_when({**fresh, "phase": len(fresh["phases"])}, begun=False) == {}, (
             "what is done is no run"
         )
-        assert timer.said(begun=False)["code"] == "unbegun"
-        assert timer.said(begun=True)["code"] == "stalled"
-        told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **timer.said(begun=False))
+        assert timer.payload_when(begun=False)["code"] == "unbegun"
+        assert timer.payload_when(begun=True)["code"] == "stalled"
+        payload = timer.payload_when(begun=False)
+        told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **payload)
         assert told.state == {"running": "pending", "reviewing": "review_required"}[state]
 
 

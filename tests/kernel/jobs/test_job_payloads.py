@@ -65,11 +65,11 @@ def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
 
 def born(machine: Machine, payload: Any) -> None:
     try:
-        data = machine.birth(payload)
+        data = machine.initial_data(payload)
     except InvalidPayloadError:
         return
     record = Record(RecordId("g/j"), machine.name, str(machine.initial.state), Version(1), data)
-    decision = machine.born(record)
+    decision = machine.decide_creation(record)
     assert codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
 
 

@@ -233,9 +233,9 @@ def test_a_wrong_value_is_named_by_its_place(
 
 
 def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
-    assert WORKSPACE.mail is not None
+    assert WORKSPACE.mail_data is not None
     said = event("CostsUpdated")
-    assert WORKSPACE.mail({"sender": "tool", "event": said}) == {
+    assert WORKSPACE.mail_data({"sender": "tool", "event": said}) == {
         "sender": "tool",
         "event": told(run_event(said)),
     }
@@ -246,11 +246,11 @@ def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
         ({"sender": "tool", "event": said, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
-            WORKSPACE.mail(wrong)
+            WORKSPACE.mail_data(wrong)
 
 
 def test_what_was_read_is_not_read_again() -> None:
-    data = WORKSPACE.birth({"folder": "/data"})
+    data = WORKSPACE.initial_data({"folder": "/data"})
     for upto, read in (("7-0", True), ("7-0", False), ("6-9", False), ("10-0", True)):
         record = Record(RecordId("data"), "workspace", "open", Version(1), data)
         given = WORKSPACE.admit("event_read", {"upto": upto})
@@ -307,7 +307,7 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
         newborn = Record(
             RecordId(its_id), name, str(machine.initial.state), Version(1), dict(datas[0])
         )
-        found = [(machine.born(newborn), newborn.data)]
+        found = [(machine.decide_creation(newborn), newborn.data)]
         for row in machine.transitions:
             record = Record(RecordId(its_id), name, str(row.source), Version(5), datas[0])
             for payload in payloads.get(str(row.trigger), ({},)):
@@ -369,9 +369,9 @@ def followed(first: Led, second: Led, trigger: str, payload: Mapping[str, Any]) 
 
 
 def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
-    born = RUN.birth({**RUN_BIRTH, "starting": GONE_ON})
+    born = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
     record = Record(RecordId(RUN_ID), "run", "running", Version(1), born)
-    birth = published(event_of(RUN.born(record)), "run", born)
+    birth = published(event_of(RUN.decide_creation(record)), "run", born)
     assert birth == {
         "version": 1,
         "type": "RunStarted",

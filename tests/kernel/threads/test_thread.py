@@ -342,7 +342,7 @@ def test_a_hand_over_names_who_and_where() -> None:
 
 
 def test_a_thread_on_hold_waits_for_a_person_and_others_begin_by_themselves() -> None:
-    held, free = (THREAD.born(Told(thread(hold=hold)).record) for hold in (True, False))
+    held, free = (THREAD.decide_creation(Told(thread(hold=hold)).record) for hold in (True, False))
 
     assert (held.waits, free.waits) == (True, False)
     assert [timer.name for timer in held.timers] == ["reminder"]

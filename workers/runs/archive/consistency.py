@@ -98,7 +98,7 @@ def right_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str, d
     sums: dict[str, dict[str, int]] = {}
     for past in reversed(archive.pasts):
         record, own = past.record, dict.fromkeys(SUMS, 0)
-        if summed := machines[record.machine].sums:
+        if summed := machines[record.machine].counters:
             own |= summed(record.data)
         below = sums.setdefault(record.id, {})
         for name in SUMS:

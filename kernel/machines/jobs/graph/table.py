@@ -174,7 +174,7 @@ GRAPH = Machine(
     name="graph",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=birth,
     bounds=bounds,
     payloads={
         T.CONFIGURE: Configuration,

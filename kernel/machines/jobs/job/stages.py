@@ -50,8 +50,8 @@ def silence(name: str) -> Timer:
         lambda data: int(data[name]) * 1_000,
         Trigger.RECOVERED,
         payload=STALLED,
-        unbegun=UNBEGUN,
-        undoes=no_run if name == "running_s" else None,
+        unbegun_payload=UNBEGUN,
+        unbegun_deltas=no_run if name == "running_s" else None,
     )
 
 
@@ -114,7 +114,7 @@ STAGES = (
         notifies=RESOLUTION,
         offers=SCHEDULING,
         offered=do.startable,
-        keeps=do.keeps_slot,
+        has_slot=do.keeps_slot,
         card="pending",
         affordances=PENDING,
     ),
@@ -128,7 +128,7 @@ STAGES = (
         State.RUNNING,
         (silence("running_s"), LIMIT),
         effect=WORKER,
-        keeps=do.keeps_slot,
+        has_slot=do.keeps_slot,
         outcomes=(
             Trigger.AGENT_COMPLETED,
             Trigger.STUCK,
@@ -146,7 +146,7 @@ STAGES = (
         State.PAUSED,
         (Timer("until", paused_for, Trigger.UNPAUSE), reminder(until_lifted)),
         asks=until_lifted,
-        keeps=do.keeps_slot,
+        has_slot=do.keeps_slot,
         notifies=RESOLUTION,
         card="paused",
         affordances=PAUSED,

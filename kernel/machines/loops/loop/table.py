@@ -56,7 +56,7 @@ def its_name(data: Data) -> tuple[str, ...]:
 STAGES = (
     Active(
         S.INITIALIZING,
-        (Timer("limit", seconds("initializing_s"), T.OVERDUE, unbegun=UNBEGUN),),
+        (Timer("limit", seconds("initializing_s"), T.OVERDUE, unbegun_payload=UNBEGUN),),
         effect=WORKTREE,
         outcomes=(T.WORKTREE_READY, T.FATAL_ERROR),
         exhausted=T.FATAL_ERROR,
@@ -64,7 +64,7 @@ STAGES = (
     ),
     Active(
         S.BUILDING_PROMPT,
-        (Timer("limit", seconds("building_s"), T.OVERDUE, unbegun=UNBEGUN),),
+        (Timer("limit", seconds("building_s"), T.OVERDUE, unbegun_payload=UNBEGUN),),
         effect=PROMPT,
         outcomes=(T.PROMPT_READY, T.FATAL_ERROR),
         exhausted=T.FATAL_ERROR,
@@ -72,7 +72,7 @@ STAGES = (
     ),
     Active(
         S.SPAWNING,
-        (Timer("limit", seconds("spawning_s"), T.SESSION_TIMEOUT, unbegun=UNBEGUN),),
+        (Timer("limit", seconds("spawning_s"), T.SESSION_TIMEOUT, unbegun_payload=UNBEGUN),),
         effect=SESSION,
         outcomes=(T.SESSION_STARTED, T.SESSION_ERROR),
         exhausted=T.SESSION_ERROR,
@@ -176,7 +176,7 @@ LOOP = Machine(
     stages=STAGES,
     # What is ours stands ahead where it is narrower than the published row of its cell.
     transitions=(*AHEAD, *PUBLISHED, *OURS),
-    birth=birth,
+    initial_data=birth,
     payloads={
         T.WORKTREE_READY: Ready,
         T.PROMPT_READY: Prompt,
@@ -193,10 +193,13 @@ LOOP = Machine(
         T.OPERATOR_STOP: "it has stopped already",
         T.FATAL_ERROR: "it has stopped already",
     },
-    mail=mail,
-    drains=DRAIN,
-    cancels=(T.OPERATOR_STOP,),
-    place=lambda data: str(data.get("host") or ""),
-    under=("agent",),
-    ids=(rf"{NAME.strip('^$')}/[1-9][0-9]{{0,8}}", "write it as <agent>/<number of its life>"),
+    mail_data=mail,
+    mail_effect=DRAIN,
+    cancel_triggers=(T.OPERATOR_STOP,),
+    host=lambda data: str(data.get("host") or ""),
+    id_prefix=("agent",),
+    id_format=(
+        rf"{NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
+        "write it as <agent>/<number of its life>",
+    ),
 )

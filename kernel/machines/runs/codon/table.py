@@ -96,7 +96,7 @@ CODON = Machine(
     name="codon",
     stages=STAGES,
     transitions=(*PUBLISHED, *EVENTS, *OURS),
-    birth=p.birth,
+    initial_data=p.birth,
     payloads={
         T.START: p.Start,
         T.INITIALIZE: p.Initialize,
@@ -115,9 +115,9 @@ CODON = Machine(
         T.LOST: p.Lost,
         T.RUN_ENDED: p.RunEnded,
     },
-    cancels=(T.SKIP_REQUESTED,),
-    under=("workspace", "run"),
-    within=True,
-    sums=p.sums,
-    chronicled=True,
+    cancel_triggers=(T.SKIP_REQUESTED,),
+    id_prefix=("workspace", "run"),
+    needs_parent=True,
+    counters=p.sums,
+    in_family_log=True,
 )

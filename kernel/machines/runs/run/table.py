@@ -163,7 +163,7 @@ RUN = Machine(
     name="run",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=birth,
     payloads={
         T.COMPLETE: Ended,
         T.FAIL: Ended,
@@ -171,10 +171,13 @@ RUN = Machine(
         T.INITIAL_CHECKPOINT_SET: InitialCheckpoint,
         T.STOP_REQUESTED: Stop,
     },
-    cancels=(T.STOP_REQUESTED,),
-    place=lambda data: str(data["host"]),
-    under=("workspace",),
-    ids=(r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}", "write it as <workspace>/<its number>"),
-    within=True,
-    chronicled=True,
+    cancel_triggers=(T.STOP_REQUESTED,),
+    host=lambda data: str(data["host"]),
+    id_prefix=("workspace",),
+    id_format=(
+        r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
+        "write it as <workspace>/<its number>",
+    ),
+    needs_parent=True,
+    in_family_log=True,
 )

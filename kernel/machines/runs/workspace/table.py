@@ -103,9 +103,9 @@ WORKSPACE = Machine(
     name="workspace",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=birth,
     payloads={T.EVENT_READ: EventRead, T.CLOSE: Close},
     ignores={T.CLOSE: "it is closed already"},
-    mail=posted,
-    drains=EVENTS,
+    mail_data=posted,
+    mail_effect=EVENTS,
 )

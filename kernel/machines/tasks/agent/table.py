@@ -177,7 +177,7 @@ AGENT = Machine(
     name="agent",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    birth=birth,
+    initial_data=birth,
     payloads={
         T.CONFIRMED_ALIVE: Alive,
         T.SPAWN_FAILED: Ended,
@@ -186,6 +186,6 @@ AGENT = Machine(
         T.RECYCLED: Ended,
         T.TASK_ASSIGNED: Task,
     },
-    cancels=(T.ENDED,),
-    under=("backlog",),
+    cancel_triggers=(T.ENDED,),
+    id_prefix=("backlog",),
 )

@@ -150,7 +150,7 @@ IDENTITY = Machine(
     name="identity",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=birth,
     payloads={
         T.SUCCEEDED: Deed,
         T.FAILED: Deed,
@@ -159,6 +159,6 @@ IDENTITY = Machine(
         T.PROMOTED: Told,
         T.RETIRED: Told,
     },
-    cancels=(T.RETIRED,),
-    under=("backlog",),
+    cancel_triggers=(T.RETIRED,),
+    id_prefix=("backlog",),
 )

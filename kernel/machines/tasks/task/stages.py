@@ -72,7 +72,7 @@ STAGES = (
     Waiting(
         State.OPEN,
         (Timer("look", after(LOOK_MS), effect=ASSIGNMENT),),
-        line=line,
+        queue=line,
         asks=lambda _: False,
         offers=ASSIGNMENT,
     ),
@@ -134,7 +134,7 @@ STAGES = (
         State.FAILED,
         (Timer("backoff", do.backoff_ms, Trigger.RETRIED), only_when(do.given_up, reminder)),
         asks=do.given_up,
-        departs=do.given_up,
+        counts_as_ended=do.given_up,
         notifies=RESOLUTION,
         card="dead_letter",
         affordances=DEAD_LETTER,

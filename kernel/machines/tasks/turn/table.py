@@ -159,12 +159,12 @@ TURN = Machine(
     name="turn",
     stages=STAGES,
     transitions=PUBLISHED,
-    birth=birth,
+    initial_data=birth,
     payloads={
         T.TASK_FAILED: Failed,
         T.TOOL_STARTED: Tool,
         T.TOOL_COMPLETED: Tool,
     },
-    place=lambda data: str(data.get("host") or ""),
-    under=("backlog",),
+    host=lambda data: str(data.get("host") or ""),
+    id_prefix=("backlog",),
 )

@@ -43,6 +43,6 @@ def test_a_part_that_could_never_be_born_is_refused_with_its_parent(policy: Any)
     split = {"children": [part], "relationship": "decompose"}
 
     with pytest.raises(InvalidPayloadError, match="policy"):
-        MACHINES["thread"].birth(family)
+        MACHINES["thread"].initial_data(family)
     with pytest.raises(InvalidPayloadError, match="policy"):
         MACHINES["thread"].admit("decomposed", split)
