@@ -23,20 +23,20 @@ from interlock.kernel.machines.runs.values import (
     Path,
     SentinelState,
     Sha,
-    Tokens,
+    TokenCounts,
 )
 from interlock.kernel.payload import Shape
 from interlock.kernel.record import Record
 
 
-class Loaded(Shape):
+class LoadedSentinels(Shape):
     """Sentinels that are at work: their states still change."""
 
     loaded: tuple[SentinelState, ...]
     total_cost: Micro
 
 
-class Executed(Shape):
+class ExecutedSentinels(Shape):
     """Sentinels whose work is over: nothing of this changes any more."""
 
     executed: tuple[SentinelState, ...]
@@ -54,7 +54,7 @@ class _Codon(BaseModel):
 
 class _Started(_Codon):
     rig_setup_checkpoint: Sha | None = None
-    sentinels: Loaded | None = None
+    sentinels: LoadedSentinels | None = None
 
 
 class _Launched(_Started):
@@ -66,14 +66,14 @@ class _Launched(_Started):
 class _AtWork(_Launched):
     session_id: Name
     current_cost: Micro
-    current_tokens: Tokens
+    current_tokens: TokenCounts
     assistant_message_count: Count
 
 
 class _Ended(_Codon):
     end_time: Milliseconds
     rig_setup_checkpoint: Sha | None = None
-    sentinels: Executed | None = None
+    sentinels: ExecutedSentinels | None = None
     previous_session_id: Name | None = None
 
 
@@ -82,7 +82,7 @@ class _Unfinished(_Ended):
     log_path: Path | None = None
     session_id: Name | None = None
     partial_cost: Micro
-    partial_tokens: Tokens
+    partial_tokens: TokenCounts
 
 
 class PreparingCodon(_Codon):
@@ -122,7 +122,7 @@ class CompletedCodon(_Ended):
     log_path: Path
     session_id: Name
     final_cost: Micro
-    final_tokens: Tokens
+    final_tokens: TokenCounts
     exit_code: Literal[0]
     result_message_received: bool
     context_exceeded: bool = False
@@ -195,7 +195,7 @@ def codon_cost(codon: Codon) -> int:
     assert_never(codon)
 
 
-def codon_tokens(codon: Codon) -> Tokens:
+def codon_tokens(codon: Codon) -> TokenCounts:
     """Return what a codon used of each kind of tokens, as far as it is known."""
     match codon:
         case CompletedCodon():
@@ -205,5 +205,5 @@ def codon_tokens(codon: Codon) -> Tokens:
         case RunningCodon() | CompletingSentinelsCodon():
             return codon.current_tokens
         case PreparingCodon() | StartingCodon() | InitializingCodon():
-            return Tokens()
+            return TokenCounts()
     assert_never(codon)

@@ -18,24 +18,24 @@ from interlock.kernel.machines.runs.values import (
     CheckpointType,
     CodonStatus,
     Count,
+    Detail,
     ExitCode,
     FailureReason,
-    Fresh,
+    FreshStart,
     LoopContext,
     Micro,
     Milliseconds,
     Name,
     Path,
-    Said,
     SentinelState,
     Sha,
     StartingConditions,
-    Tokens,
+    TokenCounts,
 )
 from interlock.kernel.payload import Shape
 
 
-class Metadata(Shape):
+class TransitionMetadata(Shape):
     """What a transition needs to say; which of it depends on where it leads."""
 
     pid: Annotated[int, Field(ge=1)] | None = None
@@ -68,40 +68,40 @@ def missing(to: CodonStatus, metadata: Mapping[str, Any]) -> list[str]:
     return [name for name in REQUIRED.get(to, ()) if name not in said]
 
 
-class Costs(Shape):
+class CodonCosts(Shape):
     """What a codon has cost so far."""
 
     cost: Micro
-    tokens: Tokens = Tokens()
+    tokens: TokenCounts = TokenCounts()
 
 
-class CostsMore(Shape):
+class CodonCostsIncrement(Shape):
     """What a codon has cost more."""
 
     cost_delta: Micro
-    tokens_delta: Tokens = Tokens()
+    tokens_delta: TokenCounts = TokenCounts()
 
 
-class FinalCosts(Shape):
+class CodonFinalCost(Shape):
     """What a codon has cost, as its provider says in the end."""
 
     final_cost: Micro
-    final_tokens: Tokens = Tokens()
+    final_tokens: TokenCounts = TokenCounts()
 
 
-class MessageCount(Shape):
+class CodonMessageCount(Shape):
     """How many messages the agent has written."""
 
     new_count: Count
 
 
-class Sentinels(Shape):
+class CodonSentinelStates(Shape):
     """Where every sentinel of a codon stands."""
 
     sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
 
 
-class Taken(Shape):
+class CodonCheckpoint(Shape):
     """A checkpoint of the workspace was taken."""
 
     checkpoint_type: CheckpointType
@@ -109,176 +109,176 @@ class Taken(Shape):
     branch: Name
 
 
-class OfRun(Shape):
+class RunEventData(Shape):
     """Which run it is about: the number that follows its workspace's name, or its whole id."""
 
     run_id: Name
 
 
-class OfCodon(OfRun):
+class CodonEventData(RunEventData):
     """Which codon it is about, by its id in the plan."""
 
     codon_id: Name
 
 
-class RunStartedData(OfRun):
+class RunStartedData(RunEventData):
     """A run began."""
 
     run_folder: Path
     branch: Name
-    starting_conditions: StartingConditions = Fresh()
+    starting_conditions: StartingConditions = FreshStart()
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class RunEndedData(OfRun):
+class RunEndedData(RunEventData):
     """A run ended."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class RunCrashedData(OfRun):
+class RunCrashedData(RunEventData):
     """Who conducted a run is gone."""
 
     detected_at: Milliseconds | None = None
     last_codon_status: CodonStatus | None = None
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class CodonStartedData(OfCodon):
+class CodonStartedData(CodonEventData):
     """A codon was added to its run."""
 
     loop_context: LoopContext | None = None
 
 
-class CodonTransitionedData(OfCodon):
+class CodonTransitionedData(CodonEventData):
     """A codon changed its state."""
 
     from_: CodonStatus = Field(alias="from")
     to: CodonStatus
-    metadata: Metadata = Metadata()
+    metadata: TransitionMetadata = TransitionMetadata()
 
 
-class CostsUpdatedData(Costs, OfCodon):
+class CostsUpdatedData(CodonCosts, CodonEventData):
     """What a codon has cost so far."""
 
 
-class CostsIncrementedData(CostsMore, OfCodon):
+class CostsIncrementedData(CodonCostsIncrement, CodonEventData):
     """What a codon has cost more."""
 
 
-class AssistantMessageCountUpdatedData(MessageCount, OfCodon):
+class AssistantMessageCountUpdatedData(CodonMessageCount, CodonEventData):
     """How many messages the agent has written."""
 
 
-class CodonFinalCostSetData(FinalCosts, OfCodon):
+class CodonFinalCostSetData(CodonFinalCost, CodonEventData):
     """What a codon has cost, as its provider says in the end."""
 
 
-class SentinelStatesUpdatedData(Sentinels, OfCodon):
+class SentinelStatesUpdatedData(CodonSentinelStates, CodonEventData):
     """Where every sentinel of a codon stands."""
 
 
-class CheckpointCreatedData(Taken, OfCodon):
+class CheckpointCreatedData(CodonCheckpoint, CodonEventData):
     """A checkpoint of the workspace was taken."""
 
 
-class InitialCheckpointSetData(OfRun):
+class InitialCheckpointSetData(RunEventData):
     """The workspace as a run found it."""
 
     sha: Sha
 
 
-class _Told(BaseModel):
+class _VersionedEvent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
 
 
-class RunStarted(_Told):
+class RunStarted(_VersionedEvent):
     """Creates a run."""
 
     type: Literal["RunStarted"] = "RunStarted"
     data: RunStartedData
 
 
-class RunCompleted(_Told):
+class RunCompleted(_VersionedEvent):
     """Its last codon has ended."""
 
     type: Literal["RunCompleted"] = "RunCompleted"
     data: RunEndedData
 
 
-class RunFailed(_Told):
+class RunFailed(_VersionedEvent):
     """A codon failed, or something that cannot be mended."""
 
     type: Literal["RunFailed"] = "RunFailed"
     data: RunEndedData
 
 
-class RunCrashed(_Told):
+class RunCrashed(_VersionedEvent):
     """Its conductor is gone."""
 
     type: Literal["RunCrashed"] = "RunCrashed"
     data: RunCrashedData
 
 
-class CodonStarted(_Told):
+class CodonStarted(_VersionedEvent):
     """Adds a codon to a run."""
 
     type: Literal["CodonStarted"] = "CodonStarted"
     data: CodonStartedData
 
 
-class CodonTransitioned(_Told):
+class CodonTransitioned(_VersionedEvent):
     """Changes a codon's state."""
 
     type: Literal["CodonTransitioned"] = "CodonTransitioned"
     data: CodonTransitionedData
 
 
-class CostsUpdated(_Told):
+class CostsUpdated(_VersionedEvent):
     """Sets what a codon has cost."""
 
     type: Literal["CostsUpdated"] = "CostsUpdated"
     data: CostsUpdatedData
 
 
-class CostsIncremented(_Told):
+class CostsIncremented(_VersionedEvent):
     """Adds to what a codon has cost."""
 
     type: Literal["CostsIncremented"] = "CostsIncremented"
     data: CostsIncrementedData
 
 
-class AssistantMessageCountUpdated(_Told):
+class AssistantMessageCountUpdated(_VersionedEvent):
     """Sets how many messages there are."""
 
     type: Literal["AssistantMessageCountUpdated"] = "AssistantMessageCountUpdated"
     data: AssistantMessageCountUpdatedData
 
 
-class CodonFinalCostSet(_Told):
+class CodonFinalCostSet(_VersionedEvent):
     """Sets the authoritative cost."""
 
     type: Literal["CodonFinalCostSet"] = "CodonFinalCostSet"
     data: CodonFinalCostSetData
 
 
-class SentinelStatesUpdated(_Told):
+class SentinelStatesUpdated(_VersionedEvent):
     """Sets where the sentinels stand."""
 
     type: Literal["SentinelStatesUpdated"] = "SentinelStatesUpdated"
     data: SentinelStatesUpdatedData
 
 
-class CheckpointCreated(_Told):
+class CheckpointCreated(_VersionedEvent):
     """Keeps a checkpoint."""
 
     type: Literal["CheckpointCreated"] = "CheckpointCreated"
     data: CheckpointCreatedData
 
 
-class InitialCheckpointSet(_Told):
+class InitialCheckpointSet(_VersionedEvent):
     """Keeps what a run began with."""
 
     type: Literal["InitialCheckpointSet"] = "InitialCheckpointSet"

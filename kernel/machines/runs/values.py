@@ -16,7 +16,7 @@ MICRO_MAX = 2**53 - 1  # what a script can count exactly
 Micro = Annotated[int, Field(ge=0, le=MICRO_MAX)]
 Count = Annotated[int, Field(ge=0, le=MICRO_MAX)]
 Milliseconds = Annotated[int, Field(ge=0, le=2**53)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 ExitCode = Annotated[int, Field(ge=-255, le=255)]
@@ -83,7 +83,7 @@ class UnloadReason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-class Tokens(Shape):
+class TokenCounts(Shape):
     """The four kinds of tokens that providers charge for."""
 
     input_tokens: Count = 0
@@ -121,7 +121,7 @@ class FailureReason(Shape):
 
     type: FailureType
     retriable: bool
-    message: Said = ""
+    message: Detail = ""
     retry_after_ms: Annotated[int, Field(ge=0, le=3_600_000)] | None = None
     sentinel_refs: Annotated[tuple[Name, ...], Field(max_length=SENTINELS_MAX)] | None = None
 
@@ -134,7 +134,7 @@ class BudgetExceeded(Shape):
     used: Count
 
 
-class Source(Shape):
+class ContinuationSource(Shape):
     """What a continuation goes on from: a run, a codon of it ('' is before all), a checkpoint."""
 
     run_id: Name
@@ -142,22 +142,22 @@ class Source(Shape):
     checkpoint_sha: Sha
 
 
-class Fresh(Shape):
+class FreshStart(Shape):
     """A run begins with the workspace as it is."""
 
     kind: Literal["fresh"] = "fresh"
 
 
-class Continuation(Shape):
+class ContinuedStart(Shape):
     """A run goes on from a checkpoint of an earlier one.
 
     Unless it `restores` that (ours), the workspace stays as somebody has mended it since.
     """
 
     kind: Literal["continuation"] = "continuation"
-    source: Source
+    source: ContinuationSource
     reason: Literal["retry", "rollback", "continue"]
     restores: bool = True
 
 
-StartingConditions = Annotated[Fresh | Continuation, Field(discriminator="kind")]
+StartingConditions = Annotated[FreshStart | ContinuedStart, Field(discriminator="kind")]

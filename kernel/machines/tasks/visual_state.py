@@ -22,7 +22,7 @@ class VisualState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Appearance:
     """One character, and the published name of its colour."""
 
     symbol: str
@@ -30,14 +30,14 @@ class Look:
 
 
 # fmt: off
-LOOKS: Mapping[VisualState, Look] = {
-    VisualState.SPAWNING: Look("◔", "yellow"),
-    VisualState.RUNNING:  Look("●", "green"),
-    VisualState.STALLED:  Look("◐", "dark_orange"),
-    VisualState.MERGING:  Look("⇄", "blue"),
-    VisualState.DEAD:     Look("○", "red"),
-    VisualState.IDLE:     Look("□", "gray"),
-    VisualState.UNKNOWN:  Look("◌", "dim"),
+APPEARANCES: Mapping[VisualState, Appearance] = {
+    VisualState.SPAWNING: Appearance("◔", "yellow"),
+    VisualState.RUNNING:  Appearance("●", "green"),
+    VisualState.STALLED:  Appearance("◐", "dark_orange"),
+    VisualState.MERGING:  Appearance("⇄", "blue"),
+    VisualState.DEAD:     Appearance("○", "red"),
+    VisualState.IDLE:     Appearance("□", "gray"),
+    VisualState.UNKNOWN:  Appearance("◌", "dim"),
 }
 # fmt: on
 

@@ -14,9 +14,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.jobs.graph.table import GRAPH
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.graph.table import GRAPH, NewGraph
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import codec
@@ -73,12 +72,12 @@ def born(machine: Machine, payload: Any) -> None:
     assert codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
 
 
-@given(payload=payloads(Birth))
+@given(payload=payloads(NewJob))
 def test_any_json_is_a_job_or_is_refused_as_one(payload: Any) -> None:
     born(JOB, payload)
 
 
-@given(payload=payloads(GraphBirth))
+@given(payload=payloads(NewGraph))
 def test_any_json_is_a_graph_or_is_refused_as_one(payload: Any) -> None:
     born(GRAPH, payload)
 
@@ -168,7 +167,7 @@ def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_conf
     model = JOB.payloads["configure"]
 
     stays = {"hold", "dir", "host"}
-    assert set(model.model_fields) == {*Birth.model_fields, "no_review", "by"} - stays
+    assert set(model.model_fields) == {*NewJob.model_fields, "no_review", "by"} - stays
     whole = {
         name: value
         for name, value in job(queue="slow", folder="/f").items()

@@ -15,9 +15,9 @@ from interlock.kernel.event import NO_FACTS
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.events import (
     CodonStarted,
-    Metadata,
     RunEvent,
     RunStarted,
+    TransitionMetadata,
     admitted,
     missing,
     run_event,
@@ -117,7 +117,7 @@ def test_the_types_are_the_thirteen_of_the_page() -> None:
     assert len(names) == 13
     states = {*GOLDEN["sentinel_state"], *GOLDEN["ours"]["sentinel_state"]}
     assert set(SentinelState.model_fields) == states
-    assert all(set(names) <= set(Metadata.model_fields) for names in METADATA.values())
+    assert all(set(names) <= set(TransitionMetadata.model_fields) for names in METADATA.values())
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["must", "may"])

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
 from interlock.kernel.machines.threads.autonomy import Level
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX, Part
+from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX, ThreadPart
 from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
     Capability,
@@ -230,7 +230,7 @@ async def run(
     return outcome if outcome.steps else replace(outcome, steps=steps.taken())
 
 
-class Child(Part):
+class Child(ThreadPart):
     """One part of the work."""
 
     title: Annotated[str, Field(min_length=1, max_length=200)]

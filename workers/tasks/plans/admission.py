@@ -8,7 +8,7 @@ from typing import Any
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.machines.tasks.task.changes import SATISFIED, birth
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import Record
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.file import PlanFile, PlannedTask, wrong
@@ -114,5 +114,5 @@ def _differ(task: PlannedTask, record: Record) -> list[str]:
     asked = birth({**chosen, **task.payload})
     # What was born before a field was there has what it means to leave that out.
     kept = {**birth({"title": "-"}), **record.data}
-    names = [one for one in Birth.model_fields if asked.get(one) != kept.get(one)]
+    names = [one for one in NewTask.model_fields if asked.get(one) != kept.get(one)]
     return [*names, "priority"] if record.priority != task.priority else names

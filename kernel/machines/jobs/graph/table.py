@@ -16,7 +16,7 @@ from interlock.kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Tra
 RECHECK_MS = 3_600_000
 UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 
 
 class S(StrEnum):
@@ -36,7 +36,7 @@ class T(StrEnum):
     FINISH = auto()
 
 
-class Limits(Shape):
+class GraphLimits(Shape):
     """What all its jobs together may use: micro-dollars, s at work, runs of workers."""
 
     cost_micro: Annotated[int, Field(ge=0, le=10**15)] | None = None
@@ -44,7 +44,7 @@ class Limits(Shape):
     iterations: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 
-class Birth(Shape):
+class NewGraph(Shape):
     """What its jobs share. `slots` is how many of them run at once; 0 sets no limit.
 
     `stewards` and `on_cancel` are for jobs that say nothing else.
@@ -52,33 +52,33 @@ class Birth(Shape):
 
     description: Annotated[str, Field(max_length=64_000)] = ""
     slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    limits: Limits = Limits()
+    limits: GraphLimits = GraphLimits()
     stewards: Annotated[list[Word], Field(max_length=100)] = []
     on_cancel: Literal["starve", "cancel"] = "starve"
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
 
 
-class Configuration(Shape):
+class GraphConfiguration(Shape):
     """What is changed of it."""
 
     description: Annotated[str, Field(max_length=64_000)] | None = None
     slots: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    limits: Limits | None = None
+    limits: GraphLimits | None = None
     stewards: Annotated[list[Word], Field(max_length=100)] | None = None
     on_cancel: Literal["starve", "cancel"] | None = None
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] | None = None
     by: Annotated[str, Field(max_length=200)] = "person"
 
 
-class Raised(Shape):
+class GraphLimitsRaised(Shape):
     """The limits from now on; what is not named stays."""
 
-    limits: Limits
-    reason: Said = ""
+    limits: GraphLimits
+    reason: Detail = ""
     by: Annotated[str, Field(max_length=200)] = "person"
 
 
-class Reached(Shape):
+class GraphLimitReached(Shape):
     """Which limit, how much was used, and how much was allowed when that was seen."""
 
     limit: Literal["cost", "time", "iterations"]
@@ -88,7 +88,7 @@ class Reached(Shape):
 
 def birth(payload: Data) -> Data:
     """Check what a graph is opened with."""
-    return validated(Birth, "the graph", payload)
+    return validated(NewGraph, "the graph", payload)
 
 
 def bounds(data: Data) -> Bounds:
@@ -177,8 +177,8 @@ GRAPH = Machine(
     initial_data=birth,
     bounds=bounds,
     payloads={
-        T.CONFIGURE: Configuration,
-        T.RAISE_LIMITS: Raised,
-        T.LIMIT_REACHED: Reached,
+        T.CONFIGURE: GraphConfiguration,
+        T.RAISE_LIMITS: GraphLimitsRaised,
+        T.LIMIT_REACHED: GraphLimitReached,
     },
 )

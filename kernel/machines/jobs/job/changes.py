@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.machines.jobs.effects import APPROVAL
-from interlock.kernel.machines.jobs.job.names import Going, Verdict
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.payload import validated
 from interlock.kernel.table import Ask, Bounds, Data
 
@@ -20,7 +20,7 @@ EVIDENCE_KEPT_MAX = 500
 
 def birth(payload: Data) -> Data:
     """Check what a producer hands in and make the first data of it."""
-    data = validated(Birth, "the job", payload)
+    data = validated(NewJob, "the job", payload)
     counts = {"phase": 0, "runs": 0, **AFRESH}
     return {**data, **counts, "met": False, "lost": {}, "waived": [], "guidance": []}
 
@@ -148,7 +148,7 @@ def more_phases(ask: Ask) -> bool:
 
 def approved(ask: Ask) -> bool:
     """Whether the reviewer lets it go on to be signed off."""
-    return bool(ask.payload["verdict"] == Verdict.APPROVAL_REQUIRED)
+    return bool(ask.payload["verdict"] == ReviewVerdict.APPROVAL_REQUIRED)
 
 
 def signed(ask: Ask) -> bool:
@@ -210,14 +210,14 @@ def started(ask: Ask) -> Data:
     """Begin a run: one more, in these places, with so much time."""
     kept = without(ask.data, "slots", "time_left_ms", "backoff_ms", "failure")
     more = {k: v for k, v in ask.payload.items() if v}
-    going = {"going": ""} if ask.data.get("going") == Going.NEXT else {}
+    going = {"going": ""} if ask.data.get("going") == RunUntil.NEXT else {}
     return {**kept, **more, **going, "runs": ask.data["runs"] + 1}
 
 
 def reviewing(ask: Ask) -> Data:
     """Begin a review."""
     kept = without(ask.data, "time_left_ms", "backoff_ms")
-    going = {"going": ""} if ask.data.get("going") == Going.NEXT else {}
+    going = {"going": ""} if ask.data.get("going") == RunUntil.NEXT else {}
     return {**kept, **{k: v for k, v in ask.payload.items() if k == "time_left_ms"}, **going}
 
 

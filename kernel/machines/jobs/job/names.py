@@ -56,14 +56,14 @@ class Trigger(StrEnum):
     RESTEP = auto()
 
 
-class Verdict(StrEnum):
+class ReviewVerdict(StrEnum):
     """What a reviewer may say: where the job goes."""
 
     APPROVAL_REQUIRED = State.APPROVAL_REQUIRED.value
     INTERVENTION_REQUIRED = State.INTERVENTION_REQUIRED.value
 
 
-class Going(StrEnum):
+class RunUntil(StrEnum):
     """How far a job that is stepped by hand goes on by itself."""
 
     NEXT = auto()  # the one command that its state names

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from interlock.kernel.machines.jobs.job.names import Going, Verdict
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
 from interlock.kernel.payload import Shape
 
 DEPENDENCIES_MAX = 20_000
@@ -16,7 +16,7 @@ EVIDENCE_MAX = 200
 PHASE = "default"
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 Text = Annotated[str, Field(max_length=64_000)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Summary = Annotated[str, Field(max_length=1_000)]
 JobId = Annotated[
     str,
@@ -28,7 +28,7 @@ Count = Annotated[int, Field(ge=0)]
 Micro = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class Doer(Shape):
+class JobExecutor(Shape):
     """Who works on a job or reviews it: a shell command, a capability, or a model with a prompt.
 
     `cost_micro` is what one call may cost at most, in micro-dollars, where that is known before.
@@ -41,7 +41,7 @@ class Doer(Shape):
     cost_micro: Micro = 0
 
     @model_validator(mode="after")
-    def _one(self) -> Doer:
+    def _one(self) -> JobExecutor:
         named = [one for one in (self.command, self.capability, self.model) if one is not None]
         if len(named) != 1:
             raise ValueError("name one of command, capability and model")
@@ -50,14 +50,14 @@ class Doer(Shape):
         return self
 
 
-class Phase(Shape):
+class JobPhase(Shape):
     """One part of a job's work; its worker runs after that of the phase before."""
 
     name: Word = PHASE
-    worker: Doer
+    worker: JobExecutor
 
 
-class Limits(Shape):
+class JobLimits(Shape):
     """What a job or graph may use: money in micro-dollars, time at work in s, runs of workers."""
 
     cost_micro: Micro | None = None
@@ -65,7 +65,7 @@ class Limits(Shape):
     iterations: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
-class Birth(Shape):
+class NewJob(Shape):
     """What a producer hands in. A `hold` job stays a draft until a person activates it.
 
     `depends_on` names jobs by their whole ids. A `manual` job does one step when it is told to.
@@ -80,15 +80,15 @@ class Birth(Shape):
     details: Text = ""
     acceptance: Annotated[list[Line], Field(max_length=100)] = []
     depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
-    phases: Annotated[list[Phase], Field(min_length=1, max_length=50)]
-    review: Doer | None = None
+    phases: Annotated[list[JobPhase], Field(min_length=1, max_length=50)]
+    review: JobExecutor | None = None
     auto_approve: bool = False
     manual: bool = False
     hold: bool = False
     queue: Word | None = None
     stewards: Annotated[list[Word], Field(max_length=100)] = []
     on_cancel: Literal["starve", "cancel"] = "starve"
-    limits: Limits = Limits()
+    limits: JobLimits = JobLimits()
     folder: Line | None = None
     dir: Line | None = None
     host: Line | None = None
@@ -100,7 +100,7 @@ class Birth(Shape):
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
 
     @model_validator(mode="after")
-    def _differ(self) -> Birth:
+    def _differ(self) -> NewJob:
         refuse_twins(self)
         return self
 
@@ -115,9 +115,9 @@ def refuse_twins(job: Any) -> None:
             raise ValueError(f"{what} {twice!r}")
 
 
-class _Changes(Shape):
+class _ChangedJob(Shape):
     @model_validator(mode="after")
-    def _differ(self) -> _Changes:
+    def _differ(self) -> _ChangedJob:
         refuse_twins(self)
         return self
 
@@ -125,7 +125,7 @@ class _Changes(Shape):
 def _optional() -> dict[str, Any]:
     """Return each field of a birth as one that may be left out."""
     found: dict[str, Any] = {}
-    for name, field in Birth.model_fields.items():
+    for name, field in NewJob.model_fields.items():
         # Its files stay where they are, its manifest above all.
         if name not in ("hold", "dir", "host"):
             left_out = copy(field)
@@ -136,88 +136,88 @@ def _optional() -> dict[str, Any]:
 
 
 # Any field of a birth, to be changed while it is a draft; `no_review` takes the reviewer away.
-Configuration: type[BaseModel] = create_model(
-    "Configuration",
-    __base__=_Changes,
+JobConfiguration: type[BaseModel] = create_model(
+    "JobConfiguration",
+    __base__=_ChangedJob,
     no_review=(bool, False),
     by=(Line, "person"),
     **_optional(),
 )
 
 
-class Told(Shape):
+class JobReason(Shape):
     """Why, in words, and who says so."""
 
-    reason: Said = ""
+    reason: Detail = ""
     by: Line = "person"
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class Because(Told):
+class JobRequiredReason(JobReason):
     """As told, and a reason is a must."""
 
     reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 
 
-class Again(Told):
+class JobResubmit(JobReason):
     """Back to work: with what to mind, perhaps from an earlier phase, perhaps with more to use."""
 
     phase: Word | None = None
-    limits: Limits | None = None
+    limits: JobLimits | None = None
 
 
-class AgainBecause(Because):
+class JobReject(JobRequiredReason):
     """As again, and a reason is a must."""
 
     phase: Word | None = None
 
 
-class Restep(Told):
+class JobRestep(JobReason):
     """The phase to go back to."""
 
     phase: Word
 
 
-class Run(Told):
+class JobRun(JobReason):
     """How far it is to go."""
 
-    to: Going = Going.GATE
+    to: RunUntil = RunUntil.GATE
 
 
-class Met(Shape):
+class JobDependenciesMet(Shape):
     """How many dependencies ended, by the state that they ended in."""
 
     tally: dict[str, Count] = {}
 
 
-class Lost(Shape):
+class JobDependencyLost(Shape):
     """A dependency that will never be a success, and how it ended."""
 
     dependency: Line
     state: Annotated[str, Field(max_length=100)]
 
 
-class Waived(Told):
+class JobDependencyWaived(JobReason):
     """Which lost dependency is not waited for any more; without a name, all of them."""
 
     dependency: Line | None = None
 
 
-class Awaited(Shape):
+class JobSlotAwaited(Shape):
     """The slots that are all taken."""
 
     slots: Annotated[list[Line], Field(min_length=1, max_length=10)]
 
 
-class Scheduled(Shape):
+class JobScheduled(Shape):
     """The slots that it holds, and how long it may work, in ms, where its time is limited."""
 
     slots: Annotated[list[Line], Field(max_length=10)] = []
     time_left_ms: Annotated[int, Field(ge=1, le=31_536_000_000)] | None = None
 
 
-class Evidence(Shape):
+class JobEvidence(Shape):
     """A file that shows what was done: its path below the job's directory, its hash, its size."""
 
     path: Line
@@ -225,40 +225,40 @@ class Evidence(Shape):
     bytes: Count
 
 
-class Done(Shape):
+class JobWorkDone(Shape):
     """What a worker says of its work, or of one phase of it."""
 
     summary: Summary = ""
-    evidence: Annotated[list[Evidence], Field(max_length=EVIDENCE_MAX)] = []
+    evidence: Annotated[list[JobEvidence], Field(max_length=EVIDENCE_MAX)] = []
 
 
-class Stuck(Done):
+class JobStuck(JobWorkDone):
     """Why it cannot go on without a person."""
 
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class Retry(Done):
+class JobRetry(JobWorkDone):
     """That it should be tried again, after a while."""
 
     retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
 
 
-class Pause(Told):
+class JobPause(JobReason):
     """For how long; without it, until somebody lifts it."""
 
     for_s: Seconds | None = None
 
 
-class Reviewed(Done):
+class JobReviewCompleted(JobWorkDone):
     """What the reviewer found."""
 
-    verdict: Verdict
-    reasons: Annotated[list[Said], Field(max_length=100)] = []
+    verdict: ReviewVerdict
+    reasons: Annotated[list[Detail], Field(max_length=100)] = []
 
 
-class Reached(Shape):
+class JobLimitReached(Shape):
     """Which limit, of a job or of its graph, and how much of it was used."""
 
     limit: Literal["cost", "time", "iterations"]

@@ -38,7 +38,7 @@ def one_line(text: str) -> str:
 
 Line = Annotated[str, Field(max_length=4_000), AfterValidator(said), AfterValidator(plain)]
 Word = Annotated[str, Field(max_length=200), AfterValidator(one_line)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Text = Annotated[str, Field(max_length=32_000)]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
@@ -46,7 +46,7 @@ NOTHING_READ = "0-0"
 LETTERS_MAX = 500
 
 
-class Birth(Shape):
+class NewLoop(Shape):
     """What a long-lived agent is started with.
 
     Its worktree is of `repo`, on the machine `host`; `command` is one session. `identity` and
@@ -84,7 +84,7 @@ class Birth(Shape):
         return self
 
 
-class Ready(Shape):
+class LoopWorktreeReady(Shape):
     """Where its worktree is, and what mail an earlier life of its name was given.
 
     After a session nothing is said: all of it is as it was.
@@ -97,7 +97,7 @@ class Ready(Shape):
     ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] | None = None
 
 
-class Prompt(Shape):
+class LoopPromptReady(Shape):
     """A stored prompt, its file's name and SHA-256, and the mail in it: `letters` are its ids.
 
     With it all mail up to `claimed` is given, and what is `ahead` of that: urgent letters are given
@@ -111,7 +111,7 @@ class Prompt(Shape):
     letters: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
 
 
-class Started(Shape):
+class LoopSessionStarted(Shape):
     """Which session runs, and as what."""
 
     session_seq: Annotated[int, Field(ge=1)]
@@ -119,7 +119,7 @@ class Started(Shape):
     containment: Annotated[str, Field(max_length=100)] = ""
 
 
-class Exited(Shape):
+class LoopSessionEnd(Shape):
     """How a session ended: an exit code (-n: by signal n), why in a code and words, how long it ran.
 
     `retry_after_s` is the wish of a provider that limited its rate. `unbegun`: nobody took it up.
@@ -127,32 +127,32 @@ class Exited(Shape):
 
     exit_code: int | None = None
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
     ran_s: Annotated[float, Field(ge=0)] = 0
     retry_after_s: Seconds | None = None
     unbegun: bool = False
 
 
-class Fatal(Shape):
+class LoopFatalError(Shape):
     """What cannot be mended by trying again: in a code, and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Annotated[str, Field(min_length=1, max_length=8_000)]
 
 
-class Stop(Shape):
+class LoopOperatorStop(Shape):
     """Why an operator stops it."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class Overdue(Shape):
+class LoopOverdue(Shape):
     """A step took too long. `unbegun`: nobody took it up, so its machine may be gone."""
 
     unbegun: bool = False
 
 
-class Mail(Shape):
+class LoopMail(Shape):
     """One message to an agent. The sender is an agent's name or `operator`."""
 
     sender: Annotated[Word, AfterValidator(said)]
@@ -172,7 +172,7 @@ class Mail(Shape):
 
 def birth(payload: Data) -> Data:
     """Check what an agent is started with; it begins with no errors and its first session."""
-    given = validated(Birth, "the agent", payload)
+    given = validated(NewLoop, "the agent", payload)
     counted: dict[str, Any] = {"session_seq": 1, "attempt": 0}
     counted |= {"consecutive_errors": 0, "total_errors": 0, "overdue": 0, "unbegun": 0}
     return {**given, **counted, "acknowledged": NOTHING_READ, "ahead": []}
@@ -180,4 +180,4 @@ def birth(payload: Data) -> Data:
 
 def mail(payload: Data) -> Data:
     """Check one message."""
-    return validated(Mail, "the mail", payload)
+    return validated(LoopMail, "the mail", payload)

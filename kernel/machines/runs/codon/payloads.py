@@ -8,33 +8,33 @@ from pydantic import Field
 
 from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
+    Detail,
     ExitCode,
     FailureReason,
     LoopContext,
     Name,
     Path,
-    Said,
     Sha,
-    Tokens,
+    TokenCounts,
 )
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Data
 
 
-class Birth(Shape):
+class NewCodon(Shape):
     """Which step of the plan is executed. Its id is the plan's, with `#n` in a loop's iteration."""
 
     codon_id: Name
     loop_context: LoopContext | None = None
 
 
-class Start(Shape):
+class CodonStart(Shape):
     """The rig is set up. `checkpoint_sha` is the workspace as it left it."""
 
     checkpoint_sha: Sha | None = None
 
 
-class Initialize(Shape):
+class CodonInitialize(Shape):
     """The agent's process lives; it has not said its session's id yet."""
 
     pid: Annotated[int, Field(ge=1)]
@@ -42,17 +42,17 @@ class Initialize(Shape):
     previous_session_id: Name | None = None
 
 
-class Run(Shape):
+class CodonRun(Shape):
     """The agent is at work in this session."""
 
     session_id: Name
 
 
-class CompleteSentinels(Shape):
+class CodonCompleteSentinels(Shape):
     """The agent has ended; its sentinels finish what waits for them."""
 
 
-class Complete(Shape):
+class CodonComplete(Shape):
     """The agent did its work. The checkpoint is of the workspace as it left it."""
 
     checkpoint_sha: Sha
@@ -61,7 +61,7 @@ class Complete(Shape):
     budget_exceeded: BudgetExceeded | None = None
 
 
-class Fail(Shape):
+class CodonFail(Shape):
     """Why it failed. An exit code of -1 says that there was no process.
 
     While what it failed, and was skipped, is where the record stands; who says otherwise of a
@@ -74,34 +74,34 @@ class Fail(Shape):
     ignored: bool = False
 
 
-class Skip(Shape):
+class CodonSkip(Shape):
     """Somebody skipped it. The checkpoint is of the workspace as it was left."""
 
     checkpoint_sha: Sha | None = None
 
 
-class SkipRequested(Shape):
+class CodonSkipRequested(Shape):
     """Why it is to be skipped."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class Lost(Shape):
+class CodonLost(Shape):
     """What is known of who was at work on it."""
 
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class RunEnded(Shape):
+class CodonRunEnded(Shape):
     """Why its run has ended."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
 def birth(payload: Data) -> Data:
     """Check what a codon is executed from."""
-    return validated(Birth, "the codon", payload)
+    return validated(NewCodon, "the codon", payload)
 
 
 def sums(data: Data) -> dict[str, int]:
@@ -118,4 +118,4 @@ def sums(data: Data) -> dict[str, int]:
 
 def no_tokens() -> dict[str, Any]:
     """Return no token of any kind."""
-    return Tokens().model_dump()
+    return TokenCounts().model_dump()

@@ -10,10 +10,10 @@ from pydantic import Field
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR
 from interlock.kernel.machines.runs.values import (
-    Fresh,
+    Detail,
+    FreshStart,
     Micro,
     Path,
-    Said,
     Sha,
     StartingConditions,
 )
@@ -45,14 +45,14 @@ class T(StrEnum):
     STOP_REQUESTED = auto()
 
 
-class Before(Shape):
+class CostsBefore(Shape):
     """What a workspace had cost, and what was spent there, in micro-dollars."""
 
     cost: Micro = 0
     spent: Micro = 0
 
 
-class Birth(Shape):
+class NewRun(Shape):
     """What a run begins with: a stored plan, its folder, machine, and what others have cost.
 
     `done` are the executions of the plan's codons that count already, oldest first: what a
@@ -62,26 +62,26 @@ class Birth(Shape):
     plan: dict[str, Any]
     folder: Path
     host: Annotated[str, Field(max_length=255)] = ""
-    starting: StartingConditions = Fresh()
+    starting: StartingConditions = FreshStart()
     done: Annotated[tuple[dict[str, Any], ...], Field(max_length=EXECUTIONS_MAX)] = ()
-    before: Before = Before()
+    before: CostsBefore = CostsBefore()
 
 
-class Ended(Shape):
+class RunEnd(Shape):
     """Why it ends, where that is to be said, and in which codon."""
 
-    reason: Said = ""
+    reason: Detail = ""
     codon: Annotated[str, Field(max_length=200)] = ""
 
 
-class Crash(Shape):
+class RunCrash(Shape):
     """What is known of who conducted it."""
 
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class InitialCheckpoint(Shape):
+class RunInitialCheckpoint(Shape):
     """The workspace as the run begins with it, and what of it no checkpoint can hold.
 
     `rescued` is what it was before it was brought back to there.
@@ -92,15 +92,15 @@ class InitialCheckpoint(Shape):
     left_out: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
 
 
-class Stop(Shape):
+class RunStopRequested(Shape):
     """Why a person stops it."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
 def birth(payload: Data) -> Data:
     """Check what a run begins with."""
-    return validated(Birth, "the run", payload)
+    return validated(NewRun, "the run", payload)
 
 
 def ended(ask: Ask) -> Data:
@@ -165,11 +165,11 @@ RUN = Machine(
     transitions=TRANSITIONS,
     initial_data=birth,
     payloads={
-        T.COMPLETE: Ended,
-        T.FAIL: Ended,
-        T.CRASH: Crash,
-        T.INITIAL_CHECKPOINT_SET: InitialCheckpoint,
-        T.STOP_REQUESTED: Stop,
+        T.COMPLETE: RunEnd,
+        T.FAIL: RunEnd,
+        T.CRASH: RunCrash,
+        T.INITIAL_CHECKPOINT_SET: RunInitialCheckpoint,
+        T.STOP_REQUESTED: RunStopRequested,
     },
     cancel_triggers=(T.STOP_REQUESTED,),
     host=lambda data: str(data["host"]),

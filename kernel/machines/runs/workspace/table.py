@@ -10,7 +10,7 @@ from pydantic import Field
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import EVENTS
 from interlock.kernel.machines.runs.events import admitted
-from interlock.kernel.machines.runs.values import Name, Path, Said
+from interlock.kernel.machines.runs.values import Detail, Name, Path
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
 
@@ -33,40 +33,40 @@ class T(StrEnum):
     CLOSE = auto()
 
 
-class Birth(Shape):
+class NewWorkspace(Shape):
     """Which folder of which machine it is."""
 
     folder: Path
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class EventRead(Shape):
+class WorkspaceEventRead(Shape):
     """Which posted event was read last, and what became of it."""
 
     upto: MailId
 
 
-class Posted(Shape):
+class WorkspaceMail(Shape):
     """One event, and who told it."""
 
     sender: Name
     event: dict[str, Any]
 
 
-class Close(Shape):
+class WorkspaceClose(Shape):
     """Why no more runs are to begin there."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
 def birth(payload: Data) -> Data:
     """Check which folder it is; no posted event was read yet."""
-    return {**validated(Birth, "the workspace", payload), "acknowledged": NOTHING_READ}
+    return {**validated(NewWorkspace, "the workspace", payload), "acknowledged": NOTHING_READ}
 
 
 def posted(payload: Data) -> Data:
     """Check what is told to the runs of a workspace."""
-    given = validated(Posted, "the message", payload)
+    given = validated(WorkspaceMail, "the message", payload)
     return {**given, "event": admitted(given["event"])}
 
 
@@ -104,7 +104,7 @@ WORKSPACE = Machine(
     stages=STAGES,
     transitions=TRANSITIONS,
     initial_data=birth,
-    payloads={T.EVENT_READ: EventRead, T.CLOSE: Close},
+    payloads={T.EVENT_READ: WorkspaceEventRead, T.CLOSE: WorkspaceClose},
     ignores={T.CLOSE: "it is closed already"},
     mail_data=posted,
     mail_effect=EVENTS,

@@ -42,7 +42,7 @@ class T(StrEnum):
     ABORT_RAISED = auto()
 
 
-class Birth(Shape):
+class NewAgent(Shape):
     """Who it is, for trust: name, role and command together; what it works on; its limits.
 
     Silence of its process is the lease's matter; `progress_limit_s` is for a process that lives and
@@ -64,13 +64,13 @@ class Birth(Shape):
     idle_limit_s: Seconds = IDLE_S
 
 
-class Task(Shape):
+class AgentTaskAssigned(Shape):
     """The task that it turns to."""
 
     task: Line
 
 
-class Alive(Shape):
+class AgentConfirmedAlive(Shape):
     """Where its process is, and how what it starts is held together."""
 
     pid: Annotated[int, Field(ge=1)] | None = None
@@ -78,14 +78,14 @@ class Alive(Shape):
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class Raised(Shape):
+class AgentAbortRaised(Shape):
     """An abort that ends no session of its own: of one tool call, or of its siblings."""
 
     scope: Literal["tool", "sibling"]
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Ended(Shape):
+class AgentEnd(Shape):
     """How it ended: an exit code (negative: a signal's number), and why."""
 
     exit_code: int | None = None
@@ -99,7 +99,7 @@ class Ended(Shape):
 
 def birth(payload: Data) -> Data:
     """Check what an agent is started with."""
-    return validated(Birth, "the agent", payload)
+    return validated(NewAgent, "the agent", payload)
 
 
 def limit(name: str) -> Callable[[Data], int | None]:
@@ -179,12 +179,12 @@ AGENT = Machine(
     transitions=(*PUBLISHED, *OURS),
     initial_data=birth,
     payloads={
-        T.CONFIRMED_ALIVE: Alive,
-        T.SPAWN_FAILED: Ended,
-        T.ABORT_RAISED: Raised,
-        T.ENDED: Ended,
-        T.RECYCLED: Ended,
-        T.TASK_ASSIGNED: Task,
+        T.CONFIRMED_ALIVE: AgentConfirmedAlive,
+        T.SPAWN_FAILED: AgentEnd,
+        T.ABORT_RAISED: AgentAbortRaised,
+        T.ENDED: AgentEnd,
+        T.RECYCLED: AgentEnd,
+        T.TASK_ASSIGNED: AgentTaskAssigned,
     },
     cancel_triggers=(T.ENDED,),
     id_prefix=("backlog",),

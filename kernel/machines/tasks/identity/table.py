@@ -38,7 +38,7 @@ class T(StrEnum):
     RETIRED = auto()
 
 
-class Birth(Shape):
+class NewIdentity(Shape):
     """Who it is, however often it is started: a name, a role and a command together."""
 
     name: Line
@@ -46,14 +46,14 @@ class Birth(Shape):
     command: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Deed(Shape):
+class IdentityOutcome(Shape):
     """What it did, for people: the task that it was about."""
 
     task: Line
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Told(Shape):
+class IdentityReason(Shape):
     """Why, in words."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
@@ -61,7 +61,7 @@ class Told(Shape):
 
 def birth(payload: Data) -> Data:
     """Check who it is; it begins with an empty track record."""
-    who = validated(Birth, "the identity", payload)
+    who = validated(NewIdentity, "the identity", payload)
     return {**who, "successes": 0, "failures": 0, "violations": 0}
 
 
@@ -152,12 +152,12 @@ IDENTITY = Machine(
     transitions=TRANSITIONS,
     initial_data=birth,
     payloads={
-        T.SUCCEEDED: Deed,
-        T.FAILED: Deed,
-        T.VIOLATED: Deed,
-        T.UNUSED: Told,
-        T.PROMOTED: Told,
-        T.RETIRED: Told,
+        T.SUCCEEDED: IdentityOutcome,
+        T.FAILED: IdentityOutcome,
+        T.VIOLATED: IdentityOutcome,
+        T.UNUSED: IdentityReason,
+        T.PROMOTED: IdentityReason,
+        T.RETIRED: IdentityReason,
     },
     cancel_triggers=(T.RETIRED,),
     id_prefix=("backlog",),

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.machines.tasks.trust import NEEDED, Trust, refusal
 from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
@@ -41,7 +41,7 @@ GOOD = (State.DONE, State.CLOSED)
 
 def birth(payload: Data) -> Data:
     """Check what a producer hands in and make the first data of it."""
-    data = dict(validated(Birth, "the task", payload))
+    data = dict(validated(NewTask, "the task", payload))
     if len(set(data["depends_on"])) != len(data["depends_on"]):
         raise InvalidPayloadError("the task", ["depends_on: it names a task twice"])
     return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}

@@ -28,21 +28,21 @@ def inside(path: str) -> str:
 Inside = Annotated[Line, AfterValidator(inside)]
 
 
-class Signal(Shape):
+class CompletionSignal(Shape):
     """One completion signal; an unknown type is refused when it is judged, and fails."""
 
     type: Word
     value: Line
 
 
-class AbortPolicy(Shape):
+class TaskAbortPolicy(Shape):
     """Whether an abort goes further than its own scope; by default none does."""
 
     tool_to_sibling: bool = False
     sibling_to_session: bool = False
 
 
-class Work(Shape):
+class TaskWork(Shape):
     """What is to be done, and how one will know that it is."""
 
     title: Line
@@ -52,13 +52,13 @@ class Work(Shape):
     complexity: Complexity = Complexity.MEDIUM
     model: Line | None = None
     owned_files: Annotated[list[Inside], Field(max_length=FILES_MAX)] = []
-    signals: Annotated[list[Signal], Field(max_length=100)] = []
+    signals: Annotated[list[CompletionSignal], Field(max_length=100)] = []
     needs_approval: bool = False
     max_retries: Annotated[int, Field(ge=0, le=100)] = 3
     retry_delay_s: Annotated[int, Field(ge=1, le=300)] = 30
 
 
-class Birth(Work):
+class NewTask(TaskWork):
     """What a producer hands in. `agent` is a command template; without one others must claim it.
 
     `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
@@ -77,7 +77,7 @@ class Birth(Work):
     stop_hooks: Annotated[list[Line], Field(max_length=20)] = []
     budget_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
     tool_failures_max: Annotated[int, Field(ge=1, le=1_000)] = 5
-    abort_policy: AbortPolicy = AbortPolicy()
+    abort_policy: TaskAbortPolicy = TaskAbortPolicy()
     parent_agent: Line | None = None
     stream: Literal["plain", "interlock", "claude"] = "plain"
     tenant: Word = "default"
@@ -89,7 +89,7 @@ class Birth(Work):
     stage_failures: bool = False
 
     @model_validator(mode="after")
-    def _runs_somewhere(self) -> Birth:
+    def _runs_somewhere(self) -> NewTask:
         if self.agent and not self.repo:
             raise ValueError("an agent needs a repo to work in")
         if self.repo and not self.agent:
@@ -99,7 +99,7 @@ class Birth(Work):
         return self
 
 
-class Claimed(Shape):
+class TaskClaimed(Shape):
     """Who takes it: an owner for people, the records of its identity and of its agent, a time.
 
     The time is the store's, in ms; `host` is the machine that the work is on. Without an identity
@@ -117,7 +117,7 @@ class Claimed(Shape):
     deadline_reasons: Annotated[list[str], Field(max_length=20)] = []
 
 
-class Completed(Shape):
+class TaskCompleted(Shape):
     """What was done, in words, and the branch and commit that hold it; a blank is no completion."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
@@ -127,7 +127,7 @@ class Completed(Shape):
     took_s: Annotated[float, Field(ge=0)] | None = None
 
 
-class Told(Shape):
+class TaskReason(Shape):
     """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows.
 
     `retry_after_s`: what a provider asked for; the next try waits at least as long.
@@ -144,46 +144,46 @@ class Told(Shape):
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
-class Blocked(Shape):
+class TaskBlocked(Shape):
     """What it waits for: another task of the backlog, or something that a person settles."""
 
     on: Line
     kind: Literal["task", "text"] = "text"
 
 
-class ChildCancelled(Shape):
+class TaskChildCancelled(Shape):
     """Which of its own parts is no longer wanted: its whole id."""
 
     child: Line
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Split(Shape):
+class TaskSplit(Shape):
     """The parts, in order; each becomes a task below this one."""
 
-    subtasks: Annotated[list[Work], Field(min_length=1, max_length=SUBTASKS_MAX)]
+    subtasks: Annotated[list[TaskWork], Field(min_length=1, max_length=SUBTASKS_MAX)]
 
 
-class Ended(Shape):
+class TaskSubtasksEnded(Shape):
     """How many subtasks left, by the state that they left in."""
 
     tally: dict[str, Annotated[int, Field(ge=0)]]
 
 
-class Verified(Shape):
+class TaskVerified(Shape):
     """What the judges of the completion signals found, and which commit they looked at."""
 
     commit: Line | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
-class Merged(Shape):
+class TaskMerged(Shape):
     """The commit that the target branch now has, or none where nothing was to be merged."""
 
     commit: Line | None = None
 
 
-class Recovered(Shape):
+class TaskRecovered(Shape):
     """What a lost agent left behind, now a commit of its branch."""
 
     commit: Line

@@ -49,7 +49,7 @@ class T(StrEnum):
     AGENT_REAPED = auto()
 
 
-class Birth(Shape):
+class NewTurn(Shape):
     """Which claim of which task it is about, and which agent does it."""
 
     task: Line
@@ -61,7 +61,7 @@ class Birth(Shape):
     host: Line | None = None
 
 
-class Failed(Shape):
+class TurnTaskFailed(Shape):
     """What went wrong, in words and in codes."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
@@ -70,7 +70,7 @@ class Failed(Shape):
     abort: AbortReason | None = None
 
 
-class Tool(Shape):
+class TurnTool(Shape):
     """Which tool, and how its call ended."""
 
     tool: Line
@@ -79,7 +79,7 @@ class Tool(Shape):
 
 def birth(payload: Data) -> Data:
     """Check what a turn is about."""
-    return validated(Birth, "the turn", payload)
+    return validated(NewTurn, "the turn", payload)
 
 
 def failed(ask: Ask) -> Data:
@@ -161,9 +161,9 @@ TURN = Machine(
     transitions=PUBLISHED,
     initial_data=birth,
     payloads={
-        T.TASK_FAILED: Failed,
-        T.TOOL_STARTED: Tool,
-        T.TOOL_COMPLETED: Tool,
+        T.TASK_FAILED: TurnTaskFailed,
+        T.TOOL_STARTED: TurnTool,
+        T.TOOL_COMPLETED: TurnTool,
     },
     host=lambda data: str(data.get("host") or ""),
     id_prefix=("backlog",),

@@ -8,20 +8,20 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.threads.autonomy import (
     ActionAsk,
     ActionKind,
+    AdvanceVerdict,
+    AutonomyPolicy,
     Gate,
     InvocationContext,
-    Policy,
     ProposalKind,
     Review,
     Risk,
-    Verdict,
     demands_review,
     effective,
     join,
     judge,
     parse,
 )
-from interlock.kernel.machines.threads.thread.payloads import PROPOSED, Birth
+from interlock.kernel.machines.threads.thread.payloads import PROPOSED, NewThread
 from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
 from interlock.kernel.table import Ask, Data
@@ -34,7 +34,7 @@ TARGET_OF = dict(zip(ProposalKind, TARGETS, strict=True))
 
 def birth(payload: Data) -> Data:
     """Check what a producer hands in and make the first data of it."""
-    data = dict(validated(Birth, "the thread", payload))
+    data = dict(validated(NewThread, "the thread", payload))
     try:
         policy = parse(data.get("policy"))
     except PolicyError as refusal:
@@ -97,7 +97,7 @@ def _part(child: Data) -> Data:
     return {name: value for name, value in child.items() if value or name in always}
 
 
-def policy_of(data: Data, facts: Data) -> Policy:
+def policy_of(data: Data, facts: Data) -> AutonomyPolicy:
     """Return the effective policy: the most conservative of the record's and its ancestors'."""
     above = [parse(fact["policy"]) for _, fact in sorted(facts.items()) if fact.get("policy")]
     return effective([*above, parse(data["policy"])])
@@ -124,7 +124,7 @@ def at_context(ask: Ask) -> bool:
     return bool(ask.data["target"] == "context")
 
 
-def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> Verdict:
+def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
     proposal = _shaped(ask, TARGET_OF[kind])
     action = None
     if kind is ProposalKind.ACTION_INFERRED:
@@ -142,17 +142,17 @@ def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> Verdict:
     )
 
 
-def intent_verdict(ask: Ask) -> Verdict:
+def intent_verdict(ask: Ask) -> AdvanceVerdict:
     """Judge an inferred intent by the policy."""
     return _verdict(ask, Gate.AWAITING_INTENT_CONFIRMATION, ProposalKind.INTENT_INFERRED)
 
 
-def context_verdict(ask: Ask) -> Verdict:
+def context_verdict(ask: Ask) -> AdvanceVerdict:
     """Judge an inferred context by the policy."""
     return _verdict(ask, Gate.AWAITING_CONTEXT_CONFIRMATION, ProposalKind.CONTEXT_INFERRED)
 
 
-def action_verdict(ask: Ask) -> Verdict:
+def action_verdict(ask: Ask) -> AdvanceVerdict:
     """Judge an inferred action by the policy."""
     return _verdict(ask, Gate.AWAITING_CONFIRMATION, ProposalKind.ACTION_INFERRED)
 

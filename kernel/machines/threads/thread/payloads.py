@@ -15,14 +15,14 @@ Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
-Kind = Literal["standard", "improvised", "suggestion", "clarification"]
+ActionWord = Literal["standard", "improvised", "suggestion", "clarification"]
 
 
-class Nothing(Shape):
+class NoPayload(Shape):
     """A trigger that carries nothing."""
 
 
-class Inciting(Shape):
+class IncitingEvent(Shape):
     """The event that a thread is about. `fields` are the producer's own."""
 
     source: Line = "producer"
@@ -32,7 +32,7 @@ class Inciting(Shape):
     fields: dict[str, Any] = {}
 
 
-class Item(Shape):
+class ContextItem(Shape):
     """Something known that may belong to the matter. Its id is stable in its source."""
 
     id: Line
@@ -42,7 +42,7 @@ class Item(Shape):
     payload: dict[str, Any] = {}
 
 
-class Declared(Shape):
+class DeclaredRisk(Shape):
     """What a capability declares of itself; the lower bound of every claim about its risk."""
 
     idempotent: bool = False
@@ -53,10 +53,10 @@ class Declared(Shape):
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
 
 
-class Action(Shape):
+class GivenAction(Shape):
     """One proposed action."""
 
-    kind: Kind = "standard"
+    kind: ActionWord = "standard"
     capability: Line | None = None
     parameters: dict[str, Any] = {}
     summary: Text = ""
@@ -71,51 +71,51 @@ def _sound(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
     return policy
 
 
-PolicyWords = Annotated[dict[str, Any] | str | None, AfterValidator(_sound)]
+PolicyField = Annotated[dict[str, Any] | str | None, AfterValidator(_sound)]
 
 
-class Given(Shape):
+class GivenProposals(Shape):
     """Proposals that the producer brings along: no model is asked for those."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
-    action: Action | None = None
+    action: GivenAction | None = None
 
 
-class Part(Shape):
+class ThreadPart(Shape):
     """One part of a matter that is resolved by itself."""
 
     title: Line = ""
     text: Text = ""
     fields: dict[str, Any] = {}
-    items: list[Item] = []
-    policy: PolicyWords = None
+    items: list[ContextItem] = []
+    policy: PolicyField = None
 
 
-class Child(Part):
+class ThreadChild(ThreadPart):
     """A part as a person or producer splits it off, perhaps with proposals of their own."""
 
-    given: Given | None = None
+    given: GivenProposals | None = None
 
 
 Relationship = Literal["decompose", "group", "singular"]
 
 
-class Birth(Shape):
+class NewThread(Shape):
     """What a producer hands in. `hold` leaves it proposed until a person begins it."""
 
-    inciting: Inciting
-    items: Annotated[list[Item], Field(max_length=500)] = []
-    policy: PolicyWords = None
-    given: Given | None = None
-    children: Annotated[list[Part], Field(max_length=CHILDREN_MAX)] = []
+    inciting: IncitingEvent
+    items: Annotated[list[ContextItem], Field(max_length=500)] = []
+    policy: PolicyField = None
+    given: GivenProposals | None = None
+    children: Annotated[list[ThreadPart], Field(max_length=CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"
     hold: bool = False
     expires_s: Annotated[int, Field(gt=0, le=10 * 365 * 86_400)] | None = None
     remind_s: Annotated[int, Field(gt=0, le=365 * 86_400)] = 86_400
 
 
-class Proposal(Shape):
+class InferredProposal(Shape):
     """What an inference proposes for one target."""
 
     payload: dict[str, Any]
@@ -137,7 +137,7 @@ class ProposedContext(BaseModel):
 class ProposedAction(BaseModel):
     """What guards and cards need of a proposed action."""
 
-    kind: Kind
+    kind: ActionWord
     capability: Line | None = None
     parameters: dict[str, Any] = {}
 
@@ -149,7 +149,7 @@ PROPOSED: Mapping[str, type[BaseModel]] = {
 }
 
 
-class InferenceStarted(Shape):
+class ThreadInferenceStarted(Shape):
     """A worker took the thread off the model's queue."""
 
     model: Line = ""
@@ -157,18 +157,18 @@ class InferenceStarted(Shape):
     tier: Line = ""
 
 
-class InferenceDone(Shape):
+class ThreadInferenceDone(Shape):
     """A proposal. `prefetched` are the others of a combined call; `declared` the capability's."""
 
-    proposal: Proposal
-    prefetched: dict[TargetName, Proposal] = {}
-    declared: Declared | None = None
+    proposal: InferredProposal
+    prefetched: dict[TargetName, InferredProposal] = {}
+    declared: DeclaredRisk | None = None
     model: Line = ""
     origin: Literal["model", "given", "prefetched"] = "model"
     prompt: int = 0
 
 
-class Failure(Shape):
+class ThreadFailure(Shape):
     """Why something did not succeed: a code for machines, a sentence for people."""
 
     code: Line = "unknown"
@@ -177,7 +177,7 @@ class Failure(Shape):
     run: Line = ""
 
 
-class Over(Shape):
+class ThreadBudgetExceeded(Shape):
     """A call that the tree's cap does not allow."""
 
     estimate_micro: int = 0
@@ -185,53 +185,53 @@ class Over(Shape):
     detail: Text = ""
 
 
-class Edited(Shape):
+class ThreadEdited(Shape):
     """What a person changed. `clear` says: none of it, and nothing older either."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
     capability: Line | None = None
     parameters: dict[str, Any] | None = None
-    declared: Declared | None = None
+    declared: DeclaredRisk | None = None
     clear: bool = False
 
     @model_validator(mode="after")
-    def _says_something(self) -> Edited:
+    def _says_something(self) -> ThreadEdited:
         if not self.model_dump(exclude_defaults=True):
             raise ValueError("say what to change: intent, item_ids, capability, parameters, clear")
         return self
 
 
-class Redirected(Shape):
+class ThreadRedirected(Shape):
     """Start again from a phase, with a person's words."""
 
     feedback: Text = ""
     target: TargetName | None = None
 
 
-class Provided(Shape):
+class ThreadProvided(Shape):
     """An answer to a clarification; a whole action where the person knows what to do."""
 
     text: Text = ""
     values: dict[str, Any] = {}
     capability: Line | None = None
     parameters: dict[str, Any] = {}
-    declared: Declared | None = None
+    declared: DeclaredRisk | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Provided:
+    def _says_something(self) -> ThreadProvided:
         if not (self.text.strip() or self.values or self.capability):
             raise ValueError("say something: text, values, or a capability with its parameters")
         return self
 
 
-class Reason(Shape):
+class ThreadReason(Shape):
     """Why a person ends, rejects or accepts."""
 
     reason: Text = ""
 
 
-class HandedOff(Shape):
+class ThreadHandedOff(Shape):
     """Who goes on with it, and where it is found there. Nothing of ours runs afterwards."""
 
     to: Annotated[str, Field(min_length=1, max_length=500)]
@@ -239,7 +239,7 @@ class HandedOff(Shape):
     reference: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class Executed(Shape):
+class ThreadExecutionDone(Shape):
     """What a capability answered; `run` names the effect whose notes tell its steps."""
 
     result: Any = None
@@ -247,22 +247,22 @@ class Executed(Shape):
     truncated: bool = False
 
 
-class Decomposed(Shape):
+class ThreadDecomposed(Shape):
     """The parts that a matter falls into."""
 
-    children: Annotated[list[Child], Field(min_length=1, max_length=CHILDREN_MAX)]
+    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=CHILDREN_MAX)]
     relationship: Relationship = "decompose"
     run: Line = ""
 
 
-class Cleaned(Shape):
+class ThreadCleanupSucceeded(Shape):
     """How the source of a matter was tidied up."""
 
     detail: Text = ""
     already_gone: bool = False
 
 
-class Tally(Shape):
+class ThreadChildrenDone(Shape):
     """How many children ended in which state."""
 
     tally: dict[str, int]
