@@ -13,7 +13,7 @@ from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.identity.table import IDENTITY
-from interlock.kernel.machines.tasks.task.changes import birth as born
+from interlock.kernel.machines.tasks.task.changes import initial_data as new_task
 from interlock.kernel.machines.tasks.turn.table import TURN
 from interlock.kernel.machines.threads.thread.changes import birth
 
@@ -58,7 +58,7 @@ def threads() -> tuple[Data, ...]:
 def tasks() -> tuple[Data, ...]:
     """Return tasks that differ in all that their rows ask about."""
     claim = {"owner": "here", "identity": "any/make", "number": 1}
-    fresh = born({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
+    fresh = new_task({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}

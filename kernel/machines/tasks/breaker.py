@@ -1,4 +1,4 @@
-"""When an agent is cut off in the middle of its work: scope, budget, repeated failure; pure."""
+"""When an agent is cut off at work: for its scope, its budget or repeated failures. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN_MAX = 5
 
 
 class TripCause(StrEnum):
-    """What tripped the breaker."""
+    """Why the breaker tripped."""
 
     SCOPE = auto()
     BUDGET = auto()
@@ -21,7 +21,7 @@ class TripCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """What one try may cost in micro-dollars (None: anything), and failures in a row."""
+    """What one try may cost, in micro-dollars (None: anything), and how often it may fail in a row."""
 
     budget_micro: int | None = None
     failures_max: int = 5
@@ -41,7 +41,7 @@ class Trip:
 def tripped(
     limits: BreakerLimits, *, spent_micro: int, failures_in_row: int, outside: Sequence[str]
 ) -> Trip | None:
-    """Return why an agent must be cut off now, the gravest first, or None.
+    """Return why an agent must be cut off now, or None; of several causes the gravest.
 
     `outside` are the files that it changed and does not own.
     """

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError
-from interlock.kernel.machines.tasks.task.changes import birth
+from interlock.kernel.machines.tasks.task.changes import initial_data
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import record_id
 from interlock.kernel.store.codec import encode
@@ -196,7 +196,7 @@ class _Reader:
         """Return what the task is born from, as the kernel's model has it."""
         try:
             given = NewTask.model_validate(payload).model_dump(mode="json", exclude_unset=True)
-            birth(given)
+            initial_data(given)
             encode(given, "the task")
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]

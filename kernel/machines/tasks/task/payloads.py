@@ -1,4 +1,4 @@
-"""What a task is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a task is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 
 
 def inside(path: str) -> str:
-    """Check a path below the repository, as git writes it."""
+    """Check that a path is below the repository, written as git writes it."""
     segments = path.split("/")
     if any(segment in ("", ".", "..", ".git") for segment in segments) or "\\" in path:
         raise ValueError(f"{path!r} is no path inside the repository: give it as git shows it")
@@ -29,21 +29,21 @@ Inside = Annotated[Line, AfterValidator(inside)]
 
 
 class CompletionSignal(Shape):
-    """One completion signal; an unknown type is refused when it is judged, and fails."""
+    """One completion signal. A signal of an unknown type fails when it is verified."""
 
     type: Word
     value: Line
 
 
 class TaskAbortPolicy(Shape):
-    """Whether an abort goes further than its own scope; by default none does."""
+    """Whether an abort goes further than its own scope; by default it does not."""
 
     tool_to_sibling: bool = False
     sibling_to_session: bool = False
 
 
 class TaskWork(Shape):
-    """What is to be done, and how one will know that it is."""
+    """What is to be done, and the signals that show that it is done."""
 
     title: Line
     text: Text = ""
@@ -59,12 +59,13 @@ class TaskWork(Shape):
 
 
 class NewTask(TaskWork):
-    """What a producer hands in. `agent` is a command template; without one others must claim it.
+    """What a producer hands in. `agent` is a command template; without it a program must claim it.
 
-    `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
-    `push` names a remote of the repository. A `session` agent stays `idle_limit_s` for the next task. A breaker
-    trips over `budget_micro` (micro-dollars a try) and `tool_failures_max` (calls in a row).
-    `stop_hooks` are commands that may refuse a completion; `parent_agent` split the task it is part of.
+    `depends_on` names tasks of the same backlog by the last segment of their ids. `not_before` is
+    a time in ms since the epoch. `push` names a remote of the repository. A `session` agent waits
+    `idle_limit_s` for its next task. An agent is cut off when one try costs more than
+    `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row. `stop_hooks`
+    are commands that may refuse a completion. `parent_agent` is the agent that split off this task.
     """
 
     repo: Line | None = None
@@ -100,10 +101,10 @@ class NewTask(TaskWork):
 
 
 class TaskClaimed(Shape):
-    """Who takes it: an owner for people, the records of its identity and of its agent, a time.
+    """Who claims the task: an owner for people, the records of its identity and of its agent.
 
-    The time is the store's, in ms; `host` is the machine that the work is on. Without an identity
-    it is trusted as a stranger.
+    `at_ms` is the store's time; `host` is the computer that the work is done on. An owner without
+    an identity is not trusted.
     """
 
     owner: Line
@@ -118,7 +119,7 @@ class TaskClaimed(Shape):
 
 
 class TaskCompleted(Shape):
-    """What was done, in words, and the branch and commit that hold it; a blank is no completion."""
+    """What was done, in words, and the branch and commit that hold it. The words are required."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
     branch: Line | None = None
@@ -128,9 +129,10 @@ class TaskCompleted(Shape):
 
 
 class TaskReason(Shape):
-    """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows.
+    """Why something happened, in words and in codes.
 
-    `retry_after_s`: what a provider asked for; the next try waits at least as long.
+    `final`: another try cannot help. `retry_after_s`: a provider asked to wait at least so long
+    before the next try. `paths` are the files that show it, `results` those of the verification.
     """
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
@@ -145,46 +147,46 @@ class TaskReason(Shape):
 
 
 class TaskBlocked(Shape):
-    """What it waits for: another task of the backlog, or something that a person settles."""
+    """What the task waits for: another task of the backlog, or something that a person settles."""
 
     on: Line
     kind: Literal["task", "text"] = "text"
 
 
 class TaskChildCancelled(Shape):
-    """Which of its own parts is no longer wanted: its whole id."""
+    """The whole id of a subtask that is no longer wanted."""
 
     child: Line
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class TaskSplit(Shape):
-    """The parts, in order; each becomes a task below this one."""
+    """The parts in their order; each becomes a task below this one."""
 
     subtasks: Annotated[list[TaskWork], Field(min_length=1, max_length=SUBTASKS_MAX)]
 
 
 class TaskSubtasksEnded(Shape):
-    """How many subtasks left, by the state that they left in."""
+    """How many subtasks ended, by the state that they ended in."""
 
     tally: dict[str, Annotated[int, Field(ge=0)]]
 
 
 class TaskVerified(Shape):
-    """What the judges of the completion signals found, and which commit they looked at."""
+    """What the judges of the completion signals found, and the commit that they looked at."""
 
     commit: Line | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
 class TaskMerged(Shape):
-    """The commit that the target branch now has, or none where nothing was to be merged."""
+    """The commit that the target branch now has; none where there was nothing to merge."""
 
     commit: Line | None = None
 
 
 class TaskRecovered(Shape):
-    """What a lost agent left behind, now a commit of its branch."""
+    """The work of a lost agent, now a commit of its branch."""
 
     commit: Line
     branch: Line | None = None
