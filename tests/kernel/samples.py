@@ -15,7 +15,7 @@ from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.identity.table import IDENTITY
 from interlock.kernel.machines.tasks.task.changes import initial_data as new_task
 from interlock.kernel.machines.tasks.turn.table import TURN
-from interlock.kernel.machines.threads.thread.changes import birth
+from interlock.kernel.machines.threads.thread.changes import initial_data
 
 Data = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ INCITING = {"title": "Call the dentist", "text": "Tooth hurts"}
 
 def thread(policy: str = "plan_then_review", **more: Any) -> Data:
     """Return the data of a thread that was just born."""
-    return birth({"inciting": INCITING, "policy": policy, **more})
+    return initial_data({"inciting": INCITING, "policy": policy, **more})
 
 
 def action(kind: str = "standard", **more: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class TripCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerLimits:
-    """What one try may cost, in micro-dollars (None: anything), and how often it may fail in a row."""
+    """What one try may cost, in micro-dollars (None: anything), and its failures in a row."""
 
     budget_micro: int | None = None
     failures_max: int = 5

@@ -46,7 +46,7 @@ def earned(level: Trust, successes: int) -> bool:
 
 
 def allowed(level: Trust, trigger: str) -> bool:
-    """Whether an agent of this level may fire the trigger. No agent fires one that is not listed."""
+    """Whether an agent of this level may fire the trigger; none may fire one that is not listed."""
     return trigger in MINIMUM_TRUST and level >= MINIMUM_TRUST[trigger]
 
 

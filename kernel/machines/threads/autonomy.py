@@ -1,7 +1,7 @@
-"""What may go ahead without a person: the autonomy policy; it decides and never acts.
+"""The autonomy policy: what may go ahead without a person. Pure.
 
 A policy has twelve axes. A record obeys the meet of its own policy and those of all its ancestors,
-so a child can only be more careful than its parent. Every decision names each comparison it made.
+so a child can only be more careful than its parent. A verdict names each comparison behind it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Level(Ranked):
 
 
 class Tier(Ranked):
-    """Who infers, from cheap to dear."""
+    """Who infers, from the cheapest to the dearest."""
 
     LOCAL_TOOL_CALLING = auto()
     LOCAL_FAST = auto()
@@ -41,7 +41,7 @@ class Tier(Ranked):
 
 
 class Gate(StrEnum):
-    """The waits that a policy may pass without a person."""
+    """The waiting states that a policy may pass without a person."""
 
     AWAITING_INTENT_CONFIRMATION = auto()
     AWAITING_CONTEXT_CONFIRMATION = auto()
@@ -57,7 +57,7 @@ class ProposalKind(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What sort of action is proposed. Only a standard one can ever run without a person."""
+    """What sort of action is proposed. Only a standard one may run without a person."""
 
     STANDARD = auto()
     IMPROVISED = auto()
@@ -66,7 +66,7 @@ class ActionKind(StrEnum):
 
 
 class InvocationContext(StrEnum):
-    """Where the wish to act comes from."""
+    """Where the proposal to act comes from."""
 
     ACTION_PROPOSAL = auto()
     AGENT_AUTONOMOUS = auto()
@@ -142,7 +142,7 @@ class Risk:
 
     @classmethod
     def read(cls, data: Mapping[str, object]) -> Risk:
-        """Read a risk from JSON; whatever is missing or unknown counts as the worst."""
+        """Read a risk from JSON; a missing or unknown value counts as the worst."""
         return cls(
             irreversibility=Level(str(data.get("irreversibility"))),
             regret_potential=Level(str(data.get("regret_potential"))),
@@ -152,7 +152,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class ActionAsk:
-    """An action that would like to run; its risk is the join of the declared and the claimed."""
+    """An action that may run; its risk is the worse of what is declared and what is claimed."""
 
     kind: ActionKind
     risk: Risk
@@ -161,7 +161,7 @@ class ActionAsk:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One comparison that a decision rests on."""
+    """One comparison that a verdict is based on."""
 
     axis: str
     passed: bool
@@ -182,13 +182,13 @@ class AdvanceVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Whether a person looks at the finished action, and why. A failed check demands it."""
+    """Whether a person must look at the finished action, and why: a failed check demands it."""
 
     demanded: bool
     checks: tuple[Check, ...]
 
     def as_data(self) -> dict[str, object]:
-        """Return the answer as JSON-able data for the log."""
+        """Return the review as JSON-able data for the log."""
         return {"demanded": self.demanded, "checks": [asdict(check) for check in self.checks]}
 
 
@@ -227,7 +227,7 @@ def parse(value: Mapping[str, object] | str | None) -> AutonomyPolicy:
 def meet(a: AutonomyPolicy, b: AutonomyPolicy) -> AutonomyPolicy:
     """Return the more conservative of two policies, axis by axis.
 
-    `combined_inference` holds only where both want it: one call for three answers leaves a person
+    `combined_inference` holds only where both want it: one call for three proposals leaves a person
     fewer places to step in. The floor tier can end up above the ceiling tier; see `tier_for`.
     """
     return AutonomyPolicy(
@@ -288,7 +288,7 @@ def judge(
 def demands_review(policy: AutonomyPolicy, risk: Risk, *, requires_post_review: bool) -> Review:
     """Decide whether an executed action waits for a person's review.
 
-    It does if its template says so, or if a person had let it pass above the threshold.
+    It does if its capability says so, or if it is above the threshold of irreversibility.
     """
     why = f"the action's template says {requires_post_review}"
     checks = (
@@ -301,14 +301,14 @@ def demands_review(policy: AutonomyPolicy, risk: Risk, *, requires_post_review: 
 def tier_for(policy: AutonomyPolicy, default: Tier) -> Tier:
     """Return the tier to infer with: the default, moved between floor and ceiling.
 
-    Where a meet left the floor above the ceiling, the ceiling wins: the dearer tier was forbidden
-    by someone, the better one merely wished for.
+    Where a meet left the floor above the ceiling, the ceiling wins: one policy forbids the dearer
+    tier, the other only asks for a better one.
     """
     return min(max(default, policy.inference_floor_tier), policy.inference_ceiling_tier)
 
 
 def wants_combined(policy: AutonomyPolicy) -> bool:
-    """Tell whether intent, context and action are asked for in one call."""
+    """Whether intent, context and action are asked for in one call."""
     return policy.combined_inference
 
 

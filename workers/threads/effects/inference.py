@@ -13,7 +13,7 @@ from interlock.kernel.machines.threads.autonomy import (
     tier_for,
     wants_combined,
 )
-from interlock.kernel.machines.threads.thread.changes import policy_of
+from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import Outcome, Work

@@ -1,4 +1,4 @@
-"""What a thread is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a thread is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
-ActionWord = Literal["standard", "improvised", "suggestion", "clarification"]
+ActionKindName = Literal["standard", "improvised", "suggestion", "clarification"]
 
 
 class NoPayload(Shape):
@@ -23,7 +23,7 @@ class NoPayload(Shape):
 
 
 class IncitingEvent(Shape):
-    """The event that a thread is about. `fields` are the producer's own."""
+    """The event that a thread is about. `fields` are whatever the producer adds."""
 
     source: Line = "producer"
     title: Line = ""
@@ -33,7 +33,7 @@ class IncitingEvent(Shape):
 
 
 class ContextItem(Shape):
-    """Something known that may belong to the matter. Its id is stable in its source."""
+    """Something known that may belong to the matter. Its id does not change in its source."""
 
     id: Line
     source: Line = ""
@@ -43,7 +43,7 @@ class ContextItem(Shape):
 
 
 class DeclaredRisk(Shape):
-    """What a capability declares of itself; the lower bound of every claim about its risk."""
+    """What a capability declares of itself: every call has at least this risk."""
 
     idempotent: bool = False
     irreversibility: Line = "high"
@@ -56,7 +56,7 @@ class DeclaredRisk(Shape):
 class GivenAction(Shape):
     """One proposed action."""
 
-    kind: ActionWord = "standard"
+    kind: ActionKindName = "standard"
     capability: Line | None = None
     parameters: dict[str, Any] = {}
     summary: Text = ""
@@ -66,16 +66,16 @@ class GivenAction(Shape):
     risk_amplifier: bool = True
 
 
-def _sound(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
+def _checked_policy(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
     parse(policy)
     return policy
 
 
-PolicyField = Annotated[dict[str, Any] | str | None, AfterValidator(_sound)]
+PolicyField = Annotated[dict[str, Any] | str | None, AfterValidator(_checked_policy)]
 
 
 class GivenProposals(Shape):
-    """Proposals that the producer brings along: no model is asked for those."""
+    """Proposals that the producer hands in; no model is asked for them."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
@@ -83,7 +83,7 @@ class GivenProposals(Shape):
 
 
 class ThreadPart(Shape):
-    """One part of a matter that is resolved by itself."""
+    """One part of a matter, which is resolved by itself."""
 
     title: Line = ""
     text: Text = ""
@@ -93,7 +93,7 @@ class ThreadPart(Shape):
 
 
 class ThreadChild(ThreadPart):
-    """A part as a person or producer splits it off, perhaps with proposals of their own."""
+    """A part that a person or a capability splits off, perhaps with proposals for it."""
 
     given: GivenProposals | None = None
 
@@ -102,7 +102,7 @@ Relationship = Literal["decompose", "group", "singular"]
 
 
 class NewThread(Shape):
-    """What a producer hands in. `hold` leaves it proposed until a person begins it."""
+    """What a producer hands in. With `hold` it stays proposed until a person begins it."""
 
     inciting: IncitingEvent
     items: Annotated[list[ContextItem], Field(max_length=500)] = []
@@ -123,21 +123,21 @@ class InferredProposal(Shape):
 
 
 class ProposedIntent(BaseModel):
-    """What guards and cards need of a proposed intent."""
+    """The fields of a proposed intent that guards and cards read."""
 
     intent: Annotated[str, Field(min_length=1, max_length=64_000)]
 
 
 class ProposedContext(BaseModel):
-    """What guards and cards need of a proposed context."""
+    """The fields of a proposed context that guards and cards read."""
 
     item_ids: list[Line]
 
 
 class ProposedAction(BaseModel):
-    """What guards and cards need of a proposed action."""
+    """The fields of a proposed action that guards and cards read."""
 
-    kind: ActionWord
+    kind: ActionKindName
     capability: Line | None = None
     parameters: dict[str, Any] = {}
 
@@ -150,7 +150,7 @@ PROPOSED: Mapping[str, type[BaseModel]] = {
 
 
 class ThreadInferenceStarted(Shape):
-    """A worker took the thread off the model's queue."""
+    """A worker begins to ask the model."""
 
     model: Line = ""
     attempt: int = 1
@@ -158,7 +158,10 @@ class ThreadInferenceStarted(Shape):
 
 
 class ThreadInferenceDone(Shape):
-    """A proposal. `prefetched` are the others of a combined call; `declared` the capability's."""
+    """A proposal, and what its capability declares.
+
+    `prefetched` are the other proposals of a model call that asked for several at once.
+    """
 
     proposal: InferredProposal
     prefetched: dict[TargetName, InferredProposal] = {}
@@ -169,7 +172,7 @@ class ThreadInferenceDone(Shape):
 
 
 class ThreadFailure(Shape):
-    """Why something did not succeed: a code for machines, a sentence for people."""
+    """Why something did not succeed: a code for programs, a sentence for people."""
 
     code: Line = "unknown"
     detail: Text = ""
@@ -178,7 +181,7 @@ class ThreadFailure(Shape):
 
 
 class ThreadBudgetExceeded(Shape):
-    """A call that the tree's cap does not allow."""
+    """A call of a model that the family's cap does not allow."""
 
     estimate_micro: int = 0
     code: Line = "budget_exceeded"
@@ -186,7 +189,7 @@ class ThreadBudgetExceeded(Shape):
 
 
 class ThreadEdited(Shape):
-    """What a person changed. `clear` says: none of it, and nothing older either."""
+    """What a person changed. `clear`: neither this proposal nor an older one may run."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
@@ -196,21 +199,21 @@ class ThreadEdited(Shape):
     clear: bool = False
 
     @model_validator(mode="after")
-    def _says_something(self) -> ThreadEdited:
+    def _changes_something(self) -> ThreadEdited:
         if not self.model_dump(exclude_defaults=True):
             raise ValueError("say what to change: intent, item_ids, capability, parameters, clear")
         return self
 
 
 class ThreadRedirected(Shape):
-    """Start again from a phase, with a person's words."""
+    """Start again from a phase, with a person's feedback."""
 
     feedback: Text = ""
     target: TargetName | None = None
 
 
 class ThreadProvided(Shape):
-    """An answer to a clarification; a whole action where the person knows what to do."""
+    """The answer to a clarification, or a whole action where the person knows what to do."""
 
     text: Text = ""
     values: dict[str, Any] = {}
@@ -226,13 +229,13 @@ class ThreadProvided(Shape):
 
 
 class ThreadReason(Shape):
-    """Why a person ends, rejects or accepts."""
+    """Why a person ends, rejects or cancels."""
 
     reason: Text = ""
 
 
 class ThreadHandedOff(Shape):
-    """Who goes on with it, and where it is found there. Nothing of ours runs afterwards."""
+    """Who goes on with the matter, and where it is found there. Nothing runs here afterwards."""
 
     to: Annotated[str, Field(min_length=1, max_length=500)]
     kind: Literal["person", "system"]
@@ -240,7 +243,7 @@ class ThreadHandedOff(Shape):
 
 
 class ThreadExecutionDone(Shape):
-    """What a capability answered; `run` names the effect whose notes tell its steps."""
+    """What a capability returned; `run` names the effect whose notes have the steps."""
 
     result: Any = None
     run: Line = ""
@@ -256,13 +259,13 @@ class ThreadDecomposed(Shape):
 
 
 class ThreadCleanupSucceeded(Shape):
-    """How the source of a matter was tidied up."""
+    """How the source of the matter was tidied up."""
 
     detail: Text = ""
     already_gone: bool = False
 
 
 class ThreadChildrenDone(Shape):
-    """How many children ended in which state."""
+    """How many children ended, by the state that they ended in."""
 
     tally: dict[str, int]
