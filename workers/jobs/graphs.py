@@ -17,7 +17,7 @@ from interlock.kernel.errors import (
     StaleDecisionError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.jobs.graph.table import NewGraph
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id

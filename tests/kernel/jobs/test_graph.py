@@ -109,7 +109,7 @@ def test_a_limit_that_is_reached_halts_a_graph_with_one_card() -> None:
 def test_who_saw_another_limit_halts_nothing(limits: dict[str, int], seen: dict[str, Any]) -> None:
     told = Graph(limits=limits)
 
-    with pytest.raises(GuardRefusedError, match="others by now"):
+    with pytest.raises(GuardRefusedError, match="changed meanwhile"):
         told.fire("limit_reached", **seen)
 
 

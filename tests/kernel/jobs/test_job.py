@@ -175,7 +175,7 @@ def test_a_steward_frees_a_job_from_what_is_lost_one_by_one_or_at_once() -> None
     one = starved().fire("dependency_waived", by="ann", dependency="g/a")
     assert (one.data["lost"], one.data["waived"]) == ({"g/b": "canceled"}, ["g/a"])
     assert one.asks
-    refused(one, "dependency_waived", "this is not", by="ann", dependency="g/a")
+    refused(one, "dependency_waived", "only a lost one", by="ann", dependency="g/a")
     refused(one, "dependency_lost", "known already", dependency="g/a", state="canceled")
     refused(one, "dependencies_met", "one of them is lost", tally={"canceled": 2})
     one.fire("dependency_waived", by="ann")
@@ -191,11 +191,11 @@ def test_a_steward_frees_a_job_from_what_is_lost_one_by_one_or_at_once() -> None
 
 def test_nobody_is_freed_from_what_is_not_lost_and_by_no_stranger() -> None:
     waiting = Job(depends_on=["g/a"], stewards=["ann"]).fire("activate")
-    refused(waiting, "dependency_waived", "steward waives what is lost", by="ann")
+    refused(waiting, "dependency_waived", "only a steward waives", by="ann")
     waiting.fire("dependency_lost", dependency="g/a", state="canceled")
 
-    refused(waiting, "dependency_waived", "somebody else is steward", by="bob")
-    refused(waiting, "dependency_waived", "this is not", by="ann", dependency="g/b")
+    refused(waiting, "dependency_waived", "only a steward waives", by="bob")
+    refused(waiting, "dependency_waived", "only a lost one", by="ann", dependency="g/b")
 
 
 # --- pending: by hand, places ----------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_a_job_that_is_stepped_by_hand_waits_for_a_word_at_each_command() -> Non
     assert not Job(manual=True).fire("activate").asks, "it waits for what it depends on"
     told = Job.at("pending", manual=True)
     assert (told.asks, "resolution" in told.owed) == (True, True)
-    refused(told, "scheduled", "waits for a word", slots=[])
+    refused(told, "scheduled", "waits for a person", slots=[])
     told.fire("run", to="next")
     assert (told.asks, "scheduling" in told.owed) == (False, True)
     told.fire("scheduled").fire("agent_completed")

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.jobs.graph.table import GRAPH, NewGraph
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
+from interlock.kernel.machines.jobs.graph.table import GRAPH
 from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.record import Record, RecordId, Version

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from interlock.kernel.machines.jobs.graph.table import GraphLimits, NewGraph
+from interlock.kernel.machines.jobs.graph.payloads import GraphLimits, NewGraph
 from interlock.kernel.machines.jobs.job.payloads import JobLimits, NewJob
 from interlock.workers.jobs.file.doer_fields import PHASES, REVIEW, WORKER
 from interlock.workers.jobs.file.field import Field, Parts, apart, one, together

@@ -1,4 +1,4 @@
-"""What a job is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a job is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Micro = Annotated[int, Field(ge=0, le=10**15)]
 
 
 class JobExecutor(Shape):
-    """Who works on a job or reviews it: a shell command, a capability, or a model with a prompt.
+    """What works on a job or reviews it: a shell command, a capability, or a model with a prompt.
 
-    `cost_micro` is what one call may cost at most, in micro-dollars, where that is known before.
+    `cost_micro` is the highest cost of one call, in micro-dollars, where that is known before.
     """
 
     command: Annotated[str, Field(min_length=1, max_length=8_000)] | None = None
@@ -41,9 +41,9 @@ class JobExecutor(Shape):
     cost_micro: Micro = 0
 
     @model_validator(mode="after")
-    def _one(self) -> JobExecutor:
-        named = [one for one in (self.command, self.capability, self.model) if one is not None]
-        if len(named) != 1:
+    def _is_one(self) -> JobExecutor:
+        kinds = (self.command, self.capability, self.model)
+        if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("name one of command, capability and model")
         if self.parameters and self.capability is None:
             raise ValueError("parameters are for a capability")
@@ -51,14 +51,14 @@ class JobExecutor(Shape):
 
 
 class JobPhase(Shape):
-    """One part of a job's work; its worker runs after that of the phase before."""
+    """One part of a job's work; its worker runs after the worker of the phase before."""
 
     name: Word = PHASE
     worker: JobExecutor
 
 
 class JobLimits(Shape):
-    """What a job or graph may use: money in micro-dollars, time at work in s, runs of workers."""
+    """What a job may use: money in micro-dollars, time at work in s, runs of workers."""
 
     cost_micro: Micro | None = None
     time_s: Seconds | None = None
@@ -68,11 +68,12 @@ class JobLimits(Shape):
 class NewJob(Shape):
     """What a producer hands in. A `hold` job stays a draft until a person activates it.
 
-    `depends_on` names jobs by their whole ids. A `manual` job does one step when it is told to.
-    `stewards` may decide; none named, everybody may. A lost dependency starves the job or cancels
-    it (`on_cancel`). `folder` is where its commands run, `dir` where it keeps what it made, both on
-    the machine `host`. Without a sign of life for `running_s` or `reviewing_s` it is taken up anew,
-    `recoveries_max` times in a row; where worker or reviewer asks for it, `retries_max` times.
+    `depends_on` names jobs by their whole ids. A `manual` job does a step when a person says so.
+    `stewards` may decide; where none is named, everybody may. When a dependency is lost, the job
+    starves or is canceled (`on_cancel`). Its commands run in `folder`; it keeps its files in `dir`;
+    both are on the computer `host`. A worker or reviewer without a sign of life for `running_s` or
+    `reviewing_s` is started again, at most `recoveries_max` times in a row; one that asks to be
+    tried again, at most `retries_max` times.
     """
 
     description: Text = ""
@@ -107,12 +108,12 @@ class NewJob(Shape):
 
 def refuse_twins(job: Any) -> None:
     """Refuse two phases of one name, and a dependency named twice. Raises ValueError."""
-    names = {"two phases are called": [phase.name for phase in job.phases or ()]}
-    names["it depends twice on"] = job.depends_on or []
-    for what, some in names.items():
-        twice = next((name for name, count in Counter(some).items() if count > 1), None)
+    lists = {"two phases are called": [phase.name for phase in job.phases or ()]}
+    lists["it depends twice on"] = job.depends_on or []
+    for problem, names in lists.items():
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise ValueError(f"{what} {twice!r}")
+            raise ValueError(f"{problem} {twice!r}")
 
 
 class _ChangedJob(Shape):
@@ -123,19 +124,19 @@ class _ChangedJob(Shape):
 
 
 def _optional() -> dict[str, Any]:
-    """Return each field of a birth as one that may be left out."""
+    """Return each field of a new job as one that may be left out."""
     found: dict[str, Any] = {}
     for name, field in NewJob.model_fields.items():
-        # Its files stay where they are, its manifest above all.
+        # The files of a job, its manifest above all, stay where they are.
         if name not in ("hold", "dir", "host"):
-            left_out = copy(field)
-            left_out.default = None
+            optional = copy(field)
+            optional.default = None
             annotation: Any = field.annotation
-            found[name] = (annotation | None, left_out)
+            found[name] = (annotation | None, optional)
     return found
 
 
-# Any field of a birth, to be changed while it is a draft; `no_review` takes the reviewer away.
+# The changes of a draft: any field of a new job. `no_review` removes the reviewer.
 JobConfiguration: type[BaseModel] = create_model(
     "JobConfiguration",
     __base__=_ChangedJob,
@@ -146,7 +147,7 @@ JobConfiguration: type[BaseModel] = create_model(
 
 
 class JobReason(Shape):
-    """Why, in words, and who says so."""
+    """Why something happens, in words, and who decided it."""
 
     reason: Detail = ""
     by: Line = "person"
@@ -155,20 +156,20 @@ class JobReason(Shape):
 
 
 class JobRequiredReason(JobReason):
-    """As told, and a reason is a must."""
+    """The same, with a required reason."""
 
     reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 
 
 class JobResubmit(JobReason):
-    """Back to work: with what to mind, perhaps from an earlier phase, perhaps with more to use."""
+    """Back to work: with guidance, perhaps from an earlier phase, perhaps with higher limits."""
 
     phase: Word | None = None
     limits: JobLimits | None = None
 
 
 class JobReject(JobRequiredReason):
-    """As again, and a reason is a must."""
+    """Back to work with a required reason, perhaps from an earlier phase."""
 
     phase: Word | None = None
 
@@ -180,7 +181,7 @@ class JobRestep(JobReason):
 
 
 class JobRun(JobReason):
-    """How far it is to go."""
+    """How far the job goes on."""
 
     to: RunUntil = RunUntil.GATE
 
@@ -192,26 +193,26 @@ class JobDependenciesMet(Shape):
 
 
 class JobDependencyLost(Shape):
-    """A dependency that will never be a success, and how it ended."""
+    """A dependency that will never be a success, and the state that it ended in."""
 
     dependency: Line
     state: Annotated[str, Field(max_length=100)]
 
 
 class JobDependencyWaived(JobReason):
-    """Which lost dependency is not waited for any more; without a name, all of them."""
+    """The lost dependency that the job no longer waits for; without a name, all of them."""
 
     dependency: Line | None = None
 
 
 class JobSlotAwaited(Shape):
-    """The slots that are all taken."""
+    """The slots that the job waits for: all of them are in use."""
 
     slots: Annotated[list[Line], Field(min_length=1, max_length=10)]
 
 
 class JobScheduled(Shape):
-    """The slots that it holds, and how long it may work, in ms, where its time is limited."""
+    """The slots that the job uses, and how long it may work, in ms, where its time is limited."""
 
     slots: Annotated[list[Line], Field(max_length=10)] = []
     time_left_ms: Annotated[int, Field(ge=1, le=31_536_000_000)] | None = None
@@ -226,40 +227,40 @@ class JobEvidence(Shape):
 
 
 class JobWorkDone(Shape):
-    """What a worker says of its work, or of one phase of it."""
+    """What a worker or reviewer reports about its work."""
 
     summary: Summary = ""
     evidence: Annotated[list[JobEvidence], Field(max_length=EVIDENCE_MAX)] = []
 
 
 class JobStuck(JobWorkDone):
-    """Why it cannot go on without a person."""
+    """Why the worker cannot go on without a person."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Detail = ""
 
 
 class JobRetry(JobWorkDone):
-    """That it should be tried again, after a while."""
+    """The worker or reviewer asks to be tried again after a while."""
 
     retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
 
 
 class JobPause(JobReason):
-    """For how long; without it, until somebody lifts it."""
+    """How long the pause lasts; where that is not said, until a person ends it."""
 
     for_s: Seconds | None = None
 
 
 class JobReviewCompleted(JobWorkDone):
-    """What the reviewer found."""
+    """The reviewer's verdict and its reasons."""
 
     verdict: ReviewVerdict
     reasons: Annotated[list[Detail], Field(max_length=100)] = []
 
 
 class JobLimitReached(Shape):
-    """Which limit, of a job or of its graph, and how much of it was used."""
+    """The limit that was reached, of the job or of its graph, and how much of it was used."""
 
     limit: Literal["cost", "time", "iterations"]
     of: Literal["job", "graph"] = "job"

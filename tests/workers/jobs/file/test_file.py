@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from interlock.kernel.machines.jobs.graph.table import NewGraph
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, JobExecutor, NewJob
 from interlock.workers.jobs.file.doer_fields import DOER
 from interlock.workers.jobs.file.fields import DEFAULTS, GRAPH, STEP

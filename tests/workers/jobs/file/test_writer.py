@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.jobs.graph.table import NewGraph
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.workers.jobs.file.file import GraphFile, Step, read_graph
 from interlock.workers.jobs.file.writer import UnwritableGraphError, graph_text
