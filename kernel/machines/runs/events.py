@@ -1,6 +1,6 @@
-"""The 13 published events of runs of codons, typed and versioned; it applies none.
+"""The 13 published events of runs and codons, typed and versioned.
 
-They come in through a workspace's inbox and go out to whoever follows it, in one shape:
+They come in through a workspace's inbox and go out to those who follow it, in one form:
 `{"version": 1, "type": "CostsUpdated", "data": {...}}`. Source: Hankweave's state machine page.
 """
 
@@ -12,31 +12,33 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.codon.names import State
+from interlock.kernel.machines.runs.codon.payloads import (
+    CodonCheckpoint,
+    CodonCosts,
+    CodonCostsIncrement,
+    CodonFinalCost,
+    CodonMessageCount,
+    CodonSentinelStates,
+)
 from interlock.kernel.machines.runs.values import (
-    SENTINELS_MAX,
     BudgetExceeded,
-    CheckpointType,
-    CodonStatus,
-    Count,
     Detail,
     ExitCode,
     FailureReason,
     FreshStart,
     LoopContext,
-    Micro,
     Milliseconds,
     Name,
     Path,
-    SentinelState,
     Sha,
     StartingConditions,
-    TokenCounts,
 )
 from interlock.kernel.payload import Shape
 
 
 class TransitionMetadata(Shape):
-    """What a transition needs to say; which of it depends on where it leads."""
+    """The fields of a transition; `REQUIRED` says which of them each target needs."""
 
     pid: Annotated[int, Field(ge=1)] | None = None
     log_path: Path | None = None
@@ -44,79 +46,38 @@ class TransitionMetadata(Shape):
     session_id: Name | None = None
     exit_code: ExitCode | None = None
     failure_reason: FailureReason | None = None
-    failed_during: CodonStatus | None = None
+    failed_during: State | None = None
     ignored: bool | None = None
-    skipped_during: CodonStatus | None = None
+    skipped_during: State | None = None
     result_message_received: bool | None = None
     context_exceeded: bool | None = None
     budget_exceeded: BudgetExceeded | None = None
     checkpoint_sha: Annotated[str, Field(max_length=100)] | None = None
 
 
-REQUIRED: Mapping[CodonStatus, tuple[str, ...]] = {
-    CodonStatus.INITIALIZING: ("pid", "log_path"),
-    CodonStatus.RUNNING: ("session_id",),
-    CodonStatus.COMPLETED: ("checkpoint_sha",),
-    CodonStatus.FAILED: ("exit_code", "failure_reason", "failed_during"),
-    CodonStatus.SKIPPED: ("skipped_during",),
+REQUIRED: Mapping[State, tuple[str, ...]] = {
+    State.INITIALIZING: ("pid", "log_path"),
+    State.RUNNING: ("session_id",),
+    State.COMPLETED: ("checkpoint_sha",),
+    State.FAILED: ("exit_code", "failure_reason", "failed_during"),
+    State.SKIPPED: ("skipped_during",),
 }
 
 
-def missing(to: CodonStatus, metadata: Mapping[str, Any]) -> list[str]:
-    """Return what a transition to a state must say and does not; a blank is nothing said."""
-    said = {name for name, value in metadata.items() if value is not None and str(value).strip()}
-    return [name for name in REQUIRED.get(to, ()) if name not in said]
-
-
-class CodonCosts(Shape):
-    """What a codon has cost so far."""
-
-    cost: Micro
-    tokens: TokenCounts = TokenCounts()
-
-
-class CodonCostsIncrement(Shape):
-    """What a codon has cost more."""
-
-    cost_delta: Micro
-    tokens_delta: TokenCounts = TokenCounts()
-
-
-class CodonFinalCost(Shape):
-    """What a codon has cost, as its provider says in the end."""
-
-    final_cost: Micro
-    final_tokens: TokenCounts = TokenCounts()
-
-
-class CodonMessageCount(Shape):
-    """How many messages the agent has written."""
-
-    new_count: Count
-
-
-class CodonSentinelStates(Shape):
-    """Where every sentinel of a codon stands."""
-
-    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
-
-
-class CodonCheckpoint(Shape):
-    """A checkpoint of the workspace was taken."""
-
-    checkpoint_type: CheckpointType
-    sha: Sha
-    branch: Name
+def missing(to: State, metadata: Mapping[str, Any]) -> list[str]:
+    """Return the fields that a transition to a state requires and lacks; a blank one is lacking."""
+    given = {name for name, value in metadata.items() if value is not None and str(value).strip()}
+    return [name for name in REQUIRED.get(to, ()) if name not in given]
 
 
 class RunEventData(Shape):
-    """Which run it is about: the number that follows its workspace's name, or its whole id."""
+    """The run of an event: the number that follows its workspace's name, or its whole id."""
 
     run_id: Name
 
 
 class CodonEventData(RunEventData):
-    """Which codon it is about, by its id in the plan."""
+    """The codon of an event, by its id in the plan."""
 
     codon_id: Name
 
@@ -137,10 +98,10 @@ class RunEndedData(RunEventData):
 
 
 class RunCrashedData(RunEventData):
-    """Who conducted a run is gone."""
+    """The supervisor of a run is gone."""
 
     detected_at: Milliseconds | None = None
-    last_codon_status: CodonStatus | None = None
+    last_codon_status: State | None = None
     reason: Detail = ""
 
 
@@ -153,8 +114,8 @@ class CodonStartedData(CodonEventData):
 class CodonTransitionedData(CodonEventData):
     """A codon changed its state."""
 
-    from_: CodonStatus = Field(alias="from")
-    to: CodonStatus
+    from_: State = Field(alias="from")
+    to: State
     metadata: TransitionMetadata = TransitionMetadata()
 
 
@@ -163,7 +124,7 @@ class CostsUpdatedData(CodonCosts, CodonEventData):
 
 
 class CostsIncrementedData(CodonCostsIncrement, CodonEventData):
-    """What a codon has cost more."""
+    """What a codon has cost since the last report."""
 
 
 class AssistantMessageCountUpdatedData(CodonMessageCount, CodonEventData):
@@ -175,7 +136,7 @@ class CodonFinalCostSetData(CodonFinalCost, CodonEventData):
 
 
 class SentinelStatesUpdatedData(CodonSentinelStates, CodonEventData):
-    """Where every sentinel of a codon stands."""
+    """The state of every sentinel of a codon."""
 
 
 class CheckpointCreatedData(CodonCheckpoint, CodonEventData):
@@ -183,7 +144,7 @@ class CheckpointCreatedData(CodonCheckpoint, CodonEventData):
 
 
 class InitialCheckpointSetData(RunEventData):
-    """The workspace as a run found it."""
+    """The workspace as the run found it."""
 
     sha: Sha
 
@@ -202,21 +163,21 @@ class RunStarted(_VersionedEvent):
 
 
 class RunCompleted(_VersionedEvent):
-    """Its last codon has ended."""
+    """The last codon of a run has ended."""
 
     type: Literal["RunCompleted"] = "RunCompleted"
     data: RunEndedData
 
 
 class RunFailed(_VersionedEvent):
-    """A codon failed, or something that cannot be mended."""
+    """A codon of the run failed, or something that cannot be repaired."""
 
     type: Literal["RunFailed"] = "RunFailed"
     data: RunEndedData
 
 
 class RunCrashed(_VersionedEvent):
-    """Its conductor is gone."""
+    """The supervisor of a run is gone."""
 
     type: Literal["RunCrashed"] = "RunCrashed"
     data: RunCrashedData
@@ -251,35 +212,35 @@ class CostsIncremented(_VersionedEvent):
 
 
 class AssistantMessageCountUpdated(_VersionedEvent):
-    """Sets how many messages there are."""
+    """Sets how many messages the agent has written."""
 
     type: Literal["AssistantMessageCountUpdated"] = "AssistantMessageCountUpdated"
     data: AssistantMessageCountUpdatedData
 
 
 class CodonFinalCostSet(_VersionedEvent):
-    """Sets the authoritative cost."""
+    """Sets the cost that the provider reports."""
 
     type: Literal["CodonFinalCostSet"] = "CodonFinalCostSet"
     data: CodonFinalCostSetData
 
 
 class SentinelStatesUpdated(_VersionedEvent):
-    """Sets where the sentinels stand."""
+    """Sets the states of the sentinels."""
 
     type: Literal["SentinelStatesUpdated"] = "SentinelStatesUpdated"
     data: SentinelStatesUpdatedData
 
 
 class CheckpointCreated(_VersionedEvent):
-    """Keeps a checkpoint."""
+    """Keeps a checkpoint of a codon."""
 
     type: Literal["CheckpointCreated"] = "CheckpointCreated"
     data: CheckpointCreatedData
 
 
 class InitialCheckpointSet(_VersionedEvent):
-    """Keeps what a run began with."""
+    """Keeps the checkpoint that a run began with."""
 
     type: Literal["InitialCheckpointSet"] = "InitialCheckpointSet"
     data: InitialCheckpointSetData
@@ -300,17 +261,17 @@ RunEvent = (
     | CheckpointCreated
     | InitialCheckpointSet
 )
-TYPES = tuple(str(one.model_fields["type"].default) for one in get_args(RunEvent))
+TYPES = tuple(str(model.model_fields["type"].default) for model in get_args(RunEvent))
 _EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
 
 
-def run_event(said: Mapping[str, Any]) -> RunEvent:
+def run_event(data: Mapping[str, Any]) -> RunEvent:
     """Read one event. Raises InvalidPayloadError, which names every field that is wrong."""
-    if isinstance(said, Mapping) and said.get("type") not in TYPES:
-        problem = f"type: {said.get('type')!r} is none of {', '.join(TYPES)}"
+    if isinstance(data, Mapping) and data.get("type") not in TYPES:
+        problem = f"type: {data.get('type')!r} is none of {', '.join(TYPES)}"
         raise InvalidPayloadError("the event", [problem])
     try:
-        return _EVENTS.validate_python(said)
+        return _EVENTS.validate_python(data)
     except ValidationError as refusal:
         problems = []
         for error in refusal.errors(include_url=False):
@@ -319,11 +280,11 @@ def run_event(said: Mapping[str, Any]) -> RunEvent:
         raise InvalidPayloadError("the event", problems) from None
 
 
-def told(event: RunEvent) -> dict[str, Any]:
-    """Return an event in its published shape, JSON-able, without what it does not say."""
+def published_form(event: RunEvent) -> dict[str, Any]:
+    """Return an event in its published form, as JSON-able data, without the fields it lacks."""
     return event.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def admitted(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Check what is posted to a workspace."""
-    return told(run_event(said))
+def checked(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Check an event that is posted to a workspace."""
+    return published_form(run_event(data))

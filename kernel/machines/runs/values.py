@@ -1,11 +1,11 @@
-"""What runs of codons are told in: their states' names and the values that are passed around.
+"""The values of which the payloads of runs and codons consist, with their limits.
 
-Money is in micro-dollars, times are ms since the epoch. It decides nothing.
+Money is in micro-dollars, times are ms since the epoch.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum, auto
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -24,35 +24,13 @@ SENTINELS_MAX = 100
 
 
 def not_blank(text: str) -> str:
-    """Return what is not blank."""
+    """Check that a text is not blank."""
     if not text.strip():
         raise ValueError("must not be blank")
     return text
 
 
 Sha = Annotated[str, Field(max_length=100), AfterValidator(not_blank)]
-
-
-class CodonStatus(StrEnum):
-    """Where a codon can stand."""
-
-    PREPARING = auto()
-    STARTING = auto()
-    INITIALIZING = auto()
-    RUNNING = auto()
-    COMPLETING_SENTINELS = auto()
-    COMPLETED = auto()
-    FAILED = auto()
-    SKIPPED = auto()
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether nothing ever happens there again."""
-        return self in TERMINAL
-
-
-TERMINAL = frozenset({CodonStatus.COMPLETED, CodonStatus.FAILED, CodonStatus.SKIPPED})
-LIVE = tuple(status for status in CodonStatus if status not in TERMINAL)
 
 
 class FailureType(StrEnum):
@@ -75,7 +53,7 @@ class CheckpointType(StrEnum):
 
 
 class UnloadReason(StrEnum):
-    """Why a sentinel observes no more: the published values; the last one is ours."""
+    """Why a sentinel was unloaded: the published values, and `shutdown`, which is ours."""
 
     CODON_COMPLETE = "codon-complete"
     FATAL_ERROR = "fatal-error"
@@ -101,7 +79,7 @@ class LoopContext(Shape):
 
 
 class SentinelState(Shape):
-    """One sentinel: what it did for its codon so far."""
+    """One sentinel, and what it did for its codon so far."""
 
     id: Name
     model: Annotated[str, Field(max_length=200)]
@@ -117,7 +95,7 @@ class SentinelState(Shape):
 
 
 class FailureReason(Shape):
-    """Why a codon failed, whether to try again helps, and how long a provider wants to rest."""
+    """Why a codon failed, whether another try can help, and how long to wait before it."""
 
     type: FailureType
     retriable: bool
@@ -127,7 +105,7 @@ class FailureReason(Shape):
 
 
 class BudgetExceeded(Shape):
-    """Which budget was used up: its limit, and what was used when that was seen."""
+    """The budget that was used up: its limit, and what was used at that time."""
 
     currency: Literal["cost", "duration", "output_tokens"]
     limit: Count
@@ -135,7 +113,7 @@ class BudgetExceeded(Shape):
 
 
 class ContinuationSource(Shape):
-    """What a continuation goes on from: a run, a codon of it ('' is before all), a checkpoint."""
+    """What a run continues: an earlier run, a codon of it ('': before its first), a checkpoint."""
 
     run_id: Name
     after_codon: Annotated[str, Field(max_length=200)] = ""
@@ -143,15 +121,15 @@ class ContinuationSource(Shape):
 
 
 class FreshStart(Shape):
-    """A run begins with the workspace as it is."""
+    """The run begins with the workspace as it is."""
 
     kind: Literal["fresh"] = "fresh"
 
 
 class ContinuedStart(Shape):
-    """A run goes on from a checkpoint of an earlier one.
+    """The run goes on from a checkpoint of an earlier run.
 
-    Unless it `restores` that (ours), the workspace stays as somebody has mended it since.
+    `restores` is ours: without it the workspace stays as a person has changed it since.
     """
 
     kind: Literal["continuation"] = "continuation"

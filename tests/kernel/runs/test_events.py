@@ -13,19 +13,20 @@ import pytest
 from interlock.kernel.errors import CallError, GuardRefusedError, InvalidPayloadError
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.events import (
     CodonStarted,
     RunEvent,
     RunStarted,
     TransitionMetadata,
-    admitted,
+    checked,
     missing,
+    published_form,
     run_event,
-    told,
 )
 from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.translation import branch_of, published, wanted
-from interlock.kernel.machines.runs.values import CodonStatus, SentinelState
+from interlock.kernel.machines.runs.values import SentinelState
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.runs.codons import (
@@ -126,13 +127,13 @@ def test_what_is_read_is_told_again_and_reads_as_the_same(name: str, *, full: bo
     said = event(name, full=full)
     read = run_event(said)
 
-    once = told(read)
+    once = published_form(read)
 
     assert (once["version"], once["type"]) == (1, name)
     assert {field: once["data"][field] for field in said["data"]} == said["data"] or not full
     assert json.loads(json.dumps(once)) == once
     assert run_event(once) == read
-    assert admitted(once) == once
+    assert checked(once) == once
 
 
 def test_a_version_that_is_not_said_is_the_first() -> None:
@@ -237,7 +238,7 @@ def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
     said = event("CostsUpdated")
     assert WORKSPACE.mail_data({"sender": "tool", "event": said}) == {
         "sender": "tool",
-        "event": told(run_event(said)),
+        "event": published_form(run_event(said)),
     }
     for wrong, why in (
         ({"sender": "tool", "event": {**said, "data": OF_CODON}}, r"data\.cost: Field required"),
@@ -265,10 +266,10 @@ def test_what_was_read_is_not_read_again() -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_what_a_transition_does_not_say_is_counted_once_and_in_order(state: str) -> None:
     must = GOLDEN["required_metadata"].get(state, [])
-    assert missing(CodonStatus(state), {}) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must)) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must, " ")) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must, 0)) == [], "zero is said"
+    assert missing(State(state), {}) == must
+    assert missing(State(state), dict.fromkeys(must)) == must
+    assert missing(State(state), dict.fromkeys(must, " ")) == must
+    assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is said"
 
 
 # --- who produces which ----------------------------------------------------------------------
@@ -317,7 +318,7 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
         for decision, data in found:
             said = published(event_of(decision), name, data)
             kind = said["type"] if said else ""
-            assert not said or told(run_event(said)) == said
+            assert not said or published_form(run_event(said)) == said
             producers[kind].add((name, decision.trigger))
 
     assert producers.pop("") == NONE
