@@ -40,11 +40,11 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
             names = {warrant.words[0]}
         case _:
             # A parent's end closes its children: the cascade holds a lease of the parent's.
-            closes = decision.trigger == machine.closes
+            closes = decision.trigger == machine.close_trigger
             names = UNWARRANTED | ({"cascade"} if closes else set())
     if decision.by and names and not names & set(decision.by):
         return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
-    if decision.sees and warrant.kind == NO_WARRANT.kind:
+    if decision.names_proposal and warrant.kind == NO_WARRANT.kind:
         return "a person fires it, naming the proposal that was seen"
     return ""
 

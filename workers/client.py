@@ -85,7 +85,7 @@ class Client:
         _check_submission(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
-        begins = self.dispatch.lifecycle.machine(machine).begins
+        begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
         return Submitted(new_id, fired.replayed)
@@ -162,7 +162,7 @@ class Client:
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         legal = machine.legal(record.state)
-        trigger = next((name for name in machine.cancels if name in legal), None)
+        trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
         words = self.with_actor(record, trigger, {"reason": reason})

@@ -113,7 +113,7 @@ class Runner:
         """
         try:
             record = self.dispatch.views.record(split_key(key)[0])
-            host = machine.place(record.data) if machine.place else ""
+            host = machine.host(record.data) if machine.host else ""
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(one.name for one in record.entries if one.key(record.id) == key)

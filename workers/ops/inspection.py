@@ -79,7 +79,7 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     }
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in own.items() if v}:
         yield f"the counters are {own}, the log adds up to {dict(sums(lines))}"
-    due = dict(machine.sums(record.data)) if machine.sums else {}
+    due = dict(machine.counters(record.data)) if machine.counters else {}
     if {name: own.get(name, 0) for name in due} != due:
         yield f"cost mismatch: the counters are {own}, its data come to {due}"
     stage = machine.stage(record.state)

@@ -50,4 +50,4 @@ class Threads:
     def handoff(self, thread: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
         payload = {"to": to, "kind": kind, "reference": reference}
-        return self.client.fire(thread, THREAD.hands_off, payload, reason=f"handed to {to}")
+        return self.client.fire(thread, THREAD.handoff_trigger, payload, reason=f"handed to {to}")

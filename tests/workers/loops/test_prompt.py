@@ -36,7 +36,7 @@ OWN_MAX = 32_000
 def data(**more: Any) -> dict[str, Any]:
     born = {"repo": "/r", "command": "work"}
     born |= {name: more.pop(name) for name in ("identity", "instructions") if name in more}
-    return {**LOOP.birth(born), **more}
+    return {**LOOP.initial_data(born), **more}
 
 
 def mail(number: int, text: str = "", **said: Any) -> Mail:

@@ -27,7 +27,7 @@ def tell(work: Work) -> None:
 
 def lose(work: Work, one: Dependent) -> None:
     """Tell somebody that what it waits for will never come. A refusal is noted here."""
-    record, trigger = work.record, work.machine.loses
+    record, trigger = work.record, work.machine.dependency_lost_trigger
     call = Call(
         cause=Cause(PARTY, f"{record.id} is {record.state}"),
         op_id=f"{work.key}:{one.id}",

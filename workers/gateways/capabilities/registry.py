@@ -21,7 +21,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
-from interlock.kernel.machines.threads.thread.payloads import Part
+from interlock.kernel.machines.threads.thread.payloads import ThreadPart
 from interlock.kernel.record import CHILDREN_MAX
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
@@ -231,7 +231,7 @@ async def run(
     return outcome if outcome.steps else replace(outcome, steps=steps.taken())
 
 
-class Child(Part):
+class Child(ThreadPart):
     """One part of the work."""
 
     title: Annotated[str, Field(min_length=1, max_length=200)]

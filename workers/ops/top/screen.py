@@ -9,7 +9,7 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from interlock.kernel.machines.tasks.visual_state import LOOKS, VisualState
+from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
 from interlock.workers.ops.top.claim import Line
 from interlock.workers.ops.top.state import Aged, Picture
 from interlock.workers.terminal.screen import age, clock, state_text
@@ -80,7 +80,10 @@ def _title(picture: Picture, width: int, trouble: str) -> list[Text]:
 
 def _glance(picture: Picture, width: int) -> list[Text]:
     looks = [
-        Text(f"{LOOKS[VisualState(look)].symbol} {number} {look}", style=_style(VisualState(look)))
+        Text(
+            f"{APPEARANCES[VisualState(look)].symbol} {number} {look}",
+            style=_style(VisualState(look)),
+        )
         for look, number in picture.looks.items()
         if number
     ]
@@ -196,7 +199,7 @@ def _foot(unseen: int, more: int, width: int) -> Text:
 
 
 def _symbol(line: Line) -> Text:
-    return Text(LOOKS[line.look].symbol, style=_style(line.look))
+    return Text(APPEARANCES[line.look].symbol, style=_style(line.look))
 
 
 def _claim(line: Line, cells: int) -> Text:
@@ -309,7 +312,7 @@ def _fit(text: Text, width: int) -> Text:
 
 
 def _style(look: VisualState) -> str:
-    colour = LOOKS[look].colour
+    colour = APPEARANCES[look].colour
     return STYLES.get(colour, colour)
 
 
