@@ -1,4 +1,4 @@
-"""The line of threads in the registry."""
+"""The entry of threads in the registry of systems."""
 
 from __future__ import annotations
 

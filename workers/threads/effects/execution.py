@@ -179,7 +179,7 @@ def outcome_of(work: Work, result: Result | None) -> Outcome:
 def split_outcome(work: Work, split: SplitWork) -> Outcome:
     """Return the outcome of a split; a failure where the record cannot take these children."""
     if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
-        detail = f"a matter can be split {ID_DEPTH_MAX - 1} times, not again"
+        detail = f"a thread can be split {ID_DEPTH_MAX - 1} times, not again"
         return execution_failed("too_deep", detail)
     children = [dict(child) for child in split.children]
     payload = {
