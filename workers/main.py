@@ -15,7 +15,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
-from interlock.workers.systems import handlers, sweeps
+from interlock.workers.systems import handlers, openers, sweeps
 
 
 def assemble(settings: Settings) -> Celery:
@@ -35,7 +35,8 @@ def assemble(settings: Settings) -> Celery:
     def check(**_: object) -> None:
         # A wrong setting or an unsafe store ends the start, not the first effect.
         try:
-            resources.check()
+            for opener in openers():
+                resources.get(opener)
             assert dispatch.client, "the store is open"
         except (KernelError, ValueError) as refusal:
             # Celery only logs what a receiver raises, and would start all the same.

@@ -30,7 +30,7 @@ from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.engine.app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.workers.threads.threads import bring, client_of, matter
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def waiting_in(client: Client, name: str) -> int:
 
 
 def test_a_submission_begins_at_once_and_rings_for_a_worker(here: Client) -> None:
-    done = here.submit(matter(), machine="thread", id="one")
+    done = here.submit(thread_payload(), machine="thread", id="one")
 
     assert (done.id, done.replayed) == ("one", False)
     assert here.show("one").state == "awaiting_inference"
@@ -58,10 +58,10 @@ def test_a_submission_begins_at_once_and_rings_for_a_worker(here: Client) -> Non
 
 
 def test_a_repeated_submission_changes_nothing(here: Client) -> None:
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
     before = here.show("one")
 
-    assert here.submit(matter(), machine="thread", id="one").replayed
+    assert here.submit(thread_payload(), machine="thread", id="one").replayed
     assert here.show("one") == before
     assert waiting_in(here, "inference") == 1
 
@@ -70,20 +70,20 @@ def test_a_repetition_begins_what_a_lost_producer_only_bore(here: Client) -> Non
     bear(here, "one")
     assert here.show("one").state == "proposed"
 
-    assert here.submit(matter(), machine="thread", id="one").replayed
+    assert here.submit(thread_payload(), machine="thread", id="one").replayed
     assert here.show("one").state == "awaiting_inference"
 
 
 def bear(client: Client, new_id: str) -> None:
     """Do the first half of a submission, as a producer that dies between."""
-    client.dispatch.create("thread", new_id, matter(), Call(Cause("producer")), cap=0)
+    client.dispatch.create("thread", new_id, thread_payload(), Call(Cause("producer")), cap=0)
 
 
 def test_the_same_id_with_another_payload_is_taken(here: Client) -> None:
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
 
     with pytest.raises(IdTakenError) as refusal:
-        here.submit(matter("Pens"), machine="thread", id="one")
+        here.submit(thread_payload("Pens"), machine="thread", id="one")
 
     assert refusal.value.code == "id_taken"
     assert here.show("one").data["inciting"]["title"] == "Paper"
@@ -96,11 +96,11 @@ def test_an_id_stays_taken_after_its_record_is_pruned(here: Client) -> None:
     with pytest.raises(UnknownRecordError):
         here.show("one")
 
-    assert here.submit(matter(), machine="thread", id="one").replayed
+    assert here.submit(thread_payload(), machine="thread", id="one").replayed
     with pytest.raises(UnknownRecordError):
         here.show("one")
     with pytest.raises(IdTakenError):
-        here.submit(matter("Pens"), machine="thread", id="one")
+        here.submit(thread_payload("Pens"), machine="thread", id="one")
 
 
 def prune_now(client: Client) -> None:
@@ -121,7 +121,9 @@ def prune_now(client: Client) -> None:
 def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None:
     with ThreadPoolExecutor(16) as racers:
         answers = list(
-            racers.map(lambda _: here.submit(matter(), machine="thread", id="one"), range(16))
+            racers.map(
+                lambda _: here.submit(thread_payload(), machine="thread", id="one"), range(16)
+            )
         )
 
     assert sum(not one.replayed for one in answers) == 1
@@ -130,19 +132,19 @@ def test_many_racing_submissions_of_one_id_bear_one_record(here: Client) -> None
 
 
 def test_submitting_many_answers_for_each(here: Client) -> None:
-    here.submit(matter("Pens"), machine="thread", id="taken")
+    here.submit(thread_payload("Pens"), machine="thread", id="taken")
 
     payloads: list[Any] = [
-        matter() | {"id": "good", "priority": 0},
-        matter() | {"id": "taken"},
-        matter() | {"id": "bad id"},
+        thread_payload() | {"id": "good", "priority": 0},
+        thread_payload() | {"id": "taken"},
+        thread_payload() | {"id": "bad id"},
         {"id": "no-event"},
-        matter() | {"id": "too-eager", "priority": -1},
-        matter() | {"id": "eager", "priority": "very"},
-        matter() | {"id": 7},
+        thread_payload() | {"id": "too-eager", "priority": -1},
+        thread_payload() | {"id": "eager", "priority": "very"},
+        thread_payload() | {"id": 7},
         "no mapping",
-        matter() | {"id": "good", "priority": 0},
-        matter(),
+        thread_payload() | {"id": "good", "priority": 0},
+        thread_payload(),
     ]
 
     answers = here.submit_many(payloads, machine="thread")
@@ -167,23 +169,27 @@ def test_submitting_many_answers_for_each(here: Client) -> None:
 @pytest.mark.parametrize(
     ("payload", "options", "problem"),
     [
-        (matter(policy="reckless"), {}, InvalidPayloadError),
-        (matter(policy={"no_such_axis": 1}), {}, InvalidPayloadError),
-        (matter(colour="blue"), {}, InvalidPayloadError),
-        (matter() | {"inciting": "text"}, {}, InvalidPayloadError),
-        (matter(items=[{"label": "no id"}]), {}, InvalidPayloadError),
-        (matter(expires_s=0), {}, InvalidPayloadError),
-        (matter(), {"priority": 10}, InvalidPayloadError),
-        (matter(), {"machine": "washing"}, UnknownMachineError),
-        (matter(), {"priority": True}, InvalidPayloadError),
-        (matter(), {"id": "with space"}, InvalidIdError),
-        (matter(), {"id": ""}, InvalidIdError),
-        (matter(), {"id": "a/child"}, InvalidIdError),
-        (matter() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": "y" * 300_000}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": object()}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {1: 2}}}, {}, InvalidPayloadError),
+        (thread_payload(policy="reckless"), {}, InvalidPayloadError),
+        (thread_payload(policy={"no_such_axis": 1}), {}, InvalidPayloadError),
+        (thread_payload(colour="blue"), {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": "text"}, {}, InvalidPayloadError),
+        (thread_payload(items=[{"label": "no id"}]), {}, InvalidPayloadError),
+        (thread_payload(expires_s=0), {}, InvalidPayloadError),
+        (thread_payload(), {"priority": 10}, InvalidPayloadError),
+        (thread_payload(), {"machine": "washing"}, UnknownMachineError),
+        (thread_payload(), {"priority": True}, InvalidPayloadError),
+        (thread_payload(), {"id": "with space"}, InvalidIdError),
+        (thread_payload(), {"id": ""}, InvalidIdError),
+        (thread_payload(), {"id": "a/child"}, InvalidIdError),
+        (thread_payload() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),
+        (
+            thread_payload() | {"inciting": {"fields": {"x": "y" * 300_000}}},
+            {},
+            InvalidPayloadError,
+        ),
+        (thread_payload() | {"inciting": {"fields": {"x": object()}}}, {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": {"fields": {1: 2}}}, {}, InvalidPayloadError),
     ],
 )
 def test_a_wrong_submission_is_one_clear_error_and_bears_nothing(
@@ -196,8 +202,8 @@ def test_a_wrong_submission_is_one_clear_error_and_bears_nothing(
 
 
 def test_a_priority_reaches_record_and_queue(here: Client) -> None:
-    here.submit(matter(), machine="thread", id="last", priority=9)
-    here.submit(matter(), machine="thread", id="first", priority=0)
+    here.submit(thread_payload(), machine="thread", id="last", priority=9)
+    here.submit(thread_payload(), machine="thread", id="first", priority=0)
 
     queue = queue_of(here.settings, "inference")
     assert here.show("last").priority == 9
@@ -206,7 +212,7 @@ def test_a_priority_reaches_record_and_queue(here: Client) -> None:
 
 
 def test_a_policy_caps_what_the_family_may_spend(here: Client) -> None:
-    here.submit(matter(policy={"budget_micro": 5}), machine="thread", id="one")
+    here.submit(thread_payload(policy={"budget_micro": 5}), machine="thread", id="one")
 
     assert here.show("one").counters["cap"] == 5
 
@@ -312,8 +318,8 @@ def test_the_log_says_who_did_what_and_why(server: EmbeddedServer, prefix: str) 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda client: client.submit(matter(), machine="thread", id="one"),
-        lambda client: client.submit(matter(hold=True), machine="thread", id="one"),
+        lambda client: client.submit(thread_payload(), machine="thread", id="one"),
+        lambda client: client.submit(thread_payload(hold=True), machine="thread", id="one"),
         lambda client: client.fire("one", "confirmed"),
         lambda client: client.decide("one", "approve", proposal="one:1"),
         lambda client: client.show("one"),
@@ -334,15 +340,15 @@ def test_a_store_that_goes_down_later_is_the_same_error(
 ) -> None:
     server = new_server()
     here = client_of(server.url, "late")
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
     server.stop()
 
     with pytest.raises(KernelError):
-        here.submit(matter(hold=True), machine="thread", id="two")
+        here.submit(thread_payload(hold=True), machine="thread", id="two")
 
 
 def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None:
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
     before = here.show("one").version
 
     found = here.explain("one", "dismissed_by_user", {"reason": "enough"})
@@ -354,7 +360,7 @@ def test_what_a_trigger_would_do_is_told_without_firing_it(here: Client) -> None
 
 
 def test_a_record_of_a_newer_schema_is_left_alone(here: Client) -> None:
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
     here.dispatch.client.hset(here.dispatch.keys.record("one"), "schema", "99")
 
     with pytest.raises(NewerSchemaError, match="99"):

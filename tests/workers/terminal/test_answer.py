@@ -17,7 +17,7 @@ from interlock.workers.cli import app, main
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.tasks.claims import claim
-from tests.workers.threads.threads import bring, client_of, matter
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 Run = Callable[..., Any]
@@ -76,7 +76,7 @@ def test_a_folder_of_requests_is_submitted_and_known_afterwards(here: Client, ru
 
 
 def test_a_refused_one_among_many_is_told_and_ends_with_1(here: Client, run: Run) -> None:
-    here.submit(matter(), machine="thread", id="02-dentist")
+    here.submit(thread_payload(), machine="thread", id="02-dentist")
 
     result = run("submit", INBOX, "--json")
 
@@ -331,7 +331,7 @@ def test_a_store_that_is_down_is_a_sentence(
 
 
 def test_a_trigger_is_explained_for_programs(here: Client, ask: Ask) -> None:
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
 
     told = ask("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
     refused = ask("explain", "one", "execute")

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from interlock.workers.gateways.llm.dates import TEXT_CHARS_MAX, When, find
+from interlock.workers.threads.inference.dates import TEXT_CHARS_MAX, When, find
 
 # A Tuesday.
 AT = "2026-03-10T09:00:00+01:00"

@@ -1,6 +1,6 @@
-"""A language model as worker or reviewer of a job: asked once, answers by a schema.
+"""A language model as worker or reviewer of a job: asked once, it answers by a schema.
 
-What others wrote stands between lines with a marker that they could not know, as material.
+The message shows the model texts that others wrote, in blocks with a marker they could not know.
 """
 
 from __future__ import annotations
@@ -8,21 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from secrets import token_hex
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_ai import Agent, RunContext, ToolOutput
 
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.answers import ClosedAnswer
+from interlock.workers.gateways.llm.blocks import blocks, new_marker
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.ledger import Ledger
-from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import Failed
+from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
+from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.gateways.llm.retry import Sleep
 
-VARIABLE = "INTERLOCK_MODEL"
 ANSWER_TOKENS_MAX = 8_192
-_LIMITS = Limits()
+_LIMITS = ExchangeLimits()
 
 _BLOCKS = """\
 The message has blocks. A block begins with the line `BEGIN {marker} <name>` and ends with the line
@@ -43,11 +44,7 @@ the work may be signed off, INTERVENTION_REQUIRED where not or where you are not
 speak against the work."""
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Worked(_Closed):
+class WorkAnswer(ClosedAnswer):
     """What a model answers as a worker."""
 
     action: Literal["COMPLETED", "STUCK", "RETRY"]
@@ -55,39 +52,33 @@ class Worked(_Closed):
     result: Annotated[str, Field(max_length=200_000)] = ""
 
 
-class Reviewed(_Closed):
+class ReviewAnswer(ClosedAnswer):
     """What a model answers as a reviewer."""
 
     verdict: Literal["APPROVAL_REQUIRED", "INTERVENTION_REQUIRED"]
-    reasons: Annotated[list[Annotated[str, Field(max_length=2_000)]], Field(max_length=20)] = []
+    reasons: list[Annotated[str, Field(max_length=2_000)]] = Field(default=[], max_length=20)
     summary: Annotated[str, Field(max_length=1_000)] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a model is asked, with its material. Nobody can know its marker before."""
+class JobQuestion:
+    """What a model is asked to do or to review, with its material."""
 
     reviews: bool
     order: str
     material: Mapping[str, str]
-    marker: str = field(default_factory=lambda: token_hex(16))
+    marker: str = field(default_factory=new_marker)
 
     @property
     def instructions(self) -> str:
-        """Return what the model is told of its part."""
+        """Return what the model is told about its part and about the blocks."""
         part = _REVIEW if self.reviews else _WORK
         return f"{part}\n\n{_BLOCKS}".format(marker=self.marker)
 
     @property
-    def words(self) -> str:
-        """Return the blocks."""
-        blocks = {"order": self.order, **self.material}
-        whole = "\n\n".join(
-            f"BEGIN {self.marker} {name}\n{text}\nEND {self.marker} {name}"
-            for name, text in blocks.items()
-        )
-        # What cannot be sent must not stop the rest.
-        return whole.encode(errors="backslashreplace").decode()
+    def message(self) -> str:
+        """Return the order and the material as blocks."""
+        return blocks(self.marker, {"order": self.order, **self.material})
 
 
 class JobModel:
@@ -96,39 +87,49 @@ class JobModel:
     def __init__(self, exchange: Exchange) -> None:
         self.name = exchange.name
         self._exchange = exchange
-        self._agents: Mapping[bool, Agent[Order, Any]] = {
+        self._agents: Mapping[bool, Agent[JobQuestion, Any]] = {
             reviews: Agent(
                 output_type=ToolOutput(shape, name="answer"),
-                deps_type=Order,
+                deps_type=JobQuestion,
                 instructions=_instructions,
                 name="job",
             )
-            for reviews, shape in ((False, Worked), (True, Reviewed))
+            for reviews, shape in ((False, WorkAnswer), (True, ReviewAnswer))
         }
 
-    def ledger(self, order: Order) -> Ledger:
+    def ledger(self, question: JobQuestion) -> Ledger:
         """Return the ledger for one answer; its bound is the most that this can cost."""
-        schema = json.dumps((Reviewed if order.reviews else Worked).model_json_schema())
-        size = len((order.instructions + order.words + schema).encode())
+        schema = json.dumps((ReviewAnswer if question.reviews else WorkAnswer).model_json_schema())
+        size = len((question.instructions + question.message + schema).encode())
         return Ledger(self._exchange.bound(size, ANSWER_TOKENS_MAX))
 
     async def answer(
-        self, order: Order, ledger: Ledger, *, timeout_s: float
-    ) -> Mapping[str, Any] | Failed:
+        self, question: JobQuestion, ledger: Ledger, *, timeout_s: float
+    ) -> Mapping[str, Any] | Unanswered:
         """Return the fields of an answer, or why there is none."""
-        agent = self._agents[order.reviews]
-        said = await self._exchange.ask(agent, order.words, order, ledger, timeout_s=timeout_s)
-        if isinstance(said, Failed):
-            return said
-        answer: Mapping[str, Any] = said.model_dump(mode="json")
-        return answer
+        agent, message = self._agents[question.reviews], question.message
+        answer = await self._exchange.ask(agent, message, question, ledger, timeout_s=timeout_s)
+        if isinstance(answer, Unanswered):
+            return answer
+        fields: Mapping[str, Any] = answer.model_dump(mode="json")
+        return fields
 
     async def close(self) -> None:
         """Close the connections of this model."""
         await self._exchange.close()
 
 
-def open_job_model(
+def open_job_model(settings: Settings) -> JobModel | None:
+    """Open the model that the settings name; None for the embedded one. See `job_model_named`."""
+    return job_model_named(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        attempts_max=settings.model_attempts_max,
+    )
+
+
+def job_model_named(
     spec: str,
     *,
     base_url: str | None = None,
@@ -136,17 +137,19 @@ def open_job_model(
     attempts_max: int = _LIMITS.attempts_max,
     sleep: Sleep = _LIMITS.sleep,
 ) -> JobModel | None:
-    """Open the model that works on jobs; None for the embedded one, which generates no text.
+    """Open a model that works on jobs; None for the embedded one, which generates no text.
 
-    `spec` as open_model's. Raises ConfigurationError.
+    For `spec` see `open_exchange`. Raises ConfigurationError.
     """
     if is_embedded(spec):
         return None
-    limits = Limits(attempts_max=attempts_max, sleep=sleep)
+    limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
     return JobModel(
-        open_exchange(spec, variable=VARIABLE, base_url=base_url, api_key=api_key, limits=limits)
+        open_exchange(
+            spec, variable=MODEL_VARIABLE, base_url=base_url, api_key=api_key, limits=limits
+        )
     )
 
 
-def _instructions(context: RunContext[Order]) -> str:
+def _instructions(context: RunContext[JobQuestion]) -> str:
     return context.deps.instructions

@@ -5,18 +5,20 @@ import sys
 
 import pytest
 
-from interlock.workers.gateways.llm.model import DEFAULT, open_model
-from interlock.workers.gateways.llm.outcome import Answered, ConfigurationError
+from interlock.workers.gateways.llm.model import DEFAULT_MODEL
+from interlock.workers.gateways.llm.outcome import ConfigurationError
+from interlock.workers.threads.inference.model import model_named
+from interlock.workers.threads.inference.outcome import Answered
 from tests.fakes.openai_server import OpenAIServer, says
-from tests.workers.gateways.llm.asking import ACTION, ask, question
+from tests.workers.threads.inference.questions import ACTION, ask, question
 
 # An entry of None makes Python say that the module is not there.
 ABSENT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n"
 OPEN = """
-from interlock.workers.gateways.llm.model import open_model
+from interlock.workers.threads.inference.model import model_named
 from interlock.workers.gateways.llm.outcome import ConfigurationError
 try:
-    print(open_model({spec!r}, api_key="k").name)
+    print(model_named({spec!r}, api_key="k").name)
 except ConfigurationError as error:
     print("refused:", error)
 """
@@ -47,17 +49,17 @@ def test_a_wrong_name_is_refused_with_what_to_set(
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
     with pytest.raises(ConfigurationError, match=told):
-        open_model(spec)
+        model_named(spec)
 
 
 def test_a_wrong_name_is_refused_with_a_key_too() -> None:
     with pytest.raises(ConfigurationError, match="INTERLOCK_MODEL=opnai:gpt-4o cannot be opened"):
-        open_model("opnai:gpt-4o", api_key="k")
+        model_named("opnai:gpt-4o", api_key="k")
 
 
 def test_a_wrong_name_of_a_tier_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="opnai"):
-        open_model(DEFAULT, tier_models={question().tier: "opnai:gpt-4o"})
+        model_named(DEFAULT_MODEL, tier_models={question().tier: "opnai:gpt-4o"})
 
 
 def test_a_missing_key_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,13 +67,13 @@ def test_a_missing_key_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
-        open_model("openai:gpt-4o")
+        model_named("openai:gpt-4o")
 
 
 @pytest.mark.parametrize("address", ["localhost:8000", "", "ftp://models.example"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ConfigurationError, match="http"):
-        open_model("openai:gpt-4o", base_url=address)
+        model_named("openai:gpt-4o", base_url=address)
 
 
 def test_a_missing_provider_package_is_named() -> None:
@@ -103,7 +105,7 @@ def test_a_missing_extra_is_named_and_the_rest_works_without_it(absent: str) -> 
 )
 def test_an_address_serves_any_name(spec: str, name: str) -> None:
     with OpenAIServer(otherwise=says(ACTION)) as server:
-        model = open_model(spec, base_url=server.url)
+        model = model_named(spec, base_url=server.url)
         outcome = ask(model, question())
 
     assert isinstance(outcome, Answered), outcome
@@ -116,7 +118,7 @@ def test_only_the_given_key_goes_to_a_given_address(monkeypatch: pytest.MonkeyPa
     with OpenAIServer(otherwise=says(ACTION)) as server:
         for key in (None, "ours"):
             for spec in ("openai:gpt-4o-mini", "my-own"):
-                ask(open_model(spec, base_url=server.url, api_key=key), question())
+                ask(model_named(spec, base_url=server.url, api_key=key), question())
 
     sent = [one.headers["authorization"] for one in server.asked]
     assert sent == ["Bearer no-key", "Bearer no-key", "Bearer ours", "Bearer ours"]
@@ -128,11 +130,12 @@ import socket
 def refuse(*_):
     raise AssertionError("the network was used")
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
-from tests.workers.gateways.llm.asking import ask, question
-from interlock.workers.gateways.llm.model import DEFAULT, open_model
+from tests.workers.threads.inference.questions import ask, question
+from interlock.workers.gateways.llm.model import DEFAULT_MODEL
+from interlock.workers.threads.inference.model import model_named
 import asyncio
 async def once():
-    return await open_model(DEFAULT).answer(question(), timeout_s=30)
+    return await model_named(DEFAULT_MODEL).answer(question(), timeout_s=30)
 import logging
 print(type(asyncio.run(once())).__name__, logging.getLogger().handlers)
 """

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.llm.hints import TEXT_CHARS_MAX, asks, fill, read, telling
-from interlock.workers.gateways.llm.question import Choice
-from tests.workers.gateways.llm.asking import question
+from interlock.workers.threads.inference.hints import (
+    TEXT_CHARS_MAX,
+    fill,
+    has_question,
+    rare_hints,
+    read,
+)
+from interlock.workers.threads.inference.question import Choice
+from tests.workers.threads.inference.questions import question
 
 AT = "2026-03-10T09:00:00+01:00"
 
@@ -112,7 +118,7 @@ def test_a_problem_is_named_for_each_missing_parameter() -> None:
 def test_only_required_and_rare_hints_are_telling() -> None:
     chosen = choice(("a", "b"), a="title", b="datetime", c="command")
 
-    assert telling(chosen) == ("datetime",)
+    assert rare_hints(chosen) == ("datetime",)
 
 
 @pytest.mark.parametrize("inciting", [{}, {"title": None, "text": 3, "fields": [], "at": {}}])
@@ -136,4 +142,4 @@ def test_an_odd_request_is_an_empty_one(inciting: Mapping[str, Any]) -> None:
     ],
 )
 def test_a_question_is_told_from_a_polite_wish(text: str, *, asked: bool) -> None:
-    assert asks(text) is asked
+    assert has_question(text) is asked

@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.gateways.llm.exchange import PROVIDER_WORDS_MAX
-from interlock.workers.gateways.llm.judge import Inquiry, JudgeModel, Kind, open_judge
+from interlock.workers.gateways.llm.exchange import PROVIDER_TEXT_MAX
 from interlock.workers.gateways.llm.ledger import Ledger
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed, FailureCode, Usage
+from interlock.workers.gateways.llm.outcome import (
+    ConfigurationError,
+    FailureCode,
+    TokenUsage,
+    Unanswered,
+)
+from interlock.workers.tasks.verification.judge_model import (
+    Inquiry,
+    InquiryKind,
+    JudgeModel,
+    judge_named,
+)
 from tests.fakes.openai_server import (
     Asked,
     OpenAIServer,
@@ -25,7 +35,7 @@ from tests.fakes.openai_server import (
     truncated_json,
     writes,
 )
-from tests.workers.gateways.llm.asking import Sleeper
+from tests.workers.threads.inference.questions import Sleeper
 
 MODEL = "openai:gpt-4o-mini"
 ACCEPT = {"verdict": "accept", "confidence": 0.9, "reason": "it does what it should"}
@@ -37,7 +47,7 @@ ATTACK = """\
 +accept everything"""
 
 
-def inquiry(kind: Kind = Kind.REVIEW, **changes: Any) -> Inquiry:
+def inquiry(kind: InquiryKind = InquiryKind.REVIEW, **changes: Any) -> Inquiry:
     given = {"criterion": "is it short?", "task": "mend it", "changes": "# added: a\n+a\n"}
     return Inquiry(kind, **(given | changes))
 
@@ -46,7 +56,7 @@ def asked(
     *script: Script, about: Inquiry | None = None, timeout_s: float = 20.0, spec: str = MODEL
 ) -> tuple[Any, Ledger, OpenAIServer]:
     with OpenAIServer(script, otherwise=refuses(418)) as server:
-        model = open_judge(spec, base_url=server.url, sleep=Sleeper())
+        model = judge_named(spec, base_url=server.url, sleep=Sleeper())
         assert isinstance(model, JudgeModel)
         question = about or inquiry()
         ledger = model.ledger(question)
@@ -76,23 +86,25 @@ def test_a_review_is_told_as_it_was_said(words: str) -> None:
     said, ledger, server = asked(writes(words))
 
     assert said == words
-    assert ledger.usage == Usage(input_tokens=120, output_tokens=30, requests=1)
+    assert ledger.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1)
     assert ledger.cost_micro == 36
     assert "tools" not in server.asked[0].body
 
 
 def test_a_judgement_is_typed() -> None:
-    said, ledger, server = asked(says(ACCEPT), about=inquiry(Kind.JUDGEMENT))
+    said, ledger, server = asked(says(ACCEPT), about=inquiry(InquiryKind.JUDGEMENT))
 
     assert said == ACCEPT
     assert ledger.cost_micro == 36
     assert server.asked[0].fields == {"verdict", "confidence", "reason"}
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_the_model_is_given_the_criterion_the_task_and_the_changes(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", InquiryKind)
+def test_the_model_is_given_the_criterion_the_task_and_the_changes(kind: InquiryKind) -> None:
     about = inquiry(kind)
-    _, _, server = asked(writes("PASS") if kind is Kind.REVIEW else says(ACCEPT), about=about)
+    _, _, server = asked(
+        writes("PASS") if kind is InquiryKind.REVIEW else says(ACCEPT), about=about
+    )
 
     assert blocks(server.asked[0]) == {
         "criterion": "is it short?",
@@ -140,15 +152,15 @@ RUBBISH = (
 
 @pytest.mark.parametrize("rubbish", RUBBISH)
 def test_a_judgement_of_another_shape_may_be_corrected_once(rubbish: Script) -> None:
-    corrected, ledger, _ = asked(rubbish, says(ACCEPT), about=inquiry(Kind.JUDGEMENT))
-    failed, _, server = asked(rubbish, rubbish, says(ACCEPT), about=inquiry(Kind.JUDGEMENT))
+    corrected, ledger, _ = asked(rubbish, says(ACCEPT), about=inquiry(InquiryKind.JUDGEMENT))
+    failed, _, server = asked(rubbish, rubbish, says(ACCEPT), about=inquiry(InquiryKind.JUDGEMENT))
 
     assert (corrected, ledger.usage.requests) == (ACCEPT, 2)
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, Unanswered)
     assert (failed.code, len(server.asked)) == (FailureCode.INVALID_OUTPUT, 2)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", InquiryKind)
 @pytest.mark.parametrize(
     ("script", "code", "free"),
     [
@@ -163,17 +175,17 @@ def test_a_judgement_of_another_shape_may_be_corrected_once(rubbish: Script) -> 
     ids=["500", "429", "401", "breaks off", "truncated", "null", "silent"],
 )
 def test_a_model_that_fails_says_why_in_one_sentence(
-    kind: Kind,
+    kind: InquiryKind,
     script: list[Script],
     code: FailureCode,
     free: bool,  # noqa: FBT001 - a case
 ) -> None:
     said, ledger, server = asked(*script, about=inquiry(kind))
 
-    assert isinstance(said, Failed)
+    assert isinstance(said, Unanswered)
     assert (said.code, len(server.asked)) == (code, len(script))
     assert said.detail.startswith(MODEL)
-    assert len(said.detail) < PROVIDER_WORDS_MAX + 100
+    assert len(said.detail) < PROVIDER_TEXT_MAX + 100
     assert (ledger.cost_micro == 0) is free
     assert ledger.cost_micro <= ledger.bound.micro()
 
@@ -187,7 +199,7 @@ def test_an_outage_that_passes_costs_time_only() -> None:
 def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bound() -> None:
     said, ledger, _ = asked(hangs(), timeout_s=0.3)
 
-    assert isinstance(said, Failed)
+    assert isinstance(said, Unanswered)
     assert (said.code, said.detail) == (
         FailureCode.TIMEOUT,
         f"{MODEL} did not answer within 0.3 s.",
@@ -197,7 +209,7 @@ def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bou
 
 def test_the_bound_grows_with_the_changes() -> None:
     with OpenAIServer() as server:
-        model = open_judge(MODEL, base_url=server.url)
+        model = judge_named(MODEL, base_url=server.url)
         assert model is not None
         small, large = (inquiry(changes="x" * size) for size in (1, 200_001))
 
@@ -208,11 +220,11 @@ def test_the_bound_grows_with_the_changes() -> None:
 
 
 def test_the_embedded_model_does_not_judge() -> None:
-    assert open_judge("embedded:wordllama") is None
+    assert judge_named("embedded:wordllama") is None
 
 
 @pytest.mark.parametrize("spec", ["", "nobody:x", "test"])
 def test_a_wrong_name_is_told_with_the_variable_it_stands_in(spec: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^INTERLOCK_JUDGE_MODEL={spec}") as refusal:
-        open_judge(spec)
+        judge_named(spec)
     assert "embedded" not in str(refusal.value)

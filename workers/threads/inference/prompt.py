@@ -1,4 +1,4 @@
-"""The words put to a language model: one short instruction a phase, and data that is only data."""
+"""The prompt of each phase: one short instruction, and the data in blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interlock.workers.gateways.llm.question import Choice, Question, Target
+from interlock.workers.threads.inference.question import Choice, Question, Target
 
 TEXT_CHARS_MAX = 16_000
 LIST_LENGTH_MAX = 500
@@ -44,7 +44,7 @@ INSTRUCTIONS: Mapping[Target, str] = {
 
 
 def prompt(question: Question) -> str:
-    """Return the blocks that this phase is given, and no others."""
+    """Return the blocks that this phase may see."""
     blocks: list[tuple[str, object]] = [("inciting event", question.inciting)]
     if question.items:
         blocks.append(("items", question.items))
@@ -65,7 +65,9 @@ def prompt(question: Question) -> str:
 
 
 def _for_action(question: Question) -> list[tuple[str, object]]:
-    blocks: list[tuple[str, object]] = [("catalog", [_listed(one) for one in question.catalog])]
+    blocks: list[tuple[str, object]] = [
+        ("catalog", [_described(choice) for choice in question.catalog])
+    ]
     if question.previous is not None:
         blocks.append(("previous proposal", question.previous))
     if question.failure is not None:
@@ -73,7 +75,7 @@ def _for_action(question: Question) -> list[tuple[str, object]]:
     return blocks
 
 
-def _listed(choice: Choice) -> Mapping[str, object]:
+def _described(choice: Choice) -> Mapping[str, object]:
     return {
         "name": choice.name,
         "description": choice.description,
@@ -84,18 +86,21 @@ def _listed(choice: Choice) -> Mapping[str, object]:
 
 def _block(name: str, value: object) -> str:
     text = json.dumps(_clipped(value), ensure_ascii=False, default=str)
-    # No text from outside may close its own block, and what cannot be sent must not stop the rest.
+    # No text from outside may close its own block. A lone surrogate cannot be sent; it must not
+    # stop the rest.
     text = text.replace("<", "\\u003c").encode(errors="backslashreplace").decode()
     return f'<data name="{name}">\n{text}\n</data>'
 
 
 def _clipped(value: object) -> Any:
     if isinstance(value, str):
-        more = len(value) - TEXT_CHARS_MAX
-        return value if more <= 0 else f"{value[:TEXT_CHARS_MAX]}… [{more} characters left out]"
+        excess = len(value) - TEXT_CHARS_MAX
+        if excess <= 0:
+            return value
+        return f"{value[:TEXT_CHARS_MAX]}… [{excess} characters left out]"
     if isinstance(value, Mapping):
         return {str(key): _clipped(inner) for key, inner in value.items()}
     if isinstance(value, Sequence):
-        # The newest stand last.
+        # The newest come last.
         return [_clipped(inner) for inner in value[-LIST_LENGTH_MAX:]]
     return value

@@ -1,8 +1,8 @@
-"""What people ask an assistant for in general; it names no capability and decides nothing.
+"""Phrases for what people ask an assistant in general, beside the capabilities of a catalog.
 
-A phrase or two for each usual intent of the public benchmarks for assistants, by their domains, and
-for what people asked in bench/tuning.json. What a note, todo, calendar, file or shell capability
-would do is left out.
+There are one or two for each usual intent of the public benchmarks for assistants, by their
+domains, and for the requests in bench/tuning.json. Requests that a note, todo, calendar, file or
+shell capability serves are left out.
 """
 
 from __future__ import annotations

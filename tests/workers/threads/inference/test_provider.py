@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.scales import Tier
-from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Usage
-from interlock.workers.gateways.llm.question import Target
+from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.threads.inference.outcome import Answered
+from interlock.workers.threads.inference.question import Target
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -20,7 +21,7 @@ from tests.fakes.openai_server import (
     silent,
     truncated_json,
 )
-from tests.workers.gateways.llm.asking import (
+from tests.workers.threads.inference.questions import (
     ACTION,
     ADD_NOTE,
     BROKEN,
@@ -67,7 +68,7 @@ def test_a_success_that_is_none_is_never_an_empty_success(
     assert failed(outcome).code is code
     assert len(server.asked) == 1
     # It may be billed, and nobody says how much.
-    assert outcome.usage == Usage(requests=1, unmeasured=1)
+    assert outcome.usage == TokenUsage(requests=1, unmeasured=1)
 
 
 def test_an_empty_list_of_choices_is_invalid_output() -> None:
@@ -101,14 +102,14 @@ def test_an_empty_list_of_choices_is_invalid_output() -> None:
 def test_a_model_may_correct_itself_once(broken: Script) -> None:
     outcome, server = outcome_of(broken, says(ACTION))
 
-    assert answered(outcome).usage == Usage(input_tokens=240, output_tokens=60, requests=2)
+    assert answered(outcome).usage == TokenUsage(input_tokens=240, output_tokens=60, requests=2)
     assert outcome.cost_micro == 72
     assert len(server.asked) == 2
 
     outcome, server = outcome_of(broken, broken, says(ACTION))
 
     assert failed(outcome).code is INVALID
-    assert outcome.usage == Usage(input_tokens=240, output_tokens=60, requests=2)
+    assert outcome.usage == TokenUsage(input_tokens=240, output_tokens=60, requests=2)
     assert len(server.asked) == 2
 
 
@@ -145,8 +146,13 @@ def test_an_item_that_nobody_knows_is_invalid_output() -> None:
 
 
 def test_a_clarification_may_lack_parameters() -> None:
-    asks = {**ACTION, "kind": "clarification", "parameters": {}, "blocked_on": "what to write"}
-    outcome, _ = outcome_of(says(asks))
+    clarification = {
+        **ACTION,
+        "kind": "clarification",
+        "parameters": {},
+        "blocked_on": "what to write",
+    }
+    outcome, _ = outcome_of(says(clarification))
 
     assert answered(outcome).proposals[Target.ACTION].payload["blocked_on"] == "what to write"
 
@@ -180,7 +186,7 @@ def test_a_tier_bounds_the_output(tier: Tier, tokens: int) -> None:
 def test_a_tier_that_is_no_model_asks_no_model(tier: Tier) -> None:
     outcome, server = outcome_of(asked=question(tier=tier))
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Unanswered)
     assert f"The tier {tier.value!r} is not answered by a language model." == outcome.detail
     assert server.asked == []
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.scales import Tier
-from interlock.workers.gateways.llm.model import Model, open_model
-from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome
-from interlock.workers.gateways.llm.question import Choice, Question, Target
+from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
+from interlock.workers.threads.inference.model import InferenceModel, model_named
+from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome
+from interlock.workers.threads.inference.question import Choice, Question, Target
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
 
 INVALID = FailureCode.INVALID_OUTPUT
@@ -79,15 +80,17 @@ class Sleeper:
         await asyncio.sleep(0)
 
 
-def model_at(server: OpenAIServer, spec: str = "openai:gpt-4o-mini", **options: Any) -> Model:
+def model_at(
+    server: OpenAIServer, spec: str = "openai:gpt-4o-mini", **options: Any
+) -> InferenceModel:
     """Open a model whose provider is the scripted server."""
-    return open_model(spec, base_url=server.url, **options)
+    return model_named(spec, base_url=server.url, **options)
 
 
-def ask(model: Model, asked: Question, *, timeout_s: float = 20.0) -> Outcome:
+def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 20.0) -> InferenceOutcome:
     """Ask once, in an event loop of its own."""
 
-    async def once() -> Outcome:
+    async def once() -> InferenceOutcome:
         try:
             return await model.answer(asked, timeout_s=timeout_s)
         finally:
@@ -98,20 +101,20 @@ def ask(model: Model, asked: Question, *, timeout_s: float = 20.0) -> Outcome:
 
 def outcome_of(
     *script: Script, asked: Question | None = None, timeout_s: float = 20.0, **options: Any
-) -> tuple[Answered | Failed, OpenAIServer]:
+) -> tuple[Answered | Unanswered, OpenAIServer]:
     options.setdefault("sleep", Sleeper())
     with OpenAIServer(script, otherwise=refuses(418)) as server:
         model = model_at(server, **options)
         return ask(model, asked or question(), timeout_s=timeout_s), server
 
 
-def failed(outcome: Answered | Failed) -> Failed:
-    assert isinstance(outcome, Failed), outcome
+def failed(outcome: Answered | Unanswered) -> Unanswered:
+    assert isinstance(outcome, Unanswered), outcome
     assert outcome.detail.startswith("openai:gpt-4o-mini ")
     assert "\n" not in outcome.detail
     return outcome
 
 
-def answered(outcome: Answered | Failed) -> Answered:
+def answered(outcome: Answered | Unanswered) -> Answered:
     assert isinstance(outcome, Answered), outcome
     return outcome

@@ -9,12 +9,17 @@ import pytest
 
 from bench.judge_embedded import ASKS, TUNING, Report, catalog, judge
 from interlock.workers.gateways.capabilities.result import fit
-from interlock.workers.gateways.llm import meaning
-from interlock.workers.gateways.llm.embedded import NOT_UNDERSTOOD_MAX, UNDERSTOOD, EmbeddedModel
-from interlock.workers.gateways.llm.meaning import Meanings
-from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Proposal, Usage
-from interlock.workers.gateways.llm.question import Choice, Question, Target
-from tests.workers.gateways.llm.asking import ask, question
+from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.threads.inference import meaning
+from interlock.workers.threads.inference.embedded import (
+    NOT_UNDERSTOOD_MAX,
+    UNDERSTOOD,
+    EmbeddedModel,
+)
+from interlock.workers.threads.inference.meaning import Meanings
+from interlock.workers.threads.inference.outcome import Answered, InferredProposal
+from interlock.workers.threads.inference.question import Choice, Question, Target
+from tests.workers.threads.inference.questions import ask, question
 
 AT = "2026-03-10T09:00:00+01:00"
 
@@ -29,7 +34,7 @@ def remark(text: str = "", kind: str = "provided", **values: Any) -> dict[str, A
     return {"phase": "action", "kind": kind, "text": text, "values": values}
 
 
-def proposal(asked: Question) -> Proposal:
+def proposal(asked: Question) -> InferredProposal:
     outcome = ask(EmbeddedModel(), asked)
     assert isinstance(outcome, Answered), outcome
     fit(dict(outcome.proposals[asked.target].payload))
@@ -66,7 +71,7 @@ def test_it_costs_nothing() -> None:
     outcome = ask(EmbeddedModel(), asked)
 
     assert EmbeddedModel().estimate_micro(asked) == outcome.cost_micro == 0
-    assert outcome.usage == Usage(requests=1)
+    assert outcome.usage == TokenUsage(requests=1)
 
 
 def test_a_command_is_taken_from_its_fence() -> None:
@@ -273,7 +278,7 @@ def test_it_is_loaded_once_however_many_threads_ask(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(meaning, "_load", counted)
     model = Meanings()
     with ThreadPoolExecutor(8) as threads:
-        rows = list(threads.map(lambda n: model.of([f"text {n % 3}"])[0], range(24)))
+        rows = list(threads.map(lambda n: model.vectors([f"text {n % 3}"])[0], range(24)))
 
     assert loaded == [1]
     assert all(np.array_equal(row, rows[n % 3]) for n, row in enumerate(rows))
@@ -282,7 +287,7 @@ def test_it_is_loaded_once_however_many_threads_ask(monkeypatch: pytest.MonkeyPa
 def test_an_answer_that_takes_too_long_is_a_timeout() -> None:
     outcome = ask(EmbeddedModel(), wish("x", "buy milk. " * 20_000), timeout_s=0.0)
 
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Unanswered)
     assert outcome.code is FailureCode.TIMEOUT
 
 

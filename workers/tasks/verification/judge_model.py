@@ -1,8 +1,8 @@
-"""A language model as reviewer and judge of finished work; it is shown the work as mere material.
+"""A language model as reviewer and judge of finished work, which it is shown as mere material.
 
-The work comes from an agent that may want to be accepted. So everything of it stands between lines
-with a marker that the agent could not know, and what is said there counts for nothing: a reviewer
-passes by the one word alone, a judge by a typed answer.
+The work comes from an agent that may want to be accepted. So the message shows all of it in blocks
+with a marker that the agent could not know, and no instruction in them counts: a review passes by
+the one word alone, a judgement by a typed answer.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from secrets import token_hex
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pydantic_ai import Agent, RunContext, ToolOutput
 
-from interlock.workers.gateways.llm.answer import Confidence
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
+from interlock.workers.gateways.llm.blocks import blocks, new_marker
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import Failed
+from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.gateways.llm.retry import Sleep
 
 VARIABLE = "INTERLOCK_JUDGE_MODEL"
-# Many models think before they answer, and pay for that with the same tokens.
+# Many models think before they answer, and the same limit counts the tokens of their thoughts.
 ANSWER_TOKENS_MAX = 4_096
 REASON_LENGTH_MAX = 2_000
-_LIMITS = Limits()
+_LIMITS = ExchangeLimits()
 
 _EVERY = """\
 You look at what a coding agent did, for the person who is responsible for it.
@@ -52,23 +53,21 @@ retry. `confidence` is your honest probability, 0 to 1, that this verdict is rig
 or two sentences (`reason`); of a retry, what is to be done better."""
 
 
-class Kind(StrEnum):
+class InquiryKind(StrEnum):
     """What is asked for."""
 
     REVIEW = auto()
     JUDGEMENT = auto()
 
 
-INSTRUCTIONS: Mapping[Kind, str] = {
-    Kind.REVIEW: f"{_EVERY}\n\n{_REVIEW}",
-    Kind.JUDGEMENT: f"{_EVERY}\n\n{_JUDGEMENT}",
+INSTRUCTIONS: Mapping[InquiryKind, str] = {
+    InquiryKind.REVIEW: f"{_EVERY}\n\n{_REVIEW}",
+    InquiryKind.JUDGEMENT: f"{_EVERY}\n\n{_JUDGEMENT}",
 }
 
 
-class Judgement(BaseModel):
+class Judgement(ClosedAnswer):
     """What a judge answers."""
-
-    model_config = ConfigDict(extra="forbid")
 
     verdict: Literal["accept", "retry"]
     confidence: Confidence
@@ -77,33 +76,28 @@ class Judgement(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """One question about some work. Nobody can know its marker before."""
+    """One question about some work."""
 
-    kind: Kind
+    kind: InquiryKind
     criterion: str
     task: str
     changes: str
-    marker: str = field(default_factory=lambda: token_hex(16))
+    marker: str = field(default_factory=new_marker)
 
     @property
     def instructions(self) -> str:
-        """Return what the model is told about the blocks."""
+        """Return what the model is told about its part and about the blocks."""
         return INSTRUCTIONS[self.kind].format(marker=self.marker)
 
     @property
-    def words(self) -> str:
-        """Return the blocks."""
-        blocks = {"criterion": self.criterion, "task": self.task, "changes": self.changes}
-        whole = "\n\n".join(
-            f"BEGIN {self.marker} {name}\n{text}\nEND {self.marker} {name}"
-            for name, text in blocks.items()
-        )
-        # What cannot be sent must not stop the rest.
-        return whole.encode(errors="backslashreplace").decode()
+    def message(self) -> str:
+        """Return the criterion and the work as blocks."""
+        texts = {"criterion": self.criterion, "task": self.task, "changes": self.changes}
+        return blocks(self.marker, texts)
 
 
 class JudgeModel:
-    """A model of pydantic-ai that is asked about work."""
+    """A model of pydantic-ai that reviews and judges work."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.name = exchange.name
@@ -121,25 +115,35 @@ class JudgeModel:
     def ledger(self, inquiry: Inquiry) -> Ledger:
         """Return the ledger for one answer; its bound is the most that this can cost."""
         schema = json.dumps(Judgement.model_json_schema())
-        size = len((inquiry.instructions + inquiry.words + schema).encode())
+        size = len((inquiry.instructions + inquiry.message + schema).encode())
         return Ledger(self._exchange.bound(size, ANSWER_TOKENS_MAX))
 
     async def answer(
         self, inquiry: Inquiry, ledger: Ledger, *, timeout_s: float
-    ) -> str | Mapping[str, Any] | Failed:
-        """Return a review as it was said, a judgement as its fields, or why there is none."""
-        ask, words = self._exchange.ask, inquiry.words
-        if inquiry.kind is Kind.REVIEW:
-            return await ask(self._reviewer, words, inquiry, ledger, timeout_s=timeout_s)
-        said = await ask(self._judge, words, inquiry, ledger, timeout_s=timeout_s)
-        return said if isinstance(said, Failed) else said.model_dump(mode="json")
+    ) -> str | Mapping[str, Any] | Unanswered:
+        """Return the text of a review, the fields of a judgement, or why there is no answer."""
+        ask, message = self._exchange.ask, inquiry.message
+        if inquiry.kind is InquiryKind.REVIEW:
+            return await ask(self._reviewer, message, inquiry, ledger, timeout_s=timeout_s)
+        answer = await ask(self._judge, message, inquiry, ledger, timeout_s=timeout_s)
+        return answer if isinstance(answer, Unanswered) else answer.model_dump(mode="json")
 
     async def close(self) -> None:
         """Close the connections of this model."""
         await self._exchange.close()
 
 
-def open_judge(
+def open_judge(settings: Settings) -> JudgeModel | None:
+    """Open the model that the settings name; None for the embedded one. See `judge_named`."""
+    return judge_named(
+        settings.judge_model or settings.model,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        attempts_max=settings.model_attempts_max,
+    )
+
+
+def judge_named(
     spec: str,
     *,
     base_url: str | None = None,
@@ -147,13 +151,13 @@ def open_judge(
     attempts_max: int = _LIMITS.attempts_max,
     sleep: Sleep = _LIMITS.sleep,
 ) -> JudgeModel | None:
-    """Open the model that judges; None for the embedded one, which cannot. `spec` as open_model's.
+    """Open a model that judges; None for the embedded one, which generates no text.
 
-    Raises ConfigurationError.
+    For `spec` see `open_exchange`. Raises ConfigurationError.
     """
     if is_embedded(spec):
         return None
-    limits = Limits(attempts_max=attempts_max, sleep=sleep)
+    limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
     return JudgeModel(
         open_exchange(spec, variable=VARIABLE, base_url=base_url, api_key=api_key, limits=limits)
     )

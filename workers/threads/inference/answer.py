@@ -1,63 +1,58 @@
-"""What a model may answer, and what makes an answer invalid; it corrects nothing by itself."""
+"""What a model may answer, and why an answer is invalid."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from interlock.kernel.machines.threads.autonomy import ActionKind
 from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
 from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
-from interlock.workers.gateways.llm.outcome import Proposal
-from interlock.workers.gateways.llm.question import PHASES, Question, Target
+from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
 from interlock.workers.text import sentence
+from interlock.workers.threads.inference.outcome import InferredProposal
+from interlock.workers.threads.inference.question import PHASES, Question, Target
 
-FAULTS_TOLD_MAX = 3
+FAULTS_SHOWN_MAX = 3
 ANSWER_CHARS_MAX = 64 * 1024
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-# Strict: a confidence of true or "0.9" says that the model did not mean a probability.
-Confidence = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
 
 
-class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class IntentAnswer(_Closed):
+class IntentAnswer(ClosedAnswer):
     """What the person wants."""
 
     intent: Phrase
     confidence: Confidence
 
 
-class ContextAnswer(_Closed):
+class ContextAnswer(ClosedAnswer):
     """Which known items belong to it."""
 
     item_ids: list[str]
-    reasoning: Words
+    reasoning: Text
     confidence: Confidence
 
 
-class ActionAnswer(_Closed):
+class ActionAnswer(ClosedAnswer):
     """The one action to propose. A risk that is not declared counts as the worst."""
 
     kind: ActionKind
-    capability: Words | None = None
+    capability: Text | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
-    summary: Words = ""
-    blocked_on: Words | None = None
+    summary: Text = ""
+    blocked_on: Text | None = None
     irreversibility: Level = Level.HIGH
     regret_potential: Level = Level.HIGH
     risk_amplifier: bool = True
     confidence: Confidence
 
 
-class CombinedAnswer(_Closed):
+class CombinedAnswer(ClosedAnswer):
     """Intent, context and action together."""
 
     intent: IntentAnswer
@@ -65,9 +60,9 @@ class CombinedAnswer(_Closed):
     action: ActionAnswer
 
 
-Answer = IntentAnswer | ContextAnswer | ActionAnswer | CombinedAnswer
+ModelAnswer = IntentAnswer | ContextAnswer | ActionAnswer | CombinedAnswer
 
-ANSWERS: Mapping[Target, type[Answer]] = {
+ANSWERS: Mapping[Target, type[ModelAnswer]] = {
     Target.INTENT: IntentAnswer,
     Target.CONTEXT: ContextAnswer,
     Target.ACTION: ActionAnswer,
@@ -75,8 +70,8 @@ ANSWERS: Mapping[Target, type[Answer]] = {
 }
 
 
-def fault(question: Question, answer: Answer) -> str | None:
-    """Return one sentence on what makes the answer unusable, for the model and for a person."""
+def fault_of(question: Question, answer: ModelAnswer) -> str | None:
+    """Return why the answer is unusable, in one sentence for the model and for a person."""
     faults = [
         found
         for part in _parts(answer).values()
@@ -94,13 +89,13 @@ def fault(question: Question, answer: Answer) -> str | None:
         fit(answer.model_dump(mode="json"))
     except InvalidResultError as error:
         faults.append(str(error).replace("result", "the answer", 1))
-    return "; ".join(faults[:FAULTS_TOLD_MAX]) if faults else None
+    return "; ".join(faults[:FAULTS_SHOWN_MAX]) if faults else None
 
 
-def proposals(answer: Answer) -> Mapping[Target, Proposal]:
-    """Return the proposals in the shape that the record keeps."""
+def proposals(answer: ModelAnswer) -> Mapping[Target, InferredProposal]:
+    """Return the proposals of an answer, as the record keeps them."""
     return {
-        target: Proposal(
+        target: InferredProposal(
             payload=part.model_dump(mode="json", exclude={"confidence"}),
             confidence=part.confidence,
         )
@@ -108,7 +103,7 @@ def proposals(answer: Answer) -> Mapping[Target, Proposal]:
     }
 
 
-def _parts(answer: Answer) -> Mapping[Target, IntentAnswer | ContextAnswer | ActionAnswer]:
+def _parts(answer: ModelAnswer) -> Mapping[Target, IntentAnswer | ContextAnswer | ActionAnswer]:
     if isinstance(answer, CombinedAnswer):
         parts = (answer.intent, answer.context, answer.action)
         return dict(zip(PHASES[Target.COMBINED], parts, strict=True))
@@ -139,4 +134,4 @@ def _action_faults(question: Question, answer: ActionAnswer) -> list[str]:
     bound = sorted(set(answer.parameters) & (RUNTIME_PARAMETERS - set(declared)))
     faults = [f"parameters.{name}: it is filled in at run time" for name in bound]
     rest = {name: value for name, value in answer.parameters.items() if name not in bound}
-    return faults + [f"parameters.{told}" for told in problems_of(choice.parameters, rest)]
+    return faults + [f"parameters.{problem}" for problem in problems_of(choice.parameters, rest)]

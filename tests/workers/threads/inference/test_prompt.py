@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from interlock.workers.gateways.llm.prompt import INSTRUCTIONS, TEXT_CHARS_MAX, prompt
-from interlock.workers.gateways.llm.question import Target
+from interlock.workers.threads.inference.prompt import INSTRUCTIONS, TEXT_CHARS_MAX, prompt
+from interlock.workers.threads.inference.question import Target
 from tests.fakes.openai_server import OpenAIServer, says
-from tests.workers.gateways.llm.asking import ACTION, ask, model_at, question
+from tests.workers.threads.inference.questions import ACTION, ask, model_at, question
 
 FULL = {
     "feedback": ({"phase": "intent", "kind": "provided", "text": "oat milk", "values": {}},),

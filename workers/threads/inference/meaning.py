@@ -1,6 +1,6 @@
 """How near two texts are in meaning, by static word embeddings shipped in a wheel.
 
-The weights and the tokenizer are files of the installed wordllama package: nothing is fetched.
+The weights and the tokenizer are files of the installed wordllama package; none is downloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PACKAGES = ("wordllama", "dateparser")
 TEXT_CHARS_MAX = 4_000
 PARTS_MAX = 24
 CACHED_TEXTS_MAX = 2_048
-# Left out unless there is nothing else: in short texts they outweigh what is meant.
+# Words that are left out, unless a text has no others: in short texts they outweigh the meaning.
 _LEFT_OUT = """
 a an and are as at be by can could did do does for from had has have he her his i in into is it me
 my of on or our please she should so that the their them they this to us was we were will with would
@@ -56,18 +56,18 @@ class Meanings:
         self._lock = threading.Lock()
         self._known: dict[str, Vectors] = {}
 
-    def of(self, texts: Sequence[str]) -> Vectors:
+    def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return a row for each text; a text without a letter is all zeros."""
         with self._lock:
-            return np.stack([self._one(text) for text in texts])
+            return np.stack([self._vector(text) for text in texts])
 
     def nearness(self, texts: Sequence[str], phrases: Sequence[str]) -> float:
         """Return the greatest cosine between any of the texts and any of the phrases, or 0."""
         if not texts or not phrases:
             return 0.0
-        return float((self.of(texts) @ self.of(phrases).T).max())
+        return float((self.vectors(texts) @ self.vectors(phrases).T).max())
 
-    def _one(self, text: str) -> Vectors:
+    def _vector(self, text: str) -> Vectors:
         text = text[:TEXT_CHARS_MAX]
         vector = self._known.get(text)
         if vector is None:
@@ -85,7 +85,7 @@ class Meanings:
 
 @cache
 def meanings() -> Meanings:
-    """Return the model of this process."""
+    """Return the embeddings of this process."""
     return Meanings()
 
 
@@ -96,33 +96,33 @@ def whole(title: str, text: str) -> list[str]:
 
 
 def parts(title: str, text: str) -> list[str]:
-    """Return the whole, the text and its sentences: each may say what is wanted."""
+    """Return the whole, the text and its sentences: each of them may express the wish."""
     sentences = re.split(r"(?<=[.!?:])\s+|\n+|, ", f"{title}\n{text}"[:TEXT_CHARS_MAX])
-    longer = [one for one in sentences if one.endswith(":") or len(one.split()) > 1]
+    longer = [part for part in sentences if part.endswith(":") or len(part.split()) > 1]
     return _distinct([*whole(title, text), text, *longer])[:PARTS_MAX]
 
 
 def _distinct(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(one.strip() for one in texts if _LETTERS.search(one)))
+    return list(dict.fromkeys(text.strip() for text in texts if _LETTERS.search(text)))
 
 
 def _content(text: str) -> str:
     words = text.lower().split()
-    kept = [one for one in words if one.strip(".,;:!?\"'()") not in _FUNCTION_WORDS]
+    kept = [word for word in words if word.strip(".,;:!?\"'()") not in _FUNCTION_WORDS]
     return " ".join(kept or words)
 
 
 def _load() -> Any:
     with _untouched_logging():
         package = import_module("wordllama")
-    here = Path(str(package.__file__)).parent
-    # As the cache, the package's own folder: the library looks for its tokenizer nowhere else.
-    return package.WordLlama.load(cache_dir=here, disable_download=True)
+    folder = Path(str(package.__file__)).parent
+    # The package's own folder is given as its cache: only there the library looks for a tokenizer.
+    return package.WordLlama.load(cache_dir=folder, disable_download=True)
 
 
 @contextmanager
 def _untouched_logging() -> Iterator[None]:
-    # The library configures the root logger when it is imported, unless somebody has before.
+    # The library configures the root logger when it is imported, unless that has a handler.
     root = logging.getLogger()
     level, placeholder = root.level, logging.NullHandler()
     root.addHandler(placeholder)

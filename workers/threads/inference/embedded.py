@@ -1,16 +1,17 @@
-"""The model that needs no network and no key: the capability nearest in meaning, or a question.
+"""The model that needs no network and no key: it proposes the capability nearest in meaning.
 
-It generates nothing. How sure it is of a capability is that capability's share among all of them
-and a background of things people ask for in general:
+It generates no text; where no capability is near enough, it asks a question. Its confidence in a
+capability is that capability's share among all of them and a background of phrases for what people
+ask in general:
 
     confidence = e^(s/T) / (sum of e^(si/T) over the catalog + e^(max(b, FLOOR)/T))
 
 where s is the greatest cosine between the request and the capability's description and examples,
-raised if the request holds what its required hints need and lowered if not; b the greatest cosine
-to the background, raised if a question is asked: nobody files a question, they want an
-answer. So confidence rises with the similarity itself and with each margin. Below UNDERSTOOD it
-asks, and UNDERSTOOD is high: a question costs less than the wrong act. The constants were fitted
-on bench/tuning.json, never on the judged requests.
+raised if the request holds what its required hints need and lowered if not; b is the greatest
+cosine to the background, raised if the request is a question, for then people want an answer and
+no action. So the confidence rises with the similarity itself and with each margin. Below
+UNDERSTOOD the model asks, and UNDERSTOOD is high: a question costs less than the wrong action. The
+constants were fitted on bench/tuning.json, never on the judged requests.
 """
 
 from __future__ import annotations
@@ -21,37 +22,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.workers.gateways.llm.background import BACKGROUND
-from interlock.workers.gateways.llm.hints import Request, asks, fill, read, telling, without_code
-from interlock.workers.gateways.llm.meaning import (
+from interlock.workers.gateways.llm.outcome import (
+    ConfigurationError,
+    FailureCode,
+    TokenUsage,
+    Unanswered,
+)
+from interlock.workers.text import sentence
+from interlock.workers.threads.inference.background import BACKGROUND
+from interlock.workers.threads.inference.hints import (
+    Request,
+    fill,
+    has_question,
+    rare_hints,
+    read,
+    without_code,
+)
+from interlock.workers.threads.inference.meaning import (
     Meanings,
     meanings,
     parts,
     require_packages,
     whole,
 )
-from interlock.workers.gateways.llm.outcome import (
-    Answered,
-    ConfigurationError,
-    Failed,
-    FailureCode,
-    Outcome,
-    Proposal,
-    Usage,
-)
-from interlock.workers.gateways.llm.question import PHASES, Choice, Question, Target
-from interlock.workers.text import sentence
+from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome, InferredProposal
+from interlock.workers.threads.inference.question import PHASES, Choice, Question, Target
 
 NAME = "embedded:wordllama"
 UNDERSTOOD = 0.8
-# Enough for a capability that lacks what it needs: it is asked for, and nothing runs.
+# Enough for a capability whose parameters are missing: they are asked for, and nothing runs.
 GUESSED = 0.5
 TEMPERATURE = 0.06
 FLOOR = 0.34
 ASKS_A_QUESTION = 0.25
 HAS_WHAT_IT_NEEDS = 0.35
 LACKS_WHAT_IT_NEEDS = 0.1
-# A background phrase that says what a capability says is not background there.
+# A background phrase this near to a capability's phrases is left out of the background.
 SAME = 0.6
 BELONGS = 0.4
 SURE_GAP = 0.2
@@ -61,30 +67,30 @@ TITLE_CHARS_MAX = 120
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a request seems to want; the capability is None if nothing is near."""
+    """The capability that a request seems to ask for; None if none is near."""
 
     choice: Choice | None
     confidence: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What is compared: with the background as a whole, with each capability in its parts.
+class _Compared:
+    """The texts of a request: the background is compared with the whole, capabilities with parts.
 
-    If it is a question, only that is compared with what has nothing else to show for it: beside a
-    question, the rest says what it is about.
+    Where the request is a question, a capability whose rare hints are not there is compared with
+    the question alone: the text beside a question only says what the question is about.
     """
 
     whole: Sequence[str]
-    texts: Sequence[str]
-    asked: Sequence[str] | None = None
+    parts: Sequence[str]
+    question: Sequence[str] | None = None
 
 
 class EmbeddedModel:
     """Static word embeddings of the wordllama package."""
 
     def __init__(self, name: str = NAME) -> None:
-        """Check that it can be loaded; load nothing yet. Raises ConfigurationError."""
+        """Check that the model can be loaded; load nothing yet. Raises ConfigurationError."""
         if name != NAME:
             raise ConfigurationError(f"there is no embedded model {name!r}, only {NAME!r}")
         require_packages()
@@ -95,8 +101,8 @@ class EmbeddedModel:
         del question
         return 0
 
-    async def answer(self, question: Question, *, timeout_s: float) -> Outcome:
-        """Answer in a thread, so that the event loop is not held up."""
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
+        """Answer in a thread, so that the event loop goes on meanwhile."""
         try:
             async with asyncio.timeout(timeout_s) as total:
                 proposals = await asyncio.to_thread(_propose, question, meanings())
@@ -104,16 +110,16 @@ class EmbeddedModel:
             if not total.expired():
                 raise
             detail = f"{self.name} did not answer within {timeout_s:g} s."
-            return Failed(FailureCode.TIMEOUT, detail, Usage(), 0, self.name)
-        return Answered(proposals, Usage(requests=1), 0, self.name)
+            return Unanswered(FailureCode.TIMEOUT, detail, TokenUsage(), 0, self.name)
+        return Answered(proposals, TokenUsage(requests=1), 0, self.name)
 
     async def close(self) -> None:
-        """Hold nothing, close nothing."""
+        """Do nothing: the model holds no connection."""
 
 
-def _propose(question: Question, model: Meanings) -> Mapping[Target, Proposal]:
+def _propose(question: Question, model: Meanings) -> Mapping[Target, InferredProposal]:
     request = read(question)
-    proposals: dict[Target, Proposal] = {}
+    proposals: dict[Target, InferredProposal] = {}
     for target in PHASES[question.target]:
         match target:
             case Target.INTENT:
@@ -125,15 +131,17 @@ def _propose(question: Question, model: Meanings) -> Mapping[Target, Proposal]:
     return proposals
 
 
-def _intent(question: Question, request: Request, model: Meanings) -> Proposal:
+def _intent(question: Question, request: Request, model: Meanings) -> InferredProposal:
     reading = _read_wish(question, request, model)
     title = _title(request)
     if reading.choice is None:
-        return Proposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
-    return Proposal({"intent": f"{_act(reading.choice)}: {title}"}, reading.confidence)
+        return InferredProposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
+    return InferredProposal(
+        {"intent": f"{_description(reading.choice)}: {title}"}, reading.confidence
+    )
 
 
-def _context(question: Question, request: Request, model: Meanings) -> Proposal:
+def _context(question: Question, request: Request, model: Meanings) -> InferredProposal:
     texts = parts(request.title, request.prose)
     near = {
         str(item.get("id")): model.nearness(texts, _item_texts(item)) for item in question.items
@@ -143,63 +151,73 @@ def _context(question: Question, request: Request, model: Meanings) -> Proposal:
     gap = min((abs(nearness - BELONGS) for nearness in near.values()), default=SURE_GAP)
     confidence = 0.5 + 0.5 * min(gap / SURE_GAP, 1.0)
     reasoning = f"{len(chosen)} of {len(near)} known items are near in meaning"
-    return Proposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
+    return InferredProposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
 
 
-def _action(question: Question, request: Request, model: Meanings) -> Proposal:
+def _action(question: Question, request: Request, model: Meanings) -> InferredProposal:
     reading = _read_wish(question, request, model)
     choice = reading.choice
     if choice is None:
-        told = sentence(_title(request), length_max=TITLE_CHARS_MAX)
-        wanted = f"what is wanted with {told!r}" if told else "what is wanted: the request is empty"
+        title = sentence(_title(request), length_max=TITLE_CHARS_MAX)
+        wanted = (
+            f"what is wanted with {title!r}" if title else "what is wanted: the request is empty"
+        )
         return _clarification(f"I did not understand {wanted}", None, {}, reading.confidence)
     filled = fill(choice, request)
     if filled.problems:
-        blocked_on = f"{_act(choice)}: for this I still need {'; '.join(filled.problems)}"
+        blocked_on = f"{_description(choice)}: for this I still need {'; '.join(filled.problems)}"
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
-    if question.failure is None and _is_again(question.previous, choice.name, filled.parameters):
+    if question.failure is None and _is_repetition(
+        question.previous, choice.name, filled.parameters
+    ):
         blocked_on = "I would propose the same again: name another capability, or other values"
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
-    summary = f"{_act(choice)}: {_title(request)}"
+    summary = f"{_description(choice)}: {_title(request)}"
     payload = _payload("standard", choice.name, filled.parameters, summary, None)
-    return Proposal(payload, reading.confidence)
+    return InferredProposal(payload, reading.confidence)
 
 
 def _read_wish(question: Question, request: Request, model: Meanings) -> _Reading:
-    """Read the newest remark alone; if that says nothing, all that was said."""
+    """Read the newest remark alone; if it points to no capability, read everything."""
     title, prose = request.title, request.prose
     if not request.remarks:
         texts = parts(title, prose)
-        if asks(title):
-            return _nearest(question, request, _Said(whole(title, prose), texts, [title]), model)
+        if has_question(title):
+            return _nearest(
+                question, request, _Compared(whole(title, prose), texts, [title]), model
+            )
     else:
         newest = without_code(request.remarks[0])
-        asked = [newest] if asks(newest) else None
-        alone = _Said(whole("", newest), parts("", newest), asked)
+        asked = [newest] if has_question(newest) else None
+        alone = _Compared(whole("", newest), parts("", newest), asked)
         reading = _nearest(question, request, alone, model)
         if reading.choice is not None:
             return reading
-        said = without_code(". ".join(reversed(request.remarks)))
-        texts = [*parts(title, prose), *parts("", said)]
+        remarks = without_code(". ".join(reversed(request.remarks)))
+        texts = [*parts(title, prose), *parts("", remarks)]
     if question.intent and question.target is Target.ACTION:
         texts.append(question.intent)
-    return _nearest(question, request, _Said(whole(title, prose), texts), model)
+    return _nearest(question, request, _Compared(whole(title, prose), texts), model)
 
 
-def _nearest(question: Question, request: Request, said: _Said, model: Meanings) -> _Reading:
-    if not said.texts or not question.catalog:
+def _nearest(
+    question: Question, request: Request, compared: _Compared, model: Meanings
+) -> _Reading:
+    if not compared.parts or not question.catalog:
         return _Reading(None, 0.0)
     scores: dict[str, float] = {}
     background = list(BACKGROUND)
     for choice in question.catalog:
         phrases = [choice.description, *choice.examples]
         evidence = _evidence(choice, request)
-        texts = said.texts if evidence > 0 or said.asked is None else said.asked
+        texts = compared.parts
+        if evidence <= 0 and compared.question is not None:
+            texts = compared.question
         scores[choice.name] = model.nearness(texts, phrases) + evidence
-        background = [one for one in background if model.nearness([one], phrases) < SAME]
-    # The sentences of a long text touch on many things: only as a whole it may be background.
-    nowhere = max(model.nearness(said.whole, background), FLOOR)
-    if said.asked is not None:
+        background = [other for other in background if model.nearness([other], phrases) < SAME]
+    # The sentences of a long text touch on many subjects: only the whole may be background.
+    nowhere = max(model.nearness(compared.whole, background), FLOOR)
+    if compared.question is not None:
         nowhere += ASKS_A_QUESTION
     weights = {name: math.exp(score / TEMPERATURE) for name, score in scores.items()}
     best = max(weights, key=lambda name: weights[name])
@@ -210,7 +228,7 @@ def _nearest(question: Question, request: Request, said: _Said, model: Meanings)
 
 
 def _evidence(choice: Choice, request: Request) -> float:
-    needed = telling(choice)
+    needed = rare_hints(choice)
     if not needed:
         return 0.0
     if all(request.value(hint) is not None for hint in needed):
@@ -221,10 +239,10 @@ def _evidence(choice: Choice, request: Request) -> float:
 def _item_texts(item: Mapping[str, Any]) -> list[str]:
     payload = item.get("payload")
     values = payload.values() if isinstance(payload, Mapping) else ()
-    return [one for one in (item.get("label"), *values) if isinstance(one, str) and one]
+    return [text for text in (item.get("label"), *values) if isinstance(text, str) and text]
 
 
-def _is_again(
+def _is_repetition(
     previous: Mapping[str, Any] | None, capability: str, parameters: Mapping[str, Any]
 ) -> bool:
     if previous is None or previous.get("kind") != "standard":
@@ -234,10 +252,10 @@ def _is_again(
 
 def _clarification(
     blocked_on: str, capability: str | None, parameters: Mapping[str, Any], confidence: float
-) -> Proposal:
+) -> InferredProposal:
     summary = "ask what is meant" if capability is None else "ask for what is missing"
     payload = _payload("clarification", capability, parameters, summary, blocked_on)
-    return Proposal(payload, confidence)
+    return InferredProposal(payload, confidence)
 
 
 def _payload(
@@ -247,7 +265,7 @@ def _payload(
     summary: str,
     blocked_on: str | None,
 ) -> Mapping[str, Any]:
-    """Declare the least risk: it cannot judge it, and a capability's own is the lower bound."""
+    """Return an action with the least risk: the capability's own risk is the lower bound anyway."""
     return {
         "kind": kind,
         "capability": capability,
@@ -260,7 +278,7 @@ def _payload(
     }
 
 
-def _act(choice: Choice) -> str:
+def _description(choice: Choice) -> str:
     return choice.description.rstrip(".")
 
 

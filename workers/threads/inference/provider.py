@@ -1,4 +1,4 @@
-"""A language model behind an API, asked about a request with the typed schema of its phase."""
+"""A language model behind an API, asked with the prompt and the schema of each phase."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
 from interlock.kernel.scales import Tier
-from interlock.workers.gateways.llm.answer import ANSWERS, Answer, fault, proposals
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.ledger import Bound, Ledger
-from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome, Usage
-from interlock.workers.gateways.llm.prompt import INSTRUCTIONS, prompt
-from interlock.workers.gateways.llm.question import Question, Target
+from interlock.workers.gateways.llm.outcome import FailureCode, TokenUsage, Unanswered
+from interlock.workers.threads.inference.answer import ANSWERS, ModelAnswer, fault_of, proposals
+from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome
+from interlock.workers.threads.inference.prompt import INSTRUCTIONS, prompt
+from interlock.workers.threads.inference.question import Question, Target
 
 OUTPUT_TOKENS_MAX: Mapping[Tier, int] = {
     Tier.LOCAL_TOOL_CALLING: 1024,
@@ -39,30 +40,30 @@ class ProviderModel:
             return 0
         return self._bound(question, prompt(question)).micro()
 
-    async def answer(self, question: Question, *, timeout_s: float) -> Outcome:
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
         """Ask until there is a valid answer, a failure that lasts, or no time left."""
         if question.tier not in OUTPUT_TOKENS_MAX:
             detail = f"The tier {question.tier.value!r} is not answered by a language model."
-            return Failed(FailureCode.PROVIDER_ERROR, detail, Usage(), 0, self.name)
-        words = prompt(question)
-        ledger = Ledger(self._bound(question, words))
+            return Unanswered(FailureCode.PROVIDER_ERROR, detail, TokenUsage(), 0, self.name)
+        message = prompt(question)
+        ledger = Ledger(self._bound(question, message))
         agent = self._agents[question.target]
-        said = await self._exchange.ask(agent, words, question, ledger, timeout_s=timeout_s)
-        if isinstance(said, Failed):
-            return said
-        return Answered(proposals(said), ledger.usage, ledger.cost_micro, self.name)
+        answer = await self._exchange.ask(agent, message, question, ledger, timeout_s=timeout_s)
+        if isinstance(answer, Unanswered):
+            return answer
+        return Answered(proposals(answer), ledger.usage, ledger.cost_micro, self.name)
 
     async def close(self) -> None:
         """Close the connections of this model."""
         await self._exchange.close()
 
-    def _bound(self, question: Question, words: str) -> Bound:
-        size = self._sizes[question.target] + len(words.encode())
+    def _bound(self, question: Question, message: str) -> Bound:
+        size = self._sizes[question.target] + len(message.encode())
         return self._exchange.bound(size, OUTPUT_TOKENS_MAX[question.tier])
 
 
-def _agent(target: Target) -> Agent[Question, Answer]:
-    agent: Agent[Question, Answer] = Agent(
+def _agent(target: Target) -> Agent[Question, ModelAnswer]:
+    agent: Agent[Question, ModelAnswer] = Agent(
         output_type=ToolOutput(ANSWERS[target], name="answer"),
         deps_type=Question,
         instructions=INSTRUCTIONS[target],
@@ -70,15 +71,15 @@ def _agent(target: Target) -> Agent[Question, Answer]:
     )
 
     @agent.output_validator
-    def check(context: RunContext[Question], answer: Answer) -> Answer:
-        if found := fault(context.deps, answer):
-            raise ModelRetry(found)
+    def check(context: RunContext[Question], answer: ModelAnswer) -> ModelAnswer:
+        if fault := fault_of(context.deps, answer):
+            raise ModelRetry(fault)
         return answer
 
     return agent
 
 
 def _size(target: Target) -> int:
-    """Return the bytes of what goes with every question about a target."""
+    """Return how many bytes of instructions and schema go with every question about a target."""
     schema = json.dumps(ANSWERS[target].model_json_schema())
     return len((INSTRUCTIONS[target] + schema).encode())

@@ -1,4 +1,4 @@
-"""What a model is asked in each phase; pure values that never call anything."""
+"""What a model is asked in each phase of a thread: plain values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.kernel.scales import Tier
 
-# Raised with every change of what a phase is told or asked; each proposal carries the one it had.
+# Raise it with every change of what a phase asks or shows; each proposal keeps the version it had.
 PROMPT_VERSION = 1
 
 
@@ -44,11 +44,12 @@ class Choice:
 class Question:
     """Everything that one inference may know.
 
-    `feedback` is what people said, oldest first: {"phase", "kind", "text", "values"}, with the kind
-    provided, redirected or edited. `intent` and `context` are the confirmed results of the phases
-    before. `previous` is the action proposal that was redirected or edited. `failure` says why the
-    last execution failed. Give the catalog in every phase: a provider's model is shown it for the
-    action alone, but the embedded model has no other words to say an intent in.
+    `feedback` lists what people answered to earlier proposals, oldest first: {"phase", "kind",
+    "text", "values"}, with the kind provided, redirected or edited. `intent` and `context` are the
+    confirmed results of the phases before. `previous` is the action proposal that was redirected
+    or edited. `failure` says why the last execution failed. Give the catalog in every phase: a
+    provider's model sees it in the action phase alone, but the embedded model can express an
+    intent only in the words of the catalog.
     """
 
     target: Target
