@@ -31,7 +31,7 @@ from interlock.kernel.store.scripts import Client
 from interlock.kernel.table import Active
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
-# As a child's id it can be nobody's: the numbers are of runs.
+# The name of no record: the last segment of a record's id below a root is a number.
 HOLDER = "import"
 WHY_NOT = {
     "taken": "another record has its id; nothing of that was changed",

@@ -239,7 +239,7 @@ class Transition:
     spawns: str = ""  # the countdown that the effect fills
     carry: bool = False
     loop: Loop = Loop.NONE
-    interrupts: bool = False  # whether the effect at work is told to come to its end
+    interrupts: bool = False  # whether the effect at work is asked to come to its end
     reads: bool = False  # whether it asks for facts of other records
     by: tuple[str, ...] = ()
     names_proposal: bool = False  # whether a person must name the proposal that was seen

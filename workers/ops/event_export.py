@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
-from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
@@ -46,6 +46,7 @@ class Export:
         self, dispatch: Dispatch, scopes: Sequence[str] = (), *, since_ms: int = 0
     ) -> None:
         self.views, self.machines = dispatch.views, dispatch.machines
+        self.events = LifecycleEvents(self.machines)
         self.scopes = tuple(record_id(scope) for scope in scopes)
         self.since_ms = since_ms
         self.told = 0  # how many events
@@ -123,7 +124,7 @@ class Export:
             version, state, moved_ms = line.version, line.target, line.at_ms
             if line.at_ms >= self.since_ms:
                 self.told += 1
-                yield exported(line, standing.machine)
+                yield self.events.published(line, standing.machine)
         ended = isinstance(self.machines[standing.machine].stage(state), Terminal)
         if ended and moved_ms < remember_from_ms:
             # It is over for good, and stands where nobody looks again.

@@ -352,8 +352,8 @@ def _check_kind(policy: AutonomyPolicy, kind: ActionKind) -> Check:
     return Check("allowed_action_kinds", kind in allowed, why)
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words)) or "none"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def _composition(name: object) -> AutonomyPolicy:

@@ -48,7 +48,9 @@ def test_costs_are_set_added_to_and_set_for_good() -> None:
 
     codon.tell("CodonFinalCostSet", final_cost=450, final_tokens=TOKENS)
     for late in (("CostsUpdated", {"cost": 1}), ("CostsIncremented", {"cost_delta": 1})):
-        with pytest.raises(GuardRefusedError, match="its final cost is set, and no later"):
+        with pytest.raises(
+            GuardRefusedError, match="its final cost is set, and no later cost counts"
+        ):
             codon.tell(late[0], **late[1])
     codon.to("completing_sentinels")
     with pytest.raises(GuardRefusedError):

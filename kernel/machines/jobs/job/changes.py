@@ -50,7 +50,7 @@ def starved(data: Data) -> bool:
 
 
 def waits_by_hand(data: Data) -> bool:
-    """Whether the job is manual and no person has told it to go on."""
+    """Whether the job is manual and waits for a person to let it go on."""
     return bool(data["manual"]) and not data.get("going")
 
 
@@ -99,10 +99,10 @@ def steward(ask: Ask) -> bool:
 
 
 def all_met(ask: Ask) -> bool:
-    """Whether all dependencies that were not waived succeeded, and this is the first time to ask.
+    """Whether all dependencies but the waived ones succeeded, for the first time.
 
-    A loss is fired by the name of the dependency before it is in the tally. A repeated subscription
-    counts it in the tally again, also where it was waived.
+    A loss is fired with the name of its dependency before the tally has it. A repeated subscription
+    puts it into the tally again, also where it was waived.
     """
     lost = any(state != "success" for state in ask.payload["tally"])
     return not ask.data["met"] and not starved(ask.data) and bool(not lost or ask.data["waived"])
@@ -171,7 +171,9 @@ def knows_phase(ask: Ask) -> bool:
 
 def configured(ask: Ask) -> Data:
     """Take over the changes."""
-    changes = {k: v for k, v in ask.payload.items() if k not in ("by", "no_review")}
+    changes = {
+        name: value for name, value in ask.payload.items() if name not in ("by", "no_review")
+    }
     if ask.payload["no_review"]:
         changes["review"] = None
     if "limits" in changes:
@@ -244,7 +246,7 @@ def retried(ask: Ask) -> Data:
 
 
 def review_retried(ask: Ask) -> Data:
-    """Wait before the next review."""
+    """Wait before the next review: longer each time, at least as long as the reviewer asks."""
     return {**without(ask.data, "time_left_ms"), **_later(ask)}
 
 
@@ -256,7 +258,7 @@ def paused(ask: Ask) -> Data:
 
 
 def unpaused(ask: Ask) -> Data:
-    """Go on: the worker begins again, in a work folder of its own, and that is a run."""
+    """Go on: the worker begins again, in a new work folder; the limit of runs does not count it."""
     return {**without(ask.data, "paused_s"), "runs": ask.data["runs"] + 1}
 
 

@@ -247,7 +247,7 @@ class JobRetry(JobWorkDone):
 
 
 class JobPause(JobReason):
-    """How long the pause lasts; where that is not said, until a person ends it."""
+    """How long the pause lasts; without `for_s`, until a person ends it."""
 
     for_s: Seconds | None = None
 
