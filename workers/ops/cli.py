@@ -16,7 +16,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.workers.config import local_settings
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
-from interlock.workers.ops.event_export import Export, export_to, instant_ms
+from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
 from interlock.workers.ops.inspection import diagnose, verify_all
 from interlock.workers.ops.outline import outline
 from interlock.workers.terminal.answer import (
@@ -113,7 +113,7 @@ def events(
 ) -> None:
     """Export what happened, each transition a line of JSON; docs/events.md has the fields."""
     since_ms = instant_ms(since) if since is not None else 0
-    export = Export(client().dispatch, scopes or (), since_ms=since_ms)
+    export = EventExport(client().dispatch, scopes or (), since_ms=since_ms)
     export_to(out, export, follow=follow)
     if out:
         value = {"file": str(out), "events": export.told}

@@ -32,7 +32,7 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptedAnswer:
     """One card that the demonstration answers itself, and what it says."""
 
     record_id: str
@@ -42,12 +42,12 @@ class Line:
 
 MEANT = "Put 'give the thing back to Sam' on my todo list."
 SCRIPT = (
-    Line(
+    ScriptedAnswer(
         "06-free-some-space",
         {"approve": {}},
         "a command cannot be taken back, so it waits for consent whatever the policy: approved",
     ),
-    Line(
+    ScriptedAnswer(
         "08-the-thing",
         {"provide": {"text": MEANT}, "redirect": {"feedback": MEANT}},
         f"nobody could know what was meant, so it was said in other words: {MEANT}",
@@ -117,7 +117,7 @@ def run() -> None:
         screen.out.print("\nended; no process is left", style="dim")
 
 
-def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Line]]:
+def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[ScriptedAnswer]]:
     """Submit everything, answer the two cards, and watch until nothing moves by itself."""
     requests = [read_request(path) for path in request_files(inbox)]
     payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
@@ -126,7 +126,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
     for refused in (one for one in done if one.error):
         screen.error(f"{refused.id}: {refused.error}")
     open_lines = list(SCRIPT)
-    answered: list[Line] = []
+    answered: list[ScriptedAnswer] = []
     until = time.monotonic() + PATIENCE_S
     with Live(console=screen.out, refresh_per_second=10) as live:
         while True:
@@ -148,7 +148,7 @@ def play(client: Client, inbox: Path) -> tuple[list[str], list[Record], list[Lin
     return ids, records, answered
 
 
-def speak(client: Client, line: Line) -> bool:
+def speak(client: Client, line: ScriptedAnswer) -> bool:
     """Give a line of the script as soon as its card is on the table; whether it was."""
     card = client.card(line.record_id)
     offered = {one.name for one in card.affordances} if card else set()
@@ -170,7 +170,7 @@ def rests(client: Client, record: Record) -> bool:
     return resting and not any(entry.state in ("owed", "leased") for entry in record.entries)
 
 
-def board(records: Sequence[Record], answered: Sequence[Line]) -> Table:
+def board(records: Sequence[Record], answered: Sequence[ScriptedAnswer]) -> Table:
     """Return the live picture."""
     table = screen.grid("thread", "state", "about")
     for record in records:
@@ -184,7 +184,7 @@ def board(records: Sequence[Record], answered: Sequence[Line]) -> Table:
 def tell(
     records: Sequence[Record],
     ids: Sequence[str],
-    answered: Sequence[Line],
+    answered: Sequence[ScriptedAnswer],
     desk: Path,
     home: Path,
     took_s: float,

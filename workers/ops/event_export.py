@@ -36,7 +36,7 @@ OVERLAP_MS = 10_000
 PASSES_MAX = 5
 
 
-class Export:
+class EventExport:
     """What of a store, or of some of its records, was told already, and what is new.
 
     `scopes` are ids, each with all that is below it: a backlog, a task, a thread's family.
@@ -132,7 +132,7 @@ class Export:
             self._known[standing.id] = (version, moved_ms if ended else None)
 
 
-def export_to(file: Path | None, export: Export, *, follow: bool) -> None:
+def export_to(file: Path | None, export: EventExport, *, follow: bool) -> None:
     """Write to a file, or to the standard output. Ctrl-C and the end of whoever reads end it well.
 
     Raises CallError for a file that cannot be written, UnknownRecordError where a scope has no
@@ -153,7 +153,7 @@ def export_to(file: Path | None, export: Export, *, follow: bool) -> None:
 
 
 def write_events(
-    export: Export, out: BinaryIO, *, follow: bool, goes_on: Callable[[float], bool]
+    export: EventExport, out: BinaryIO, *, follow: bool, goes_on: Callable[[float], bool]
 ) -> None:
     """Write events as JSON lines. Raises BrokenPipeError where whoever reads has gone.
 

@@ -26,7 +26,7 @@ from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.ops import event_export
-from interlock.workers.ops.event_export import Export, instant_ms, line_of, write_events
+from interlock.workers.ops.event_export import EventExport, instant_ms, line_of, write_events
 from interlock.workers.tasks.client import Tasks
 from tests.waiting import until
 from tests.workers.threads.threads import bring, client_of
@@ -90,7 +90,7 @@ def test_a_backlog_is_exported_whole_and_in_order(here: Client) -> None:
     ids = [given_up(here, "one"), submit(here, "two")]
     submit(here, "elsewhere", backlog="c")
 
-    events = list(Export(here.dispatch, ["b"]).all())
+    events = list(EventExport(here.dispatch, ["b"]).all())
 
     assert versions(events) == logged(here, *ids)
     of_one = [one for one in events if one.entity_id == "b/one"]
@@ -111,14 +111,14 @@ def test_the_whole_store_a_family_or_one_record(here: Client) -> None:
     bring(here, "mail", "awaiting_confirmation")
 
     def found(*scopes: str) -> set[str]:
-        return {one.entity_id for one in Export(here.dispatch, scopes).all()}
+        return {one.entity_id for one in EventExport(here.dispatch, scopes).all()}
 
     assert found() == {"b/one", "b/two", "mail"}
     assert found("mail") == {"mail"}
     assert found("b/one", "mail") == {"b/one", "mail"}
     assert found("b/on") == set()
     with pytest.raises(InvalidIdError):
-        Export(here.dispatch, ["b//one"])
+        EventExport(here.dispatch, ["b//one"])
 
 
 def test_pages_leave_nobody_out_and_tell_nobody_twice(
@@ -133,7 +133,7 @@ def test_pages_leave_nobody_out_and_tell_nobody_twice(
     monkeypatch.setattr(views, "PAGE", 4)
 
     rows = list(here.dispatch.views.list_in_state_since(place))
-    told = Counter(one.entity_id for one in Export(here.dispatch, ["b"]).all())
+    told = Counter(one.entity_id for one in EventExport(here.dispatch, ["b"]).all())
 
     assert sorted(row.id for row in rows) == sorted(ids)
     assert [row.since_ms for row in rows] == sorted(row.since_ms for row in rows)
@@ -153,7 +153,7 @@ def test_a_long_log_is_read_page_by_page(here: Client, monkeypatch: pytest.Monke
 
 
 def test_each_event_is_told_once_however_often_it_is_looked_for(here: Client) -> None:
-    export = Export(here.dispatch, ["b"])
+    export = EventExport(here.dispatch, ["b"])
     submit(here, "one")
 
     assert [one.trigger for one in export.new()] == ["created"]
@@ -172,7 +172,7 @@ def test_who_moves_on_while_he_is_looked_for_is_told_once(
     a_ms_passes(here)
     told: list[LifecycleEvent] = []
 
-    for event in Export(here.dispatch, ["b"]).all():
+    for event in EventExport(here.dispatch, ["b"]).all():
         if not told:
             for one in ids:
                 here.cancel(one, reason="meanwhile")
@@ -190,7 +190,7 @@ def test_who_moves_to_where_was_looked_already_is_found_by_looking_again(here: C
     told: list[LifecycleEvent] = []
 
     # Open is looked at first, failed long after it.
-    for event in Export(here.dispatch, ["b"]).all():
+    for event in EventExport(here.dispatch, ["b"]).all():
         if not told:
             here.fire(failed, "retried")
         told.append(event)
@@ -203,7 +203,7 @@ def test_an_event_that_moves_no_record_is_found(
     here: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_export, "OVERLAP_MS", 0)
-    export = Export(here.dispatch)
+    export = EventExport(here.dispatch)
     bring(here, "run", "executing")
     a_ms_passes(here)
     before = list(export.new())
@@ -222,7 +222,7 @@ def test_what_ended_long_ago_is_not_remembered(
     monkeypatch.setattr(event_export, "OVERLAP_MS", -1_000)
     given_up(here, "one")
     submit(here, "two")
-    export = Export(here.dispatch, ["b"])
+    export = EventExport(here.dispatch, ["b"])
 
     list(export.new())
 
@@ -236,7 +236,7 @@ def test_only_what_happened_from_a_time_on(here: Client) -> None:
     since_ms = here.dispatch.views.now_ms()
     here.cancel("b/two")
 
-    told = list(Export(here.dispatch, ["b"], since_ms=since_ms).all())
+    told = list(EventExport(here.dispatch, ["b"], since_ms=since_ms).all())
 
     assert [(one.entity_id, one.trigger) for one in told] == [("b/two", "cancelled")]
 
@@ -270,7 +270,7 @@ def test_following_goes_on_until_it_is_told_to_stop(here: Client) -> None:
         submit(here, f"more{len(rests)}")
         return len(rests) < 4
 
-    write_events(Export(here.dispatch, ["b"]), out, follow=True, goes_on=goes_on)
+    write_events(EventExport(here.dispatch, ["b"]), out, follow=True, goes_on=goes_on)
 
     names = [json.loads(line)["entity_id"] for line in out.getvalue().splitlines()]
     assert names == ["b/one", "b/more1", "b/more2", "b/more3"]
@@ -281,7 +281,7 @@ def test_a_line_is_json_whatever_is_said_in_it(here: Client) -> None:
     submit(here, "one")
     here.cancel("b/one", reason='two\nlines,   "quotes", žluťoučký')
 
-    *_, last = Export(here.dispatch, ["b"]).all()
+    *_, last = EventExport(here.dispatch, ["b"]).all()
 
     line = line_of(last)
     assert line.count(b"\n") == 1
