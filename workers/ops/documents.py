@@ -1,6 +1,6 @@
-"""Keeps the documents in step with the tables.
+"""Writes the tables of all machines into kernel/README.md.
 
-`python -m interlock.workers.ops.documents` rewrites them; with `--check` it only compares.
+`python -m interlock.workers.ops.documents` rewrites the page; with `--check` it only compares.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
 def tables() -> str:
-    """Return every machine, drawn from its table."""
+    """Return the sections of all machines."""
     return "\n\n".join(section(machine) for machine in MACHINES.values())
 
 
 def section(machine: Machine) -> str:
-    """Return one machine: its diagram, its states, its rows."""
+    """Return the section of one machine: its diagram, its states, its rows."""
     ours = sum(bool(row.ours) for row in machine.transitions)
     return "\n\n".join(
         (
@@ -37,25 +37,25 @@ def section(machine: Machine) -> str:
     )
 
 
-def renewed(text: str) -> str:
-    """Return a document with its tables as they are in the code."""
+def updated(text: str) -> str:
+    """Return the page with the tables that the code has now."""
     head, begin, rest = text.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{KERNEL_README.name} has lost its marks {BEGIN} and {END}")
+        raise ValueError(f"{KERNEL_README.name} has lost its markers {BEGIN} and {END}")
     return f"{head}{BEGIN}\n\n{tables()}\n\n{END}{tail}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the documents, or with --check only compare; 1 if they are stale."""
-    kept = KERNEL_README.read_text("utf-8")
-    fresh = renewed(kept)
+    """Write the page, or with --check only compare it. Return 1 if it is out of date."""
+    current = KERNEL_README.read_text("utf-8")
+    fresh = updated(current)
     if "--check" not in arguments:
         KERNEL_README.write_text(fresh, "utf-8")
         return 0
-    if kept != fresh:
+    if current != fresh:
         sys.stderr.write(
-            "kernel/README.md is not what the tables say; "
+            "kernel/README.md does not match the tables; "
             "run: python -m interlock.workers.ops.documents\n"
         )
         return 1
