@@ -1,4 +1,4 @@
-"""The registry of systems: the only list of them. A new system needs its line here."""
+"""The registry of systems, the only list of them. A new system needs its line here."""
 
 from __future__ import annotations
 

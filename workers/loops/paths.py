@@ -1,4 +1,4 @@
-"""Where a long-lived agent lives: its name, its branch, its worktree and its papers."""
+"""The name, branch, worktree and work folders of a long-lived agent on this machine."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome
 
 FOLDER = "agents"
-# Attempts whose prompt and output stay, of each life.
-KEPT = 200
+# The prompts and output of this many attempts are kept for each life.
+ATTEMPTS_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """One life of a named agent on this machine: `id` is <name>/<number of the life>."""
+class AgentPaths:
+    """The paths of one life of an agent. `id` is the record's: <name>/<number of the life>."""
 
     id: str
     settings: Settings
 
     @property
     def name(self) -> str:
-        """The name that mail is sent to."""
+        """The name that mail is addressed to."""
         return name_of(self.id)
 
     @property
@@ -39,54 +39,54 @@ class Home:
 
     @property
     def folder(self) -> Path:
-        """Where its worktree is, unless it was made elsewhere and is there still."""
+        """The folder in which this machine creates the worktree, if there is none yet."""
         return self.settings.home.absolute() / "worktrees" / FOLDER / self.name
 
     @property
     def work_folder(self) -> Path:
-        """Where its sessions leave what they print."""
+        """The folder that holds the prompts and the output of this life's sessions."""
         return self.settings.home.absolute() / FOLDER / self.id
 
     def session(self, attempt: int) -> Path:
-        """Return the folder of one attempt to run a session."""
+        """Return the work folder of one attempt to run a session."""
         return self.work_folder / f"{attempt:06d}"
 
-    def forget(self, attempt: int) -> None:
-        """Remove the papers of the attempt that is so far behind this one that nobody looks."""
-        if attempt > KEPT:
-            shutil.rmtree(self.session(attempt - KEPT), ignore_errors=True)
+    def delete_old_attempt(self, attempt: int) -> None:
+        """Delete the work folder of the attempt that lies ATTEMPTS_KEPT before this one."""
+        if attempt > ATTEMPTS_KEPT:
+            shutil.rmtree(self.session(attempt - ATTEMPTS_KEPT), ignore_errors=True)
 
     @property
     def identity(self) -> Identity:
-        """Who commits what it leaves uncommitted."""
+        """The author of the commit that saves what the agent left uncommitted."""
         return Identity(self.name, f"{self.name}@interlock.invalid")
 
 
-def name_of(record: str) -> str:
-    """Return the name of the agent whose record this is."""
-    return record_id(record).partition("/")[0]
+def name_of(life_id: str) -> str:
+    """Return the agent's name from the id of one of its lives."""
+    return record_id(life_id).partition("/")[0]
 
 
 def is_name(name: str) -> bool:
-    """Whether an agent can have this name."""
+    """Return whether an agent can have this name."""
     return re.fullmatch(NAME, name) is not None
 
 
-def ready(home: Home, repository: Repository, *, base: str) -> Worktree:
-    """Make or find the agent's worktree. One that a machine took with it is made anew here.
+def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) -> Worktree:
+    """Return the agent's worktree. Create it here if its folder does not exist.
 
     Raises GitError.
     """
-    mark = mark_of(repository, home.branch)
-    if mark is not None and mark.folder != home.folder and not mark.folder.is_dir():
-        rehome(repository, home.branch, home.folder)
-    # Where machines share their files, the worktree is where the first of them made it.
-    there = mark is not None and mark.folder.is_dir()
-    folder = mark.folder if mark is not None and there else home.folder
+    mark = mark_of(repository, paths.branch)
+    if mark is not None and mark.folder != paths.folder and not mark.folder.is_dir():
+        rehome(repository, paths.branch, paths.folder)
+    # Machines that share their files use the worktree where the first of them created it.
+    exists = mark is not None and mark.folder.is_dir()
+    folder = mark.folder if mark is not None and exists else paths.folder
     try:
-        return add_worktree(repository, branch=home.branch, folder=folder, base=base)
+        return add_worktree(repository, branch=paths.branch, folder=folder, base=base)
     except RefusedError as refusal:
-        # Agents change branches: what they have in their worktree is theirs.
+        # An agent may check out another branch in its worktree. Its files stay as they are.
         if mark is None or refusal.refusal is not Refusal.WRONG_BRANCH:
             raise
         return Worktree(mark.branch, folder, mark.base, present=True)

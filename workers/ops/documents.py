@@ -1,6 +1,6 @@
 """Keeps the documents in step with the tables and the import contracts.
 
-`python -m interlock.workers.ops.documents` rewrites them; with `--check` it only compares.
+`python -m interlock.workers.ops.documents` rewrites the page; with `--check` it only compares.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
 def tables() -> str:
-    """Return every machine, drawn from its table."""
+    """Return the sections of all machines."""
     return "\n\n".join(section(machine) for machine in MACHINES.values())
 
 
 def section(machine: Machine) -> str:
-    """Return one machine: its diagram, its states, its rows."""
+    """Return the section of one machine: its diagram, its states, its rows."""
     ours = sum(bool(row.ours) for row in machine.transitions)
     return "\n\n".join(
         (

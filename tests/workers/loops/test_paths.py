@@ -1,4 +1,4 @@
-"""Where an agent lives: one worktree and one branch a name, found again wherever it was made."""
+"""Each name has one branch and one worktree, which are found again on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.workers.gateways.git.branch import marks
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
-from interlock.workers.loops.paths import Home, is_name, name_of, ready
+from interlock.workers.loops.paths import AgentPaths, is_name, name_of, prepare_worktree
 from tests.workers.gateways.git.scene import at, commit, git, make_repository, write
 
 
@@ -23,182 +23,190 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home("owl/1", Settings(home=tmp_path / "here"))
+def paths(tmp_path: Path) -> AgentPaths:
+    return AgentPaths("owl/1", Settings(home=tmp_path / "here"))
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Home:
+def elsewhere(tmp_path: Path) -> AgentPaths:
     """Return the same life as another machine sees it."""
-    return Home("owl/1", Settings(home=tmp_path / "there"))
+    return AgentPaths("owl/1", Settings(home=tmp_path / "there"))
 
 
 def registered(repository: Repository) -> int:
     return git(repository.root, "worktree", "list", "--porcelain").count("worktree ") - 1
 
 
-def test_a_life_has_its_names_and_folders(home: Home, tmp_path: Path) -> None:
-    assert (home.name, home.branch) == ("owl", "interlock/agents/owl")
-    assert home.folder == tmp_path / "here" / "worktrees" / "agents" / "owl"
-    assert home.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
-    assert home.session(7) == home.work_folder / "000007"
-    assert home.identity == Identity("owl", "owl@interlock.invalid")
-    next_life = Home("owl/2", home.settings)
-    assert (next_life.branch, next_life.folder) == (home.branch, home.folder)
-    assert next_life.work_folder != home.work_folder
+def test_the_lives_of_a_name_share_branch_and_worktree_but_no_work_folder(
+    paths: AgentPaths, tmp_path: Path
+) -> None:
+    assert (paths.name, paths.branch) == ("owl", "interlock/agents/owl")
+    assert paths.folder == tmp_path / "here" / "worktrees" / "agents" / "owl"
+    assert paths.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
+    assert paths.session(7) == paths.work_folder / "000007"
+    assert paths.identity == Identity("owl", "owl@interlock.invalid")
+    next_life = AgentPaths("owl/2", paths.settings)
+    assert (next_life.branch, next_life.folder) == (paths.branch, paths.folder)
+    assert next_life.work_folder != paths.work_folder
 
 
-def test_a_relative_home_is_a_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_relative_home_gives_absolute_paths(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
-    home = Home("owl/1", Settings(home=Path("here")))
+    paths = AgentPaths("owl/1", Settings(home=Path("here")))
 
-    assert home.folder.is_absolute()
-    assert home.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
+    assert paths.folder.is_absolute()
+    assert paths.work_folder == tmp_path / "here" / "agents" / "owl" / "1"
 
 
 @pytest.mark.parametrize(
-    ("name", "is_one"),
+    ("name", "valid"),
     [("owl", True), ("o", True), ("owl-2", True), ("o" * 63, True), ("o" * 64, False)]
     + [(name, False) for name in ("", "Owl", "2", "-", "a_b", "a/b", "a b", "owl\n", "é", "a.b")],
 )
-def test_a_name_is_a_letter_then_letters_digits_and_dashes(name: str, *, is_one: bool) -> None:
-    assert is_name(name) is is_one
+def test_a_name_is_a_letter_then_letters_digits_and_dashes(name: str, *, valid: bool) -> None:
+    assert is_name(name) is valid
 
 
-def test_a_record_that_can_be_none_has_no_name() -> None:
+def test_an_invalid_record_id_has_no_name() -> None:
     assert name_of("owl/3") == "owl"
     with pytest.raises(InvalidIdError):
         name_of("../owl")
 
 
-def test_a_worktree_is_made_at_the_base_and_found_again_with_all_work(
-    repository: Repository, home: Home
+def test_a_worktree_is_created_at_the_base_and_found_again_with_all_changes(
+    repository: Repository, paths: AgentPaths
 ) -> None:
     base = at(repository)
     commit(repository.root, "main goes on", a__txt="later\n")
 
-    made = ready(home, repository, base=base)
-    write(made.folder, b__txt="not committed\n")
-    again = ready(home, repository, base=at(repository))
+    created = prepare_worktree(paths, repository, base=base)
+    write(created.folder, b__txt="not committed\n")
+    again = prepare_worktree(paths, repository, base=at(repository))
 
-    assert made == again == Worktree(home.branch, home.folder, base, present=True)
-    assert (made.folder / "a.txt").read_text() == "a\n"
-    assert (made.folder / "b.txt").read_text() == "not committed\n"
+    assert created == again == Worktree(paths.branch, paths.folder, base, present=True)
+    assert (created.folder / "a.txt").read_text() == "a\n"
+    assert (created.folder / "b.txt").read_text() == "not committed\n"
     assert registered(repository) == 1
 
 
-def test_the_next_life_goes_on_where_the_last_left_off(repository: Repository, home: Home) -> None:
-    made = ready(home, repository, base="main")
-    tip = commit(made.folder, "work", a__txt="work\n")
-    git(repository.root, "worktree", "remove", "--force", str(made.folder))
+def test_the_next_life_continues_on_the_branch_of_the_last(
+    repository: Repository, paths: AgentPaths
+) -> None:
+    created = prepare_worktree(paths, repository, base="main")
+    tip = commit(created.folder, "work", a__txt="work\n")
+    git(repository.root, "worktree", "remove", "--force", str(created.folder))
     commit(repository.root, "main goes on", b__txt="later\n")
 
-    again = ready(Home("owl/2", home.settings), repository, base="main")
+    again = prepare_worktree(AgentPaths("owl/2", paths.settings), repository, base="main")
 
-    assert again == made
+    assert again == created
     assert git(again.folder, "rev-parse", "HEAD") == tip
 
 
 @pytest.mark.parametrize("cut_off", ["its folder is gone", "its files were never checked out"])
-def test_a_worktree_of_which_a_part_is_missing_is_completed_here(
-    repository: Repository, home: Home, cut_off: str
+def test_a_worktree_that_is_partly_missing_is_completed(
+    repository: Repository, paths: AgentPaths, cut_off: str
 ) -> None:
-    made = ready(home, repository, base="main")
-    commit(made.folder, "work", a__txt="work\n")
+    created = prepare_worktree(paths, repository, base="main")
+    commit(created.folder, "work", a__txt="work\n")
     if cut_off == "its folder is gone":
-        shutil.rmtree(made.folder)
+        shutil.rmtree(created.folder)
     else:
-        git(repository.root, "worktree", "lock", "--reason", "initializing", str(made.folder))
-        (made.folder / "a.txt").unlink()
+        git(repository.root, "worktree", "lock", "--reason", "initializing", str(created.folder))
+        (created.folder / "a.txt").unlink()
 
-    assert ready(home, repository, base="main") == made
+    assert prepare_worktree(paths, repository, base="main") == created
 
-    assert (made.folder / "a.txt").read_text() == "work\n"
+    assert (created.folder / "a.txt").read_text() == "work\n"
     assert registered(repository) == 1
 
 
-def test_what_went_with_its_machine_is_made_here_on_the_same_branch_with_the_work_on_it(
-    repository: Repository, home: Home, elsewhere: Home
+def test_a_worktree_that_is_gone_with_its_machine_is_created_here_on_the_same_branch(
+    repository: Repository, paths: AgentPaths, elsewhere: AgentPaths
 ) -> None:
-    there = ready(elsewhere, repository, base="main")
-    tip = commit(there.folder, "work", a__txt="work\n")
-    shutil.rmtree(there.folder)
+    remote = prepare_worktree(elsewhere, repository, base="main")
+    tip = commit(remote.folder, "work", a__txt="work\n")
+    shutil.rmtree(remote.folder)
 
-    here = ready(home, repository, base="main")
+    local = prepare_worktree(paths, repository, base="main")
 
-    assert here == Worktree(home.branch, home.folder, there.base, present=True)
-    assert git(here.folder, "rev-parse", "HEAD") == tip
-    assert (here.folder / "a.txt").read_text() == "work\n"
+    assert local == Worktree(paths.branch, paths.folder, remote.base, present=True)
+    assert git(local.folder, "rev-parse", "HEAD") == tip
+    assert (local.folder / "a.txt").read_text() == "work\n"
     assert registered(repository) == 1
-    assert [mark.folder for mark in marks(repository)] == [home.folder]
+    assert [mark.folder for mark in marks(repository)] == [paths.folder]
 
 
-def test_where_machines_share_their_files_it_is_used_where_it_was_made(
-    repository: Repository, home: Home, elsewhere: Home
+def test_machines_that_share_their_files_use_the_worktree_where_it_was_created(
+    repository: Repository, paths: AgentPaths, elsewhere: AgentPaths
 ) -> None:
-    there = ready(elsewhere, repository, base="main")
-    write(there.folder, a__txt="not committed\n")
+    remote = prepare_worktree(elsewhere, repository, base="main")
+    write(remote.folder, a__txt="not committed\n")
 
-    assert ready(home, repository, base="main") == there
+    assert prepare_worktree(paths, repository, base="main") == remote
 
-    assert (there.folder / "a.txt").read_text() == "not committed\n"
-    assert not home.folder.exists()
+    assert (remote.folder / "a.txt").read_text() == "not committed\n"
+    assert not paths.folder.exists()
     assert registered(repository) == 1
 
 
 @pytest.mark.parametrize("how", [("checkout", "-q", "-b", "own"), ("checkout", "-q", "--detach")])
-def test_an_agent_that_checked_out_something_else_keeps_its_worktree(
-    repository: Repository, home: Home, elsewhere: Home, how: tuple[str, ...]
+def test_a_worktree_in_which_the_agent_checked_out_another_branch_stays_as_it_is(
+    repository: Repository, paths: AgentPaths, elsewhere: AgentPaths, how: tuple[str, ...]
 ) -> None:
-    made = ready(home, repository, base="main")
-    git(made.folder, *how)
-    write(made.folder, a__txt="not committed\n")
-    head = git(made.folder, "rev-parse", "--symbolic-full-name", "HEAD")
+    created = prepare_worktree(paths, repository, base="main")
+    git(created.folder, *how)
+    write(created.folder, a__txt="not committed\n")
+    head = git(created.folder, "rev-parse", "--symbolic-full-name", "HEAD")
 
-    for seen_from in (home, elsewhere):
-        kept = ready(seen_from, repository, base="main")
+    for seen_from in (paths, elsewhere):
+        kept = prepare_worktree(seen_from, repository, base="main")
 
-        assert kept == made
+        assert kept == created
         status = git_in(repository, kept).run("status", "--short").output
         assert status == b" M a.txt\n"
         assert git(kept.folder, "rev-parse", "--symbolic-full-name", "HEAD") == head
     assert registered(repository) == 1
 
 
-def test_a_folder_of_somebody_else_is_refused_and_stays(repository: Repository, home: Home) -> None:
-    home.folder.mkdir(parents=True)
-    write(home.folder, mine__txt="mine\n")
+def test_a_folder_that_the_user_filled_is_refused_and_stays(
+    repository: Repository, paths: AgentPaths
+) -> None:
+    paths.folder.mkdir(parents=True)
+    write(paths.folder, mine__txt="mine\n")
 
     with pytest.raises(RefusedError, match="is not an empty folder; choose another folder"):
-        ready(home, repository, base="main")
+        prepare_worktree(paths, repository, base="main")
 
-    assert (home.folder / "mine.txt").read_text() == "mine\n"
+    assert (paths.folder / "mine.txt").read_text() == "mine\n"
     assert registered(repository) == 0
 
 
-def test_a_folder_that_somebody_else_filled_since_is_refused_and_stays(
-    repository: Repository, home: Home
+def test_a_folder_that_the_user_filled_after_its_worktree_was_removed_is_refused_and_stays(
+    repository: Repository, paths: AgentPaths
 ) -> None:
-    ready(home, repository, base="main")
-    git(repository.root, "worktree", "remove", "--force", str(home.folder))
-    home.folder.mkdir()
-    write(home.folder, mine__txt="mine\n")
+    prepare_worktree(paths, repository, base="main")
+    git(repository.root, "worktree", "remove", "--force", str(paths.folder))
+    paths.folder.mkdir()
+    write(paths.folder, mine__txt="mine\n")
 
     with pytest.raises(RefusedError, match="is not an empty folder; choose another folder"):
-        ready(home, repository, base="main")
+        prepare_worktree(paths, repository, base="main")
 
-    assert (home.folder / "mine.txt").read_text() == "mine\n"
+    assert (paths.folder / "mine.txt").read_text() == "mine\n"
 
 
-def test_a_branch_of_the_users_by_that_name_is_refused_and_stays(
-    repository: Repository, home: Home
+def test_a_branch_of_the_user_with_that_name_is_refused_and_stays(
+    repository: Repository, paths: AgentPaths
 ) -> None:
-    git(repository.root, "branch", home.branch)
-    tip = at(repository, home.branch)
+    git(repository.root, "branch", paths.branch)
+    tip = at(repository, paths.branch)
 
     with pytest.raises(RefusedError, match="has a branch 'interlock/agents/owl' already"):
-        ready(home, repository, base="main")
+        prepare_worktree(paths, repository, base="main")
 
-    assert at(repository, home.branch) == tip
+    assert at(repository, paths.branch) == tip
     assert marks(repository) == ()
-    assert not home.folder.exists()
+    assert not paths.folder.exists()

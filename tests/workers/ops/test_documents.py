@@ -1,4 +1,4 @@
-"""Documents that are drawn from the tables are in step with them."""
+"""kernel/README.md has the tables as they are in the code."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from interlock.workers.ops import documents
 from interlock.workers.ops.floors import floors
 
 
-def test_the_documents_are_what_the_tables_say() -> None:
+def test_the_page_matches_the_tables() -> None:
     assert documents.main(["--check"]) == 0
 
 
 def test_every_machine_is_drawn_with_each_of_its_states_and_rows() -> None:
     for machine in MACHINES.values():
-        drawn = documents.section(machine)
-        assert drawn.startswith(f"## {machine.name}")
+        section = documents.section(machine)
+        assert section.startswith(f"## {machine.name}")
         for stage in machine.stages:
-            assert str(stage.state) in drawn
+            assert str(stage.state) in section
         for row in machine.transitions:
-            assert str(row.trigger) in drawn
+            assert str(row.trigger) in section
 
 
-def test_a_stale_document_is_found_and_renewed(
+def test_an_outdated_page_is_found_and_updated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "README.md"
@@ -43,15 +43,15 @@ def test_a_stale_document_is_found_and_renewed(
     assert "long ago" not in text
 
 
-def test_a_changed_row_makes_the_document_stale(
+def test_a_changed_row_makes_the_page_outdated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "README.md"
-    kept = documents.KERNEL_README.read_text()
-    page.write_text(kept.replace("--> awaiting_review:", "--> awaiting_redirect:"))
+    current = documents.KERNEL_README.read_text()
+    page.write_text(current.replace("--> awaiting_review:", "--> awaiting_redirect:"))
     monkeypatch.setattr(documents, "DRAWN", {page: documents.tables})
 
-    assert page.read_text() != kept
+    assert page.read_text() != current
     assert documents.main(["--check"]) == 1
 
 
