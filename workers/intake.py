@@ -24,9 +24,9 @@ from tenacity import (
 from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.alive import show_alive
-from interlock.workers.engine.app import INTAKE, make_app
-from interlock.workers.engine.system import loaded
+from interlock.workers.engine.app import INTAKE_QUEUE, make_app
+from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.system import load
 from interlock.workers.systems import SYSTEMS
 
 log = logging.getLogger(__name__)
@@ -42,11 +42,11 @@ ACCEPTS = {machine: name for system in SYSTEMS for machine, name in system.submi
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with its one task, `interlock.submit`."""
-    made = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE,))
+    made = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE_QUEUE,))
     options = {**made.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     made.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    made.set_aside = client.dispatch.set_aside
+    made.reject_message = client.dispatch.reject
 
     def submit(*args: Any, **kwargs: Any) -> str:
         try:
@@ -57,7 +57,7 @@ def assemble(settings: Settings) -> Celery:
             raise Reject(str(refusal), requeue=True) from refusal
         except Exception as failure:
             # A fault of ours must not lose what a producer sent: kept for people, then reported.
-            client.dispatch.set_aside("failed at intake", repr(failure), (args, kwargs))
+            client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
             raise
 
     made.task(
@@ -67,7 +67,7 @@ def assemble(settings: Settings) -> Celery:
         reject_on_worker_lost=True,
         ignore_result=True,
     )
-    show_alive(made, settings.alive)
+    write_liveness_file(made, settings.alive)
     return made
 
 
@@ -85,7 +85,7 @@ def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
         return accept(client, args[0])
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        client.dispatch.aside.put("refused at intake", str(refusal), request)
+        client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is set aside: %s", refusal)
         return f"set aside: {refusal}"
 
@@ -107,7 +107,7 @@ def accept(client: Client, request: Any) -> str:
     priority = request.get("priority", 5)
     named = ACCEPTS.get(machine)
     if named is not None:
-        return said(loaded(named)(client, request["id"], payload, priority))
+        return said(load(named)(client, request["id"], payload, priority))
     return said(client.submit(payload, id=request["id"], machine=machine, priority=priority))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.engine.system import System, loaded
+from interlock.workers.engine.system import System, load
 from interlock.workers.engine.work import Handler
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
@@ -27,7 +27,7 @@ def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
 
     An effect's name is the name of its queue: two systems cannot share one.
     """
-    found = [loaded(f"{system.effects}:HANDLERS") for system in (BUILTIN, *systems)]
+    found = [load(f"{system.effects}:HANDLERS") for system in (BUILTIN, *systems)]
     names = Counter(name for each in found for name in each)
     if twice := sorted(name for name, number in names.items() if number > 1):
         raise SystemsError(f"two systems have an effect called {', '.join(twice)}")
@@ -37,4 +37,4 @@ def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
 def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:
     """Import every sweep that beat drives."""
     packages = [system.sweeps for system in (BUILTIN, *systems) if system.sweeps]
-    return tuple(sweep for package in packages for sweep in loaded(f"{package}:SWEEPS"))
+    return tuple(sweep for package in packages for sweep in load(f"{package}:SWEEPS"))

@@ -167,12 +167,12 @@ class Loops:
         printed, pace = Printed(file, file.stat().st_size if file.exists() else 0), Intervals()
         while True:
             if text := printed.read():
-                pace.news()
+                pace.reset()
                 yield text
                 continue
             if record.state == "stopped" and not record.entries:
                 return
-            pace.rest()
+            pace.sleep()
             before, record = record, self.logs(name)[0]
             for following in self._printed_since(before, record):
                 # The last words of who ended meanwhile.

@@ -23,7 +23,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import Jot
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
@@ -122,7 +122,7 @@ class SessionSupervisor:
 
     def _kill_by(self) -> float:
         """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
-        return self.work.held.good_until + SESSION.grace_ms / 2_000
+        return self.work.held.valid_until + SESSION.grace_ms / 2_000
 
     # --- while it runs -------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class SessionSupervisor:
             return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **about)
 
         try:
-            sent = self.work.patiently(send)
+            sent = self.work.retried(send)
         except CallError as refusal:
             self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
         except KernelError as refusal:
@@ -233,7 +233,7 @@ class SessionSupervisor:
             self.work.fire(outcome)
         except FencedError:
             with suppress(KernelError):
-                self.work.late(outcome)
+                self.work.note_late(outcome)
                 answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
                 self.dispatch.publish(answer.owed)
         self.heartbeat.drop(self.work.held)
@@ -258,4 +258,6 @@ def _program(command: str) -> str:
 def main() -> None:
     """Take over what a spec names, say so, and go on alone."""
     spec = SessionLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: SessionSupervisor(spec, assembled(read_settings())))
+    hand_over(
+        Path(spec.work_folder), lambda: SessionSupervisor(spec, open_dispatch(read_settings()))
+    )

@@ -23,7 +23,7 @@ from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.leases import Lease
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
@@ -139,7 +139,7 @@ class TaskSupervisor:
         graces = [(self.agent.held, SUPERVISION.grace_ms)]
         if self.turn is not None and not self.turn.settled:
             graces.append((self.turn.work.held, AGENT.grace_ms))
-        return min(held.good_until + grace / 2_000 for held, grace in graces)
+        return min(held.valid_until + grace / 2_000 for held, grace in graces)
 
     # --- while it runs -------------------------------------------------------------------------
 
@@ -373,4 +373,4 @@ class TaskSupervisor:
 def main() -> None:
     """Take over what a spec names, say so, and go on alone."""
     spec = TaskLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, assembled(read_settings())))
+    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, open_dispatch(read_settings())))

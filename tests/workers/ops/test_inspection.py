@@ -362,7 +362,7 @@ def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) 
 
 def test_the_diagnosis_counts_what_waits_and_what_was_set_aside(here: Client) -> None:
     bring(here, "one", "awaiting_confirmation")
-    here.dispatch.aside.put("unknown task", "nobody knows it", "x")
+    here.dispatch.rejected.put("unknown task", "nobody knows it", "x")
 
     told = diagnose(here.dispatch)
 

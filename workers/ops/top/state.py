@@ -130,7 +130,7 @@ class Top:
             looks={str(look): looks[look] for look in ORDER},
             tasks={state: census.count("task", state) for state in self.states["task"]},
             partial=census.partial,
-            queues={name: self.dispatch.waiting(name) for name in self.queues},
+            queues={name: self.dispatch.queue_length(name) for name in self.queues},
             asks=asks,
             asked=asked,
             starved=self._starved(opened, now_ms),

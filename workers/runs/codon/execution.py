@@ -248,7 +248,9 @@ class CodonExecution:
         if state == CodonStatus.RUNNING:
             self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.run.work, self.step):
-            work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
+            work.call_on_order(
+                lambda: threading.Thread(target=self.host.shutdown, daemon=True).start()
+            )
         if not self.host.drain(SENTINELS_S):
             self._remark("sentinels_cut_short", {"limit_s": SENTINELS_S})
         self._tell_sentinels()
@@ -350,7 +352,7 @@ class CodonExecution:
         except IllegalTransitionError:
             # Somebody told from outside that it is further on already, or that it has ended.
             read = self.run.dispatch.views.record
-            self.step.record = self.step.patiently(lambda: read(self.place.id))
+            self.step.record = self.step.retried(lambda: read(self.place.id))
             if self.step.record.state not in LIVE:
                 raise FencedError(self.place.id, self.step.lease.token) from None
             return

@@ -74,5 +74,5 @@ class Process:
 
     def _kill_by(self) -> float:
         """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
-        good_until = min(work.held.good_until for work in self._leases)
-        return good_until + CONDUCTOR.grace_ms / 2_000
+        valid_until = min(work.held.valid_until for work in self._leases)
+        return valid_until + CONDUCTOR.grace_ms / 2_000
