@@ -14,8 +14,8 @@ import typer
 
 from interlock.workers.config import PREFIX
 from interlock.workers.processes.agent.process import REPORT_FD
-from interlock.workers.supervision.codon_streams import read_said
 from interlock.workers.supervision.reports import Rejected, parse_line
+from interlock.workers.supervision.session_streams import read_said
 from interlock.workers.terminal.answer import AsJson, fail
 
 # Only a codon's process is told which one it is; a codon may say what no task's agent can.

@@ -11,7 +11,7 @@ from interlock.workers.runs.failure import (
     failure_of,
     sentinels_not_loaded,
 )
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import says_context_exceeded
 
 LIMIT, API = FailureType.RATE_LIMIT, FailureType.API_ERROR
 LATE, UNKNOWN = FailureType.TIMEOUT, FailureType.UNKNOWN

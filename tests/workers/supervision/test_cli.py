@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 
 from interlock.workers.cli import app
 from interlock.workers.supervision.cli import line_of
-from interlock.workers.supervision.codon_reports import CostsFinal, Tokens
-from interlock.workers.supervision.codon_streams import read_said
 from interlock.workers.supervision.reports import Split, Subtask, ToolCompleted, parse_line
+from interlock.workers.supervision.session_reports import CostsFinal, Tokens
+from interlock.workers.supervision.session_streams import read_said
 
 
 def said(*words: str) -> Result:

@@ -51,7 +51,7 @@ from interlock.workers.runs.paths import CodonPlace, marks_of
 from interlock.workers.runs.plan.model import Observed, Policy, Speech
 from interlock.workers.runs.sentinels.trigger import Event
 from interlock.workers.runs.sequence import Execution, Start
-from interlock.workers.supervision.codon_streams import SPEECHES
+from interlock.workers.supervision.session_streams import SPEECHES
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0

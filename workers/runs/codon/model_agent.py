@@ -30,7 +30,7 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_reports import Teller, TellingLedger
 from interlock.workers.runs.paths import CONVERSATION, MODEL
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import says_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192

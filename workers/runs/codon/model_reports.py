@@ -12,8 +12,8 @@ from pydantic_ai.usage import RequestUsage
 
 from interlock.workers.gateways.llm.ledger import Bound, Ledger
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.codon_reports import Tokens, plain_text
 from interlock.workers.supervision.reports import WAIT_S_MAX
+from interlock.workers.supervision.session_reports import Tokens, plain_text
 
 # A line takes 64 KiB, and a character may become six bytes of it.
 _LINE_ROOM_BYTES = 60_000

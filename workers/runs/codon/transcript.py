@@ -9,7 +9,14 @@ from typing import Any
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.plan.model import Observed
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import (
+    Failed,
+    Progress,
+    Rejected,
+    ToolCompleted,
+    ToolStarted,
+)
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -19,13 +26,6 @@ from interlock.workers.supervision.codon_reports import (
     Said,
     SessionOpened,
     Tokens,
-)
-from interlock.workers.supervision.reports import (
-    Failed,
-    Progress,
-    Rejected,
-    ToolCompleted,
-    ToolStarted,
 )
 
 TEXT_SHOWN_MAX = 4_000

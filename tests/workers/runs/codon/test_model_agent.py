@@ -30,7 +30,8 @@ from interlock.workers.runs.codon.conversation import (
 from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
 from interlock.workers.runs.codon.model_reports import Teller
 from interlock.workers.runs.failure import failure_of
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import Failed, Rejected
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -40,8 +41,7 @@ from interlock.workers.supervision.codon_reports import (
     SessionOpened,
     Tokens,
 )
-from interlock.workers.supervision.codon_streams import InterlockSpeech
-from interlock.workers.supervision.reports import Failed, Rejected
+from interlock.workers.supervision.session_streams import InterlockSpeech
 
 Kind = TypeVar("Kind")
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)

@@ -9,7 +9,7 @@ import pytest
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.codon.transcript import Hearing
-from interlock.workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
+from interlock.workers.supervision.session_reports import CostsAdded, CostsFinal, CostsSet, Tokens
 from tests.kernel.runs.codons import at
 
 MOST = Tokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)

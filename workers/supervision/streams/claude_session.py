@@ -12,7 +12,8 @@ from math import isfinite
 from typing import Any
 
 from interlock.workers.specs.json_line import LineError, read_name, read_number, read_object, shown
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import Progress, Rejected, Usage
+from interlock.workers.supervision.session_reports import (
     CostsAdded,
     CostsFinal,
     MessageSaid,
@@ -22,7 +23,6 @@ from interlock.workers.supervision.codon_reports import (
     plain_text,
     said_by_agent,
 )
-from interlock.workers.supervision.reports import Progress, Rejected, Usage
 from interlock.workers.supervision.streams.claude import LINE_BYTES_MAX, ClaudeStream
 
 MESSAGES_MAX = 1_000

@@ -11,20 +11,6 @@ import pytest
 
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
-from interlock.workers.supervision.claude_speech import MESSAGES_MAX, ClaudeSpeech
-from interlock.workers.supervision.codon_reports import (
-    ContextExceeded,
-    CostsAdded,
-    CostsFinal,
-    CostsSet,
-    MessageSaid,
-    ResultReached,
-    Said,
-    SessionOpened,
-    Tokens,
-    plain_text,
-)
-from interlock.workers.supervision.codon_streams import SPEECHES, InterlockSpeech
 from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
     Compacted,
@@ -37,6 +23,20 @@ from interlock.workers.supervision.reports import (
     ToolStarted,
     parse_line,
 )
+from interlock.workers.supervision.session_reports import (
+    ContextExceeded,
+    CostsAdded,
+    CostsFinal,
+    CostsSet,
+    MessageSaid,
+    ResultReached,
+    Said,
+    SessionOpened,
+    Tokens,
+    plain_text,
+)
+from interlock.workers.supervision.session_streams import SPEECHES, InterlockSpeech
+from interlock.workers.supervision.streams.claude_session import MESSAGES_MAX, ClaudeSpeech
 from tests.workers.supervision.streams.sample import SAMPLE, assistant, init, line, result, tool_use
 
 FOUR = {

@@ -21,8 +21,8 @@ from interlock.workers.specs.json_line import (
     read_remark,
     shown,
 )
-from interlock.workers.supervision.claude_speech import ClaudeSpeech
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, Rejected, parse_line
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
@@ -35,7 +35,7 @@ from interlock.workers.supervision.codon_reports import (
     Tokens,
     said_by_agent,
 )
-from interlock.workers.supervision.reports import LINE_BYTES_MAX, Rejected, parse_line
+from interlock.workers.supervision.streams.claude_session import ClaudeSpeech
 
 
 class PlainSpeech:
