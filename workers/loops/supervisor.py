@@ -33,7 +33,14 @@ from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.stored import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
 from interlock.workers.supervision.launch import hand_over
-from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    AgentReady,
+    MailSent,
+    Progress,
+    RejectedLine,
+    TokensUsed,
+)
 from interlock.workers.supervision.streams import STREAMS
 
 POLL_S = 0.1
@@ -82,7 +89,7 @@ class SessionSupervisor:
         self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
         self.prompt = ""
         self.ready = self.started = False
-        self.failed: Failed | None = None
+        self.failed: AgentFailed | None = None
         self.mails_sent = 0
         self.began = self.armed = 0.0
 
@@ -158,17 +165,17 @@ class SessionSupervisor:
         for line in process.reports():
             for report in self.stream.feed(line):
                 match report:
-                    case Ready():
+                    case AgentReady():
                         self.ready = True
                     case MailSent():
                         self._post(report)
-                    case Failed():
+                    case AgentFailed():
                         self.failed = self.failed or report
                     case Progress():
                         self._note("said", {"message": report.message, "percent": report.percent})
-                    case Usage():
+                    case TokensUsed():
                         self._used(report)
-                    case Rejected():
+                    case RejectedLine():
                         self._note("report_refused", {"reason": report.reason})
                     case _:
                         why = f"{type(report).__name__} is for agents that work on tasks"
@@ -195,7 +202,7 @@ class SessionSupervisor:
         else:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
 
-    def _used(self, usage: Usage) -> None:
+    def _used(self, usage: TokensUsed) -> None:
         if usage.deltas:
             jot = Jot("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):

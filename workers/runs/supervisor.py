@@ -178,7 +178,7 @@ class RunSupervisor:
         mark = codon_place(codon, self.dispatch.settings).mark
         if mark.is_file():
             for one in marks_of(mark.read_text("utf-8")):
-                kill_leftovers(one, of=codon)
+                kill_leftovers(one, owner=codon)
 
     # --- to go on --------------------------------------------------------------------------------
 

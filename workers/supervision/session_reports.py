@@ -1,4 +1,4 @@
-"""What the process of a codon says of itself, as values; it never reads a line and never acts."""
+"""Reports of a process with a session: its messages, costs and result, and an agent's reports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Protocol, TypeAlias
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import (
+    AgentFailed,
+    AgentReady,
     Compacted,
     CompactNeeded,
-    Failed,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     Report,
     ToolCompleted,
     ToolStarted,
     VerifyRequested,
 )
 
-_CUT = "..."
+_ELLIPSIS = "..."
 ERROR_LENGTH_READ = 16_000
 CONTEXT_EXCEEDED = re.compile(
     r"\b(?:prompt|input|conversation|request) is too long"
@@ -35,33 +35,33 @@ CONTEXT_EXCEEDED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """The four kinds that providers charge for. No token is of two kinds."""
+class TokenCounts:
+    """Numbers of tokens by the four kinds that providers charge for. A token has one kind."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_tokens: int = 0
     cache_read_tokens: int = 0
 
-    def plus(self, other: Tokens) -> Tokens:
-        """Return the sum, kind by kind; no sum grows beyond what can be counted."""
+    def plus(self, other: TokenCounts) -> TokenCounts:
+        """Return the sum by kind; a sum stops growing at COUNT_MAX."""
         kinds = (getattr(self, kind) + getattr(other, kind) for kind in KINDS)
-        return Tokens(*(min(n, COUNT_MAX) for n in kinds))
+        return TokenCounts(*(min(n, COUNT_MAX) for n in kinds))
 
 
-KINDS = tuple(field.name for field in fields(Tokens))
+KINDS = tuple(field.name for field in fields(TokenCounts))
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """The session in which the agent works; it can be continued by this id."""
+    """The agent works in the session of this id, which can be continued later."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class MessageSaid:
-    """The agent wrote. `continues` says that it is a further part of the message told before."""
+class MessageWritten:
+    """The agent wrote a message, or with `continues` a further part of the one before."""
 
     text: str
     continues: bool = False
@@ -69,33 +69,33 @@ class MessageSaid:
 
 @dataclass(frozen=True, slots=True)
 class CostsAdded:
-    """What was used since the last such report; how full the context window is now, if it said."""
+    """Costs since the last such report, and how full the context window is if that is known."""
 
     cost_micro: int = 0
-    tokens: Tokens = Tokens()
+    tokens: TokenCounts = TokenCounts()
     context_used: int | None = None
     context_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CostsSet:
-    """What the process has used so far, all in all."""
+    """The total costs of the process so far."""
 
     cost_micro: int
-    tokens: Tokens = Tokens()
+    tokens: TokenCounts = TokenCounts()
 
 
 @dataclass(frozen=True, slots=True)
 class CostsFinal:
-    """What the process has used, as its provider says in the end."""
+    """The total costs of the process, as its provider gives them at the end."""
 
     cost_micro: int
-    tokens: Tokens = Tokens()
+    tokens: TokenCounts = TokenCounts()
 
 
 @dataclass(frozen=True, slots=True)
 class ResultReached:
-    """The agent says that its work is done."""
+    """The agent reports that its work is done."""
 
     text: str = ""
 
@@ -108,57 +108,58 @@ class ContextExceeded:
 
 
 # fmt: off
-Said: TypeAlias = (
-    SessionOpened | MessageSaid | CostsAdded | CostsSet | CostsFinal | ResultReached
-    | ContextExceeded | Ready | ToolStarted | ToolCompleted | CompactNeeded | Compacted
-    | Progress | Failed
+SessionReport: TypeAlias = (
+    SessionOpened | MessageWritten | CostsAdded | CostsSet | CostsFinal | ResultReached
+    | ContextExceeded | AgentReady | ToolStarted | ToolCompleted | CompactNeeded | Compacted
+    | Progress | AgentFailed
 )
 # fmt: on
 
 
-class Speech(Protocol):
-    """One process's output, read line by line from its start. Lines may be `line_bytes_max` long.
+class SessionStream(Protocol):
+    """Reads the output of one process line by line. A line may have up to `line_bytes_max` bytes.
 
-    Where it cannot say that work is done (`says_result` is false), its exit code alone does.
+    If a process cannot report a result (`reports_result` is false), its exit code says whether its
+    work is done.
     """
 
     line_bytes_max: int
-    says_result: bool
+    reports_result: bool
 
-    def feed(self, line: bytes) -> Sequence[Said | Rejected]:
-        """Return what the next line says. Never raises."""
+    def feed(self, line: bytes) -> Sequence[SessionReport | RejectedLine]:
+        """Return the reports in the next line. Never raises."""
 
 
-def says_context_exceeded(text: str) -> bool:
-    """Tell whether an error's text says that the conversation is longer than the model reads."""
+def is_context_exceeded(text: str) -> bool:
+    """Whether an error's text says that the conversation is longer than the model can read."""
     return CONTEXT_EXCEEDED.search(text[:ERROR_LENGTH_READ]) is not None
 
 
-def said_by_agent(report: Report | Rejected) -> Said | Rejected:
-    """Return an agent's report in the words of codons."""
+def as_session_report(report: Report | RejectedLine) -> SessionReport | RejectedLine:
+    """Return an agent's report as a report of a session; some have no meaning there."""
     match report:
         case VerifyRequested(summary):
             return ResultReached(summary)
-        case Failed(error, reason) if (
-            reason is TransitionReason.PROMPT_TOO_LONG or says_context_exceeded(error)
+        case AgentFailed(error, reason) if (
+            reason is TransitionReason.PROMPT_TOO_LONG or is_context_exceeded(error)
         ):
             return ContextExceeded(error)
         case (
-            Ready()
+            AgentReady()
             | ToolStarted()
             | ToolCompleted()
             | CompactNeeded()
             | Compacted()
             | Progress()
-            | Failed()
-            | Rejected()
+            | AgentFailed()
+            | RejectedLine()
         ):
             return report
         case _:
-            return Rejected(f"a codon cannot say {type(report).__name__}; only a task's agent can")
+            return RejectedLine(f"{type(report).__name__} is no report of a session")
 
 
 def plain_text(text: str, *, length_max: int = TEXT_LENGTH_MAX) -> str:
-    """Return the text as reports take it: cut to a length, no NUL, no half of a character."""
-    kept = text if len(text) <= length_max else text[: length_max - len(_CUT)] + _CUT
-    return kept.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    """Return the text as a report may hold it: cut, without NUL and without broken characters."""
+    cut = text if len(text) <= length_max else text[: length_max - len(_ELLIPSIS)] + _ELLIPSIS
+    return cut.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -32,11 +32,11 @@ from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
     AbortRaised,
+    AgentBlocked,
+    AgentFailed,
     AgentStream,
-    Blocked,
-    ChildCancelled,
-    Failed,
-    Split,
+    CancelRequested,
+    SplitRequested,
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.tasks.agent_end import agent_end, ours
@@ -155,7 +155,7 @@ class TaskSupervisor:
                 armed = self._kill_by()
                 process.arm(armed)
             lives = process.progress > began or now > began + LIFE_S
-            if lives and not self.alive and not isinstance(self.first.monitor.told, Failed):
+            if lives and not self.alive and not isinstance(self.first.monitor.told, AgentFailed):
                 self._confirm(process)
             self._note_progress(process.progress, now)
             self._look_at_files(now)
@@ -170,7 +170,7 @@ class TaskSupervisor:
             told += [self.stream.feed(line) for line in process.output_lines()]
         said = [report for reports in told for report in reports]
         # One that only says that it cannot begin has given no sign of life.
-        if not (self.alive or all(isinstance(one, Failed) for one in said)):
+        if not (self.alive or all(isinstance(one, AgentFailed) for one in said)):
             self._confirm(process)
         if self.turn is None:
             return
@@ -187,10 +187,10 @@ class TaskSupervisor:
                     raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
                     with suppress(KernelError):
                         self.agent.fire(Outcome("abort_raised", raised))
-                case ChildCancelled() if refusal := turn.cancel_child(one):
+                case CancelRequested() if refusal := turn.cancel_child(one):
                     self._reply(process, refusal)
         match turn.monitor.told:
-            case (Blocked() | Split()) as told if not turn.settled:
+            case (AgentBlocked() | SplitRequested()) as told if not turn.settled:
                 if refusal := turn.offer(told):
                     turn.monitor.told = None
                     self._reply(process, refusal)
@@ -211,7 +211,7 @@ class TaskSupervisor:
         taken = turn is not None and not turn.settled and turn.work.stopped.is_set()
         if self.agent.stopped.is_set() or taken:
             return self._why_stopped()
-        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, Failed))
+        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, AgentFailed))
         return OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
@@ -267,7 +267,7 @@ class TaskSupervisor:
             self._take_up(process, now)
         elif turn.settled:
             self._put_down()
-        elif isinstance(turn.monitor.told, Failed):
+        elif isinstance(turn.monitor.told, AgentFailed):
             turn.tell(of_failed(turn.monitor.told))
             self.failures_in_row += 1
             self._put_down()
@@ -347,14 +347,14 @@ class TaskSupervisor:
         told = self.turn.monitor.told if self.turn else None
         if self.turn is not None and not self.turn.settled:
             self.turn.tell(self._outcome(self.turn, ended, abort))
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             abort = abort or of_failed(told).payload["abort"]
         end = agent_end(ended, abort, told, trip=self.trip, alive=self.alive)
         tell(self.agent, end, otherwise="ended")
 
     def _outcome(self, turn: TaskTurn, ended: Exit, abort: AbortReason | None) -> Outcome:
         told = turn.monitor.told
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             return of_failed(told)
         if abort is not None:
             return turn.failed(ended, abort, self.trip)

@@ -245,7 +245,7 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     colony.start("owl", *steps)
     first = colony.sees("owl")
     before = colony.reaches("owl", "running")
-    log = deployment.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
+    log = deployment.folder / "home" / "agents" / before.id / "000001" / "supervisor.log"
 
     store.stop()
     missed = "leases are not renewed"

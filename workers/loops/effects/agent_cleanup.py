@@ -22,7 +22,7 @@ def retirement(work: Work) -> None:
     record = work.dispatch.views.record(work.record.id)
     home, data = Home(record.id, work.dispatch.settings), record.data
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        kill_leftovers(process_label(home.session(attempt)), of=record.id)
+        kill_leftovers(process_label(home.session(attempt)), owner=record.id)
     if work.dispatch.views.holds(home.name):
         return  # its next life goes on in the same worktree
     try:

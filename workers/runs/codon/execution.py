@@ -51,7 +51,7 @@ from interlock.workers.runs.paths import CodonPlace, marks_of
 from interlock.workers.runs.plan.model import Observed, Policy, Speech
 from interlock.workers.runs.sentinels.trigger import Event
 from interlock.workers.runs.sequence import Execution, Start
-from interlock.workers.supervision.session_streams import SPEECHES
+from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
@@ -86,8 +86,8 @@ class CodonExecution:
         self.commands = CodonCommands(run, start, self.place, previous, mark=self.step.key)
         self.hearing = Hearing(self._observe)
         self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
-        self.speech = SPEECHES[self.speaks]()
-        self.reported = SPEECHES["interlock"]()
+        self.speech = SESSION_STREAMS[self.speaks]()
+        self.reported = SESSION_STREAMS["interlock"]()
         mark = marks_of(self.step.key)[1]
         self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
         # What its sentinels are told as soon as they are loaded.
@@ -186,7 +186,7 @@ class CodonExecution:
             if self.start.previous_session_id:
                 told["previous_session_id"] = self.start.previous_session_id
             self._fire(Trigger.INITIALIZE, told)
-            if not self.speech.says_result:
+            if not self.speech.reports_result:
                 # Who says nothing has no session but this one.
                 self.hearing.session_id = self.start.previous_session_id or self.place.id
             return process.followed(agent, self._look)
@@ -257,7 +257,7 @@ class CodonExecution:
 
     def _verdict(self, ended: Exit, exit_code: int) -> Verdict:
         hearing, why = self.hearing, ended.reason_by_us
-        done = hearing.result_received or (not self.speech.says_result and ended.code == 0)
+        done = hearing.result_received or (not self.speech.reports_result and ended.code == 0)
         said = UNHELD.get(why or "") or hearing.error or ended.errors.strip()[-4_000:]
         verdict = verdict_on(
             Ending(

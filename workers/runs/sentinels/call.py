@@ -17,7 +17,7 @@ from interlock.workers.processes.agent.output import Lines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import Usage, parse_line
+from interlock.workers.supervision.reports import TokensUsed, parse_line
 from interlock.workers.text import sentence
 
 SAID_BYTES_MAX = 4 * 1024
@@ -209,7 +209,7 @@ class _Output:
         words = []
         for line in self._lines.take():
             told = parse_line(line) if b'"usage"' in line else None
-            if isinstance(told, Usage):
+            if isinstance(told, TokensUsed):
                 self._book(told.cost_micro or 0)
             else:
                 words.append(line + b"\n")
