@@ -31,7 +31,7 @@ from interlock.workers.loops.home import name_of
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.stored import read_prompt
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
     AgentFailed,
@@ -117,13 +117,13 @@ class SessionSupervisor:
             environment=environment_of_work(told),
             prompt="",
             more_follows=True,
-            hears_output=False,
-            logs=Logs(
+            reads_output=False,
+            logs=LogFiles(
                 self.work_folder / "output.log",
                 self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=spec.key,
+            label=spec.key,
             kill_by=self._kill_by(),
         )
 

@@ -2,8 +2,8 @@
 
 `python -m interlock.workers.supervision.fork_server NUMBER ROOM`. Requests come over the socket
 with the descriptor NUMBER; the server ends when the other end is closed. ROOM makes its command
-line long enough to be replaced by that of a supervisor. The server has one thread, and opens neither
-store nor broker because its forks would share them.
+line long enough to be replaced by that of a supervisor. The server has one thread, and opens
+neither store nor broker because its forks would share them.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from interlock.workers.processes.agent.containment import end_marked
+from interlock.workers.processes.agent.containment import kill_labelled
 
 END_S_MAX = 10.0
 
@@ -21,5 +21,5 @@ class LeftoversError(OSError):
 def kill_leftovers(label: str | None, *, owner: str) -> None:
     """Kill the processes on this host with an agent's label. Raises LeftoversError."""
     # Only Linux shows the environment of other processes.
-    if label and sys.platform == "linux" and not end_marked(label, within_s=END_S_MAX):
+    if label and sys.platform == "linux" and not kill_labelled(label, within_s=END_S_MAX):
         raise LeftoversError(f"a process that {owner} left behind cannot be ended")

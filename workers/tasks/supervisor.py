@@ -27,7 +27,7 @@ from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
@@ -124,13 +124,13 @@ class TaskSupervisor:
             environment=environment_of_work(told),
             prompt=turn.line if spec.session else turn.prompt,
             more_follows=spec.session,
-            hears_output=spec.stream != "plain",
-            logs=Logs(
+            reads_output=spec.stream != "plain",
+            logs=LogFiles(
                 work_folder / "output.log",
                 work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=self.agent.key,
+            label=self.agent.key,
             kill_by=self._kill_by(),
         )
 

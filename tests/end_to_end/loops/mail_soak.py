@@ -29,7 +29,7 @@ from interlock.kernel.store.scripts import read
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.home import Home
 from interlock.workers.loops.stored import read_prompt
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import PROC, marked, parent_of
@@ -473,5 +473,5 @@ def hidden(program: Path) -> Path:
 def carries_mark(pid: int) -> bool:
     """Whether a process is of a session."""
     with suppress(OSError):
-        return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
+        return f"{LABEL_VARIABLE}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False

@@ -23,7 +23,7 @@ from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonSta
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
     WATCHDOG_LOST,
@@ -89,7 +89,7 @@ class CodonExecution:
         self.speech = SESSION_STREAMS[self.speaks]()
         self.reported = SESSION_STREAMS["interlock"]()
         mark = marks_of(self.step.key)[1]
-        self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
+        self.host = run.sentinel_host(start, self.commands.environment({LABEL_VARIABLE: mark}))
         # What its sentinels are told as soon as they are loaded.
         self.early: list[Event] | None = []
         self.limits = Limits(self.codon, run.plan.budget, used)

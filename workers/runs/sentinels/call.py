@@ -13,7 +13,7 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.processes.agent.output import Lines
+from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
@@ -189,7 +189,7 @@ class _Output:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._lines = Lines()
+        self._lines = PendingLines()
         self._kept = b""
 
     @property
