@@ -24,7 +24,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
+from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
@@ -58,7 +58,7 @@ class Client:
     ) -> None:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
-        app = make_app(self.settings, (*sorted(names), SWEEPS))
+        app = make_app(self.settings, (*sorted(names), SWEEPS_QUEUE))
         self.dispatch = Dispatch(self.settings, machines, app)
         self._registry: Registry | None = None
 

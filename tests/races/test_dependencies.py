@@ -76,7 +76,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
             worker.perform(waits, "registration")
 
         race(ends, begins)
-        heard_late = bool(list(worker.dispatch.tells.dependents(needed)))
+        heard_late = bool(list(worker.dispatch.subscriptions.dependents(needed)))
         told["tell" if heard_late else "registration"] += 1
         meets(worker, needed, waits, lost=end == "cancel")
     assert min(told.values()) > PAIRS // 20, f"they hardly met: {told}"
@@ -103,7 +103,7 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_
             worker.perform(waits, "registration")
 
         def looks(waits: str = waits) -> None:
-            worker.dispatch.owe(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
+            worker.dispatch.wake(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
             worker.perform(waits, "scheduling")
 
         race(ends, resumes, looks)

@@ -255,7 +255,7 @@ def test_a_slot_of_a_job_that_was_paused_when_it_had_just_been_given_it_goes_on_
     rest(worker, ids[0])
 
     later(worker, UNHEARD_MS)
-    worker.dispatch.owe(ids[2], SCHEDULING, {"why": "a test"}, "look")
+    worker.dispatch.wake(ids[2], SCHEDULING, {"why": "a test"}, "look")
     rest(worker, ids[2])
     assert states(worker, *ids[1:]) == ["pending", "running"]
     assert holders(worker, "queue:q") == [ids[2]]
@@ -500,7 +500,7 @@ def test_a_message_that_overtook_that_of_its_dependency_is_accepted(
         assert not early.done(), "it was refused at once"
         assert receive(worker.client, [wanted("t/a")], {}) == "accepted: t/a"
         assert early.result(10) == "accepted: t/b"
-    assert sum(worker.dispatch.aside.counts().values()) == 0
+    assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 
 def test_a_graphs_own_message_after_one_of_its_jobs_is_taken(worker: InProcessWorker) -> None:

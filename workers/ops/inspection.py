@@ -128,7 +128,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "store": facts,
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
-        "rejected": dispatch.aside.counts(),
+        "rejected": dispatch.rejected.counts(),
         "machines": counts,
     }
 

@@ -277,9 +277,9 @@ class Runs:
                 if one.event:
                     yield one
             if page:
-                pace.news()
+                pace.reset()
                 continue
-            pace.rest()
+            pace.sleep()
 
     def ended(self, run: str, wait_s: float) -> Record:
         """Return a run once it and all that it left has ended, or when the time is up."""

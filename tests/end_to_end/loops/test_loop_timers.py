@@ -247,7 +247,7 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     agents.start("owl", *steps)
     first = agents.wait_for("owl")
     before = agents.reaches("owl", "running")
-    log = deployment.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
+    log = deployment.folder / "home" / "agents" / before.id / "000001" / "supervisor.log"
 
     store.stop()
     missed = "leases are not renewed"

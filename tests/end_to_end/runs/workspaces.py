@@ -345,7 +345,7 @@ class Yard:
             told += [self.deployment.story(run.id), f"  ended: {run.data.get('ended')}"]
             told += [indent(self.deployment.story(one.id), "  ") for one in self.codons(run.id)]
             told += [f"    {one.data.get('failure_reason')}" for one in self.codons(run.id)]
-            log = self.deployment.folder / "home" / "runs" / run.id / "keeper.log"
+            log = self.deployment.folder / "home" / "runs" / run.id / "supervisor.log"
             told.append(log.read_text()[-3_000:] if log.exists() else "no conductor took it up")
         return "\n".join(told)
 

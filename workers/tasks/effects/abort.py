@@ -29,7 +29,7 @@ def abort(work: Work) -> None:
         tool_to_sibling=data["tool_to_sibling"], sibling_to_session=data["sibling_to_session"]
     )
     for agent, reason in aborts(tree, session=record.id, scope=scope, policy=policy).items():
-        work.go_on()
+        work.raise_if_stopped()
         _tell(work, agent, reason)
 
 

@@ -80,7 +80,7 @@ async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome
     except asyncio.CancelledError:
         if estimate:
             lost = Outcome("inference_failed", deltas={"spent": estimate})
-            await asyncio.to_thread(work.late, lost)
+            await asyncio.to_thread(work.note_late, lost)
         raise
 
 
