@@ -24,7 +24,7 @@ from interlock.workers.jobs.manifest import (
     write_manifest,
 )
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
-from tests.races.in_process_worker import Hands, LostError
+from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
 KILLS = 40
@@ -59,20 +59,20 @@ GARBAGE = {
 
 
 @pytest.fixture
-def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
+def worker(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> InProcessWorker:
     text.now_us = START_US
-    return Hands(server.url, prefix, tmp_path / "home", text=text)
+    return InProcessWorker(server.url, prefix, tmp_path / "home", text=text)
 
 
-def job(hands: Hands, folder: Path, job_id: str = "g/a") -> str:
+def job(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> str:
     """Create a job that keeps a manifest, and perform its effects."""
-    hands.job(job_id, dir=str(folder))
-    hands.settle(job_id)
+    worker.create_job(job_id, dir=str(folder))
+    worker.run_until_idle(job_id)
     return job_id
 
 
-def right(hands: Hands, folder: Path, job_id: str = "g/a") -> bool:
-    return read_manifest(folder) == manifest_now(hands.dispatch, job_id)
+def right(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> bool:
+    return read_manifest(folder) == manifest_now(worker.dispatch, job_id)
 
 
 def numbers(found: dict[str, Any]) -> list[str]:
@@ -131,10 +131,10 @@ def begun(folder: Path, first: int) -> bool:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_manifest_effect_that_is_lost_in_the_middle_is_completed_by_the_next(
-    hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    worker: InProcessWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    job_id = job(hands, tmp_path)
-    hands.graphs.command(job_id, "suspend")
+    job_id = job(worker, tmp_path)
+    worker.graphs.command(job_id, "suspend")
     before = read_manifest(tmp_path)
 
     def lost(*_: Any) -> None:
@@ -143,59 +143,59 @@ def test_a_manifest_effect_that_is_lost_in_the_middle_is_completed_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, lost)
         with pytest.raises(LostError):
-            hands.do(job_id, "manifest")
+            worker.perform(job_id, "manifest")
     assert read_manifest(tmp_path) == before, "the old one is there until the new one is complete"
-    assert not right(hands, tmp_path)
+    assert not right(worker, tmp_path)
     assert (tmp_path / TORN).exists()
 
-    hands.lapse()
-    hands.settle(job_id)
-    assert right(hands, tmp_path)
+    worker.expire_leases()
+    worker.run_until_idle(job_id)
+    assert right(worker, tmp_path)
     assert not (tmp_path / TORN).exists()
 
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_a_damaged_manifest_is_restored_by_the_next_command(
-    hands: Hands, tmp_path: Path, name: str
+    worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    job_id = job(hands, tmp_path)
+    job_id = job(worker, tmp_path)
     (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
-    hands.graphs.command(job_id, "run")
+    worker.graphs.command(job_id, "run")
 
     assert read_manifest(tmp_path) is not None
-    hands.do(job_id, "manifest")
-    assert right(hands, tmp_path)
+    worker.perform(job_id, "manifest")
+    assert right(worker, tmp_path)
     # A command that is refused, so that no effect is due, restores it as well.
     (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
     with pytest.raises(Exception, match="not allowed"):
-        hands.graphs.command(job_id, "unpause")
-    assert right(hands, tmp_path)
+        worker.graphs.command(job_id, "unpause")
+    assert right(worker, tmp_path)
 
 
 @pytest.mark.parametrize("name", [*GARBAGE, "gone"])
 def test_a_damaged_manifest_is_restored_by_the_next_effect(
-    hands: Hands, tmp_path: Path, name: str
+    worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    job_id = job(hands, tmp_path)
-    hands.client.fire(job_id, "suspend", {"by": "person"})
+    job_id = job(worker, tmp_path)
+    worker.client.fire(job_id, "suspend", {"by": "person"})
     (tmp_path / MANIFEST_FILE).unlink()
     if name != "gone":
         (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
 
-    hands.do(job_id, "manifest")
-    assert right(hands, tmp_path)
+    worker.perform(job_id, "manifest")
+    assert right(worker, tmp_path)
 
 
 def test_other_processes_that_write_at_the_same_time_damage_nothing(
-    hands: Hands, tmp_path: Path
+    worker: InProcessWorker, tmp_path: Path
 ) -> None:
-    job_id = job(hands, tmp_path)
+    job_id = job(worker, tmp_path)
     with writers(tmp_path, 10) as start, start(0):
         for verb in ("suspend", "resume", "suspend", "resume"):
-            hands.graphs.command(job_id, verb)
-            hands.settle(job_id)
+            worker.graphs.command(job_id, verb)
+            worker.run_until_idle(job_id)
             assert read_manifest(tmp_path) is not None
 
-    hands.graphs.command(job_id, "suspend")
-    hands.settle(job_id)
-    assert right(hands, tmp_path)
+    worker.graphs.command(job_id, "suspend")
+    worker.run_until_idle(job_id)
+    assert right(worker, tmp_path)

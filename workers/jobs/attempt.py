@@ -17,11 +17,11 @@ from uuid import uuid4
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.capabilities.registry import run as run_capability
-from interlock.workers.gateways.capabilities.result import Failed, Split, Succeeded
-from interlock.workers.gateways.llm.job import Order
+from interlock.workers.gateways.capabilities.call import call_capability
+from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
 from interlock.workers.gateways.llm.ledger import Ledger
-from interlock.workers.gateways.llm.outcome import Failed as Unanswered
+from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command import LATE_REPLY_LENGTH_MAX, CommandRun
 from interlock.workers.jobs.limits import (
@@ -32,6 +32,7 @@ from interlock.workers.jobs.limits import (
     time_left_ms,
     usages_of_job,
 )
+from interlock.workers.jobs.model import JobQuestion, open_job_model
 from interlock.workers.jobs.reply import (
     PAUSE_S_DEFAULT,
     RETRY_S_MAX,
@@ -137,7 +138,7 @@ def elapsed_ms(began: float) -> int:
 
 def book_stopped_time(work: Work, began: float) -> None:
     """Book the time of an attempt that was stopped, because that time was used as well."""
-    work.late(Outcome("stopped", deltas={"time_ms": elapsed_ms(began)}))
+    work.note_late(Outcome("stopped", deltas={"time_ms": elapsed_ms(began)}))
 
 
 def _limits_of_spending(work: Work) -> list[LimitUsage]:
@@ -187,11 +188,11 @@ def _book_late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
     with suppress(ReplyError):
         reply = read_reply(model, file)
         if reply is not None and reply.cost:
-            work.late(Outcome("late_reply", deltas=_deltas_of_reply(reply)))
+            work.note_late(Outcome("late_reply", deltas=_deltas_of_reply(reply)))
 
 
 async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) -> AttemptResult:
-    model, registry = _reply_model(role), work.resources.registry
+    model, registry = _reply_model(role), work.resources.get(open_registry)
     name, parameters = executor["capability"], executor["parameters"]
     try:
         capability = registry[name]
@@ -202,7 +203,7 @@ async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) ->
     except CallError as refusal:
         return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(str(refusal))), {})
     call = asyncio.ensure_future(
-        run_capability(capability, bound, deadline_s=capability.deadline_s)
+        call_capability(capability, bound, deadline_s=capability.deadline_s)
     )
     ordered = False
     while not call.done():
@@ -222,7 +223,7 @@ async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) ->
             again = failed.code in ("unavailable", "deadline") and capability.idempotent
             action = ReplyAction.RETRY if again else ReplyAction.STUCK
             return AttemptResult(model(action=action, summary=sentence(failed.detail)), {})
-        case Split():
+        case SplitWork():
             return _invalid(model, f"{name} splits its work, which a job does not")
         case succeeded:
             return _result_of_value(model, succeeded.value)
@@ -236,7 +237,7 @@ def _book_late_result(work: Work, role: str, result: object) -> None:
     work.audit("late_reply", {"role": role, "reply": reply})
     attempt = _result_of_value(_reply_model(role), result.value)
     if attempt.deltas:
-        work.late(Outcome("late_reply", deltas=attempt.deltas))
+        work.note_late(Outcome("late_reply", deltas=attempt.deltas))
 
 
 def _result_of_value(model: type[WorkerReply], value: object) -> AttemptResult:
@@ -255,21 +256,24 @@ async def _run_model(
     work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> AttemptResult:
     shape = _reply_model(role)
-    model = work.resources.job_model
+    model = work.resources.get(open_job_model)
     if model is None:
         why = "no model can answer: set INTERLOCK_MODEL to a language model"
         return AttemptResult(shape(action=ReplyAction.STUCK, summary=why), {})
     material = await asyncio.to_thread(_material, brief)
-    order = Order(role == REVIEWER, prompt, material)
-    ledger = model.ledger(order)
+    question = JobQuestion(role == REVIEWER, prompt, material)
+    ledger = model.ledger(question)
     estimate = ledger.bound.micro()
     if estimate:
         await asyncio.to_thread(reserve, work, estimate)
     try:
-        answer = await model.answer(order, ledger, timeout_s=work.dispatch.settings.model_timeout_s)
+        timeout_s = work.dispatch.settings.model_timeout_s
+        answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
         # The provider may bill the question although nobody waits for the answer any more.
-        await asyncio.to_thread(work.late, Outcome("late_answer", deltas=_deltas_of_model(ledger)))
+        await asyncio.to_thread(
+            work.note_late, Outcome("late_answer", deltas=_deltas_of_model(ledger))
+        )
         raise
     deltas = _deltas_of_model(ledger)
     if isinstance(answer, Unanswered):

@@ -23,9 +23,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 
 app = typer.Typer(
@@ -205,7 +205,7 @@ def approve(
 ) -> None:
     """Sign a job off: it has succeeded, and the jobs that depend on it go on."""
     api = client(actor)
-    seen = proposal or looked_at(api, job, "approve", as_json=as_json)
+    seen = proposal or confirm_proposal(api, job, "approve", as_json=as_json)
     record = Jobs(api).approve(job, proposal=seen, reason=reason)
     _moved(job, record.state, as_json=as_json)
 
@@ -222,7 +222,7 @@ def reject(
 ) -> None:
     """Send a job back for more work; its worker gets the reason as guidance."""
     api = client(actor)
-    seen = proposal or looked_at(api, job, "reject", as_json=as_json)
+    seen = proposal or confirm_proposal(api, job, "reject", as_json=as_json)
     record = Jobs(api).reject(job, proposal=seen, reason=reason, phase=phase)
     _moved(job, record.state, as_json=as_json)
 
@@ -395,4 +395,4 @@ def _written(text: str, out: Path | None) -> None:
         except OSError as refusal:
             problem = f"{out} cannot be written: {refusal.strerror or refusal}"
             fail(problem, as_json=False, kind="UsageError")
-        screen.plain({"file": str(out)})
+        screen.fields({"file": str(out)})

@@ -71,7 +71,7 @@ class CommandRun:
             finally:
                 code = end_bound(process, patience_s=GRACE_S + END_WAIT_S)
         cut_off = work.held.left_s <= 0 and code in KILLED_CODES
-        if work.stopped.is_set() or work.leaving.is_set() or cut_off:
+        if work.stopped.is_set() or work.giving_back.is_set() or cut_off:
             if self.reply.exists():
                 reply = self.last_of(self.reply, LATE_REPLY_LENGTH_MAX)
                 work.audit("late_reply", {"role": self.role, "reply": reply})
@@ -104,7 +104,7 @@ class CommandRun:
                 pass
             else:
                 return
-            if work.stopped.is_set() or work.leaving.is_set():
+            if work.stopped.is_set() or work.giving_back.is_set():
                 return
             size = (self.run_folder / OUTPUT_FILE).stat().st_size
             now = time.monotonic()

@@ -55,10 +55,12 @@ def dependencies_to_count(work: Work, countdown: str) -> list[str]:
 def report_lost(work: Work, dependency: str, ended: str) -> None:
     """Fire that a dependency is lost, unless an earlier attempt or a notification did so."""
     payload: Mapping[str, Any] = {"dependency": dependency, "state": ended}
-    if not work.machine.explain(work.record, work.machine.loses, payload).target:
+    if not work.machine.explain(work.record, work.machine.dependency_lost_trigger, payload).target:
         return
     try:
-        work.fire(Outcome(work.machine.loses, payload, reason=f"{dependency}: {ended}"))
+        work.fire(
+            Outcome(work.machine.dependency_lost_trigger, payload, reason=f"{dependency}: {ended}")
+        )
     except CallError:
         # The notification was faster, or the job has moved on.
         work.record = work.dispatch.views.record(work.record.id)
@@ -73,23 +75,23 @@ def recount(work: Work) -> Outcome | None:
     dependent = Dependent.of(record, begun[-1])
     left = dispatch.views.counted(record.id, dependent.countdown) - {REGISTERING}
     for dependency in sorted(left):
-        work.go_on()
+        work.raise_if_stopped()
         ended = end_state(dispatch, dependency)
         if ended:
             if ended != State.SUCCESS:
                 report_lost(work, dependency, ended)
-            dispatch.depart(dependent, dependency, ended)
+            dispatch.leave_countdown(dependent, dependency, ended)
             left.discard(dependency)
     if left:
         for dependency in dependencies_in_cycle(work, left):
             report_lost(work, dependency, CYCLE)
             # A job whose loss is waived must not keep waiting for it.
-            dispatch.depart(dependent, dependency, CYCLE)
+            dispatch.leave_countdown(dependent, dependency, CYCLE)
         return None
     if dispatch.views.counted(record.id, dependent.countdown):
         return None  # the subscription effect is still counting
     tally = {"tally": dispatch.views.tally(record.id, dependent.countdown)}
-    met = Outcome(work.machine.advances, tally)
+    met = Outcome(work.machine.advance_trigger, tally)
     return met if work.machine.explain(work.record, met.trigger, tally).target else None
 
 

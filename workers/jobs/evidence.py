@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.jobs.reply import ReplyError
 from interlock.workers.text import sentence
 
@@ -20,7 +20,7 @@ def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
 
     Raises ReplyError for a file that is missing, not a plain file, too large, or outside.
     """
-    source, evidence_folder = Folder(folder), folder / EVIDENCE_FOLDER
+    source, evidence_folder = UntrustedFolder(folder), folder / EVIDENCE_FOLDER
     found = []
     for path in dict.fromkeys(files):
         try:

@@ -17,9 +17,9 @@ from interlock.kernel.errors import (
     StaleDecisionError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.names import Going, State
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
+from interlock.kernel.machines.jobs.job.names import RunUntil, State
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
@@ -97,7 +97,7 @@ class Graphs:
         fields = self._bound_to_machine(job, fields) if local else fields
         # The job is checked completely before its graph is opened for it.
         record_id(job)
-        self.dispatch.lifecycle.machine("job").birth(fields)
+        self.dispatch.lifecycle.machine("job").initial_data(fields)
         if not held:
             self.admission.check_dependencies({job: dependencies_in(payload)})
         self.admission.check_open(own, [job])
@@ -177,7 +177,7 @@ class Graphs:
 
     def step(self, job: str) -> Record:
         """Run the one command that a job's state names; a manual job then waits again."""
-        return self.command(job, "step", {"to": Going.NEXT})
+        return self.command(job, "step", {"to": RunUntil.NEXT})
 
     def command_all(self, graph: str, verb: str, fields: Mapping[str, Any]) -> dict[str, str]:
         """Give a command to each job of a graph that accepts it; return their new states."""
@@ -235,13 +235,13 @@ class Graphs:
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
         """Return a graph as its file would have it: its payload, and each job as it is now."""
         own = self.graph(graph)
-        shared = {} if own is None else _creation_fields(GraphBirth, own.data)
+        shared = {} if own is None else _creation_fields(NewGraph, own.data)
         steps = [
             Step(
                 name=job.id.partition("/")[2],
                 priority=job.priority,
                 line=0,
-                payload=_creation_fields(Birth, job.data, "host", "hold"),
+                payload=_creation_fields(NewJob, job.data, "host", "hold"),
             )
             for job in self.records(graph)
         ]
@@ -287,8 +287,8 @@ class Graphs:
         if op_id is None and not machine.rows(record.state, verb.trigger):
             problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(problem + next_steps(machine, record))
-        payload = self.client.signed(record, verb.trigger, fields)
-        entered = self.client.entered(record, proposal) if proposal else record.entered
+        payload = self.client.with_actor(record, verb.trigger, fields)
+        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(payload.get("reason", ""))
         call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.gateways.llm.job import JobModel, Order, open_job_model
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import manifest_now
+from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
 from tests.end_to_end.threads import capabilities
@@ -145,9 +145,9 @@ def desk(shared: Deployment, tmp_path: Path) -> Desk:
 
 def bound_micro(order: str) -> int:
     """Return the highest possible cost of this order without material, which is two requests."""
-    model = open_job_model(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
+    model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
     assert isinstance(model, JobModel)
-    return model.ledger(Order(reviews=False, order=order, material={})).bound.micro()
+    return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
 
 
 def summary(record: Record) -> str:

@@ -17,9 +17,9 @@ from interlock.workers.jobs.commands import VERBS, at_gate
 from interlock.workers.jobs.file.file import GraphFile, read_graph
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
 from interlock.workers.jobs.view import GraphView
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 
-NewHands = Callable[[], Hands]
+NewWorker = Callable[[], InProcessWorker]
 COMMAND = [{"worker": {"command": "true"}}]
 CHAIN = """\
 graph: g
@@ -60,7 +60,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "restep": {"phase": "default"},
 }
 P, B = "person", "person or producer"
-NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
+NOT_LOST = "only a steward waives a dependency, and only a lost one"
 # The commands that are legal in each state, with who may use them; all others are refused.
 LEGAL: dict[str, dict[str, str]] = {
     "draft": {"config": B, "activate": B, "suspend": P, "cancel": B},
@@ -107,13 +107,13 @@ LEGAL: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Hands:
-    return Hands(server.url, prefix, tmp_path / "home")
+def worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessWorker:
+    return InProcessWorker(server.url, prefix, tmp_path / "home")
 
 
 @pytest.fixture
-def graphs(hands: Hands) -> Graphs:
-    return hands.graphs
+def graphs(worker: InProcessWorker) -> Graphs:
+    return worker.graphs
 
 
 def written(file: Path, text: str = CHAIN) -> GraphFile:
@@ -121,23 +121,28 @@ def written(file: Path, text: str = CHAIN) -> GraphFile:
     return read_graph(file)
 
 
-def as_ann(hands: Hands) -> Graphs:
-    return Graphs(Client(hands.client.settings, actor="ann"))
+def as_ann(worker: InProcessWorker) -> Graphs:
+    return Graphs(Client(worker.client.settings, actor="ann"))
 
 
-def settle(hands: Hands, *ids: str, but: Collection[str] = ()) -> None:
+def settle(worker: InProcessWorker, *ids: str, but: Collection[str] = ()) -> None:
     """Perform the due effects, except some, until no other is due."""
     while True:
-        owed = [(job_id, e.name) for job_id in ids for e in hands.owed(job_id) if e.name not in but]
+        owed = [
+            (job_id, e.name)
+            for job_id in ids
+            for e in worker.due_effects(job_id)
+            if e.name not in but
+        ]
         if not owed:
             return
         for job_id, name in dict.fromkeys(owed):
-            hands.do(job_id, name)
+            worker.perform(job_id, name)
 
 
-def brought(hands: Hands, job_id: str, state: str, **more: Any) -> Record:
+def brought(worker: InProcessWorker, job_id: str, state: str, **more: Any) -> Record:
     """Create a job and bring it to a state."""
-    graphs = hands.graphs
+    graphs = worker.graphs
     if "g/never" not in graphs.client.dispatch.views.records(["g/never"]):
         graphs.create("g/never", {"phases": COMMAND})
     graphs.create(job_id, {"phases": COMMAND, **RECIPES[state], **more})
@@ -146,10 +151,10 @@ def brought(hands: Hands, job_id: str, state: str, **more: Any) -> Record:
     if state not in ("draft", "canceled"):
         graphs.command(job_id, "activate")
         at = {"running": "worker", "paused": "worker", "reviewing": "reviewer"}
-        settle(hands, job_id, but=[at[state]] if state in at else [])
+        settle(worker, job_id, but=[at[state]] if state in at else [])
     if state == "review_required":
         graphs.step(job_id)
-        settle(hands, job_id)
+        settle(worker, job_id)
     if state in ("suspended", "paused"):
         graphs.command(job_id, "suspend" if state == "suspended" else "pause")
     record = graphs.job(job_id)
@@ -157,10 +162,10 @@ def brought(hands: Hands, job_id: str, state: str, **more: Any) -> Record:
     return record
 
 
-def stored(hands: Hands) -> dict[bytes, Any]:
+def stored(worker: InProcessWorker) -> dict[bytes, Any]:
     """Return everything that is stored under the prefix of this test."""
-    client = hands.dispatch.client
-    return {key: client.dump(key) for key in client.scan_iter(f"*{hands.client.settings.prefix}*")}
+    client = worker.dispatch.client
+    return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
 
 
 # --- commands --------------------------------------------------------------------------------
@@ -168,9 +173,9 @@ def stored(hands: Hands) -> dict[bytes, Any]:
 
 @pytest.mark.parametrize("state", LEGAL)
 def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
-    hands: Hands, state: str
+    worker: InProcessWorker, state: str
 ) -> None:
-    ann, before = as_ann(hands), brought(hands, "g/j", state, stewards=["ann"])
+    ann, before = as_ann(worker), brought(worker, "g/j", state, stewards=["ann"])
     expected = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
     legal = f"legal now: {expected}" if expected else "nothing is legal here: it has ended"
 
@@ -182,36 +187,40 @@ def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
         why = f"refused: {NOT_LOST}" if (state, verb) == ("pending", "waive") else "not allowed"
         assert str(refused.value) == f"g/j is {state}: {verb} is {why}; {legal}"
 
-    assert hands.record("g/j") == before
-    assert GraphView(hands.graphs).show("g/j")["legal"] == list(LEGAL[state])
+    assert worker.record("g/j") == before
+    assert GraphView(worker.graphs).show("g/j")["legal"] == list(LEGAL[state])
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_exactly_the_named_commands_are_legal_and_stewards_decide(hands: Hands, state: str) -> None:
-    ann = as_ann(hands)
+def test_exactly_the_named_commands_are_legal_and_stewards_decide(
+    worker: InProcessWorker, state: str
+) -> None:
+    ann = as_ann(worker)
     for number, (verb, who) in enumerate(LEGAL[state].items()):
         job_id = f"g/j{number}"
-        before = brought(hands, job_id, state, stewards=["ann"])
+        before = brought(worker, job_id, state, stewards=["ann"])
         if who == "ann":
             with pytest.raises(JobCommandError, match=f"{verb} is refused: .*steward") as refused:
-                hands.graphs.command(job_id, verb, WORDS.get(verb))
+                worker.graphs.command(job_id, verb, WORDS.get(verb))
             assert f"g/j{number} is {state}: " in str(refused.value)
             assert f"{verb} (ann)" in str(refused.value)
-            assert hands.record(job_id) == before
+            assert worker.record(job_id) == before
 
         now = ann.command(job_id, verb, WORDS.get(verb))
 
         assert now.version > before.version
-        last = hands.client.history(job_id)
+        last = worker.client.history(job_id)
         assert any(getattr(line, "version", 0) == now.version for line in last)
 
 
-def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required", stewards=["ann"])
+def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(
+    worker: InProcessWorker,
+) -> None:
+    brought(worker, "g/j", "approval_required", stewards=["ann"])
 
     with pytest.raises(JobCommandError, match="only one of its stewards decides"):
-        hands.graphs.command("g/j", "approve", {"by": "ann"})
-    record = as_ann(hands).command("g/j", "approve", {"reason": "well done"})
+        worker.graphs.command("g/j", "approve", {"by": "ann"})
+    record = as_ann(worker).command("g/j", "approve", {"reason": "well done"})
 
     assert record.data["end"] == {"by": "ann", "reason": "well done"}
 
@@ -219,83 +228,87 @@ def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(hands:
 @pytest.mark.parametrize("verb", ["reject", "force-success"])
 @pytest.mark.parametrize("reason", [{}, {"reason": ""}, {"reason": " \n"}])
 def test_a_rejection_and_a_forced_success_need_a_reason(
-    hands: Hands, verb: str, reason: dict[str, str]
+    worker: InProcessWorker, verb: str, reason: dict[str, str]
 ) -> None:
-    before = brought(hands, "g/j", "approval_required")
+    before = brought(worker, "g/j", "approval_required")
 
     with pytest.raises(InvalidPayloadError, match="reason"):
-        hands.graphs.command("g/j", verb, reason)
+        worker.graphs.command("g/j", verb, reason)
 
-    assert hands.record("g/j") == before
+    assert worker.record("g/j") == before
 
 
-def test_a_decision_is_refused_if_the_job_has_changed_since_it_was_seen(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required")
-    seen = GraphView(hands.graphs).show("g/j")["proposal"]
-    hands.graphs.command("g/j", "reject", {"reason": "again"}, proposal=seen)
-    settle(hands, "g/j")
-    now = GraphView(hands.graphs).show("g/j")["proposal"]
+def test_a_decision_is_refused_if_the_job_has_changed_since_it_was_seen(
+    worker: InProcessWorker,
+) -> None:
+    brought(worker, "g/j", "approval_required")
+    seen = GraphView(worker.graphs).show("g/j")["proposal"]
+    worker.graphs.command("g/j", "reject", {"reason": "again"}, proposal=seen)
+    settle(worker, "g/j")
+    now = GraphView(worker.graphs).show("g/j")["proposal"]
 
     with pytest.raises(StaleDecisionError, match=f"proposal {seen}, but the current one is {now}"):
-        hands.graphs.command("g/j", "approve", proposal=seen)
+        worker.graphs.command("g/j", "approve", proposal=seen)
     with pytest.raises(StaleDecisionError):
-        hands.graphs.command("g/j", "approve", proposal="g/other:3")
+        worker.graphs.command("g/j", "approve", proposal="g/other:3")
 
-    assert hands.graphs.command("g/j", "approve", proposal=now).state == "success"
+    assert worker.graphs.command("g/j", "approve", proposal=now).state == "success"
 
 
-def test_a_command_repeated_with_its_op_id_is_done_once(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required")
-    first = hands.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
+def test_a_command_repeated_with_its_op_id_is_done_once(worker: InProcessWorker) -> None:
+    brought(worker, "g/j", "approval_required")
+    first = worker.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
 
-    again = hands.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
+    again = worker.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
 
     assert again.version == first.version
-    assert hands.count("g/j", "reject") == 1
+    assert worker.count_events("g/j", "reject") == 1
 
 
 def test_a_job_goes_back_only_to_a_phase_that_it_has(
-    hands: Hands,
+    worker: InProcessWorker,
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
-    brought(hands, "g/j", "approval_required", phases=phases)
+    brought(worker, "g/j", "approval_required", phases=phases)
 
-    with pytest.raises(JobCommandError, match="restep is refused: a steward names a phase"):
-        hands.graphs.command("g/j", "restep", {"phase": "ship"})
-    record = hands.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
+    with pytest.raises(JobCommandError, match="restep is refused: only a steward decides"):
+        worker.graphs.command("g/j", "restep", {"phase": "ship"})
+    record = worker.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
 
     assert (record.state, record.data["phase"]) == ("pending", 0)
     assert record.data["guidance"] == [{"from": "steward", "by": "person", "text": "as you plan"}]
 
 
-def test_a_command_to_a_graph_reaches_each_job_for_which_it_is_legal(hands: Hands) -> None:
+def test_a_command_to_a_graph_reaches_each_job_for_which_it_is_legal(
+    worker: InProcessWorker,
+) -> None:
     states = ("draft", "running", "approval_required", "success", "canceled", "suspended")
     for state in states:
-        brought(hands, f"g/{state}", state)
+        brought(worker, f"g/{state}", state)
 
-    moved = hands.graphs.command_all("g", "suspend", {"reason": "a holiday"})
+    moved = worker.graphs.command_all("g", "suspend", {"reason": "a holiday"})
 
     taken = ("approval_required", "draft", "never", "running")
     assert moved == {f"g/{name}": "suspended" for name in taken}
-    assert hands.graphs.job("g/success").state == "success"
+    assert worker.graphs.job("g/success").state == "success"
 
 
-def test_a_job_at_a_gate_needs_a_decision(hands: Hands) -> None:
-    graphs = hands.graphs
-    gates = {state: at_gate(brought(hands, f"g/{state}", state)) for state in RECIPES}
+def test_a_job_at_a_gate_needs_a_decision(worker: InProcessWorker) -> None:
+    graphs = worker.graphs
+    gates = {state: at_gate(brought(worker, f"g/{state}", state)) for state in RECIPES}
     flows = ("pending", "running", "review_required", "reviewing")
     assert gates == {state: state not in flows for state in RECIPES}
 
-    assert not at_gate(brought(hands, "g/signed", "running", auto_approve=True))
-    brought(hands, "g/limited", "running")
+    assert not at_gate(brought(worker, "g/signed", "running", auto_approve=True))
+    brought(worker, "g/limited", "running")
     assert not at_gate(graphs.command("g/limited", "pause", {"for_s": 60}))
     graphs.command("g/never", "cancel")
-    settle(hands, "g/never", "g/pending")
+    settle(worker, "g/never", "g/pending")
     assert at_gate(graphs.job("g/pending"))
 
 
-def test_an_id_that_is_no_job_or_graph_is_named(hands: Hands) -> None:
-    graphs = hands.graphs
+def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None:
+    graphs = worker.graphs
     graphs.open("g")
 
     with pytest.raises(CallError, match="there is no record 'g/none'"):
@@ -350,15 +363,17 @@ def test_a_suspended_cycle_is_not_resumed(graphs: Graphs) -> None:
             graphs.command(job_id, "resume")
 
 
-def test_a_suspended_job_is_resumed_although_its_dependency_was_deleted(hands: Hands) -> None:
-    graphs = hands.graphs
-    brought(hands, "g/j", "suspended")
+def test_a_suspended_job_is_resumed_although_its_dependency_was_deleted(
+    worker: InProcessWorker,
+) -> None:
+    graphs = worker.graphs
+    brought(worker, "g/j", "suspended")
     graphs.command("g/never", "cancel")
-    keys = hands.dispatch.keys
-    hands.dispatch.client.delete(keys.record("g/never"), keys.dependents("g/never"))
+    keys = worker.dispatch.keys
+    worker.dispatch.client.delete(keys.record("g/never"), keys.dependents("g/never"))
 
     graphs.command("g/j", "resume")
-    settle(hands, "g/j")
+    settle(worker, "g/j")
 
     assert graphs.job("g/j").data["lost"] == {"g/never": "missing"}
 
@@ -382,12 +397,14 @@ def test_a_job_that_depends_on_itself_or_on_an_unknown_job_is_never_activated(
 # --- view ------------------------------------------------------------------------------------
 
 
-def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(hands: Hands) -> None:
+def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(
+    worker: InProcessWorker,
+) -> None:
     states = ("pending", "running", "approval_required", "intervention_required", "success")
     for state in states:
-        brought(hands, f"g/{state}", state)
+        brought(worker, f"g/{state}", state)
 
-    status = GraphView(hands.graphs).status("g")
+    status = GraphView(worker.graphs).status("g")
 
     assert status["counts"] == {"draft": 1, **dict.fromkeys(states, 1)}
     assert status["jobs"] == 6
@@ -400,85 +417,87 @@ def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(hands: Hand
     assert status["stands"] == "flows"
 
 
-def test_the_condition_of_a_graph_is_one_of_few_texts(hands: Hands) -> None:
-    graphs, view = hands.graphs, GraphView(hands.graphs)
+def test_the_condition_of_a_graph_is_one_of_few_texts(worker: InProcessWorker) -> None:
+    graphs, view = worker.graphs, GraphView(worker.graphs)
 
     def condition(graph: str) -> str:
         return str(view.status(graph)["stands"])
 
     graphs.open("g")
     assert condition("g") == "empty"
-    brought(hands, "g/a", "approval_required")
+    brought(worker, "g/a", "approval_required")
     assert condition("g") == "waits for a person"
     graphs.command("g/never", "cancel")
     graphs.command("g/a", "approve")
     assert condition("g") == "ended"
     graphs.create("g/b", {"phases": COMMAND, "depends_on": ["g/never"]}, held=False)
-    settle(hands, "g/b", "g/never", "g/a")
+    settle(worker, "g/b", "g/never", "g/a")
     assert condition("g") == "starves"
     graphs.command("g/b", "waive")
-    settle(hands, "g/b", but=["worker"])
+    settle(worker, "g/b", but=["worker"])
     assert condition("g") == "flows"
 
 
-def whys(hands: Hands) -> Iterator[tuple[str, str]]:
+def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
     """Bring jobs to states in which they wait; yield each with the reason that is shown."""
-    graphs = hands.graphs
-    brought(hands, "g/waits", "pending")
+    graphs = worker.graphs
+    brought(worker, "g/waits", "pending")
     yield "g/waits", "waits for never"
     many = [f"g/d{n}" for n in range(5)]
     for one in many:
         graphs.create(one, {"phases": COMMAND})
-    brought(hands, "g/many", "pending", depends_on=[*many, "g/never"])
+    brought(worker, "g/many", "pending", depends_on=[*many, "g/never"])
     yield "g/many", "waits for d0, d1, d2 and 3 more"
     graphs.create("g/fresh", {"phases": COMMAND, "depends_on": many}, held=False)
     yield "g/fresh", "waits for its dependencies to be counted"
-    brought(hands, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
+    brought(worker, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
     for one in ("g/d0", "g/d1"):
         graphs.command(one, "cancel")
-        settle(hands, one)
+        settle(worker, one)
     yield "g/lost", "starved: g/d0 is canceled, g/d1 is canceled"
     graphs.create("g/by-hand", {"phases": COMMAND, "manual": True}, held=False)
-    settle(hands, "g/by-hand")
+    settle(worker, "g/by-hand")
     yield "g/by-hand", "waits for a command: step or run"
     again = [{"worker": {"command": "echo busy; exit 75"}}]
     graphs.create("g/again", {"phases": again, "retry_delay_s": 9}, held=False)
-    settle(hands, "g/again")
+    settle(worker, "g/again")
     yield "g/again", "is tried again in 9 s: exit code 75: busy"
-    brought(hands, "g/paused", "paused")
+    brought(worker, "g/paused", "paused")
     yield "g/paused", "paused until somebody lifts it"
-    brought(hands, "g/ended", "canceled")
+    brought(worker, "g/ended", "canceled")
     yield "g/ended", "person"
-    brought(hands, "g/signed", "approval_required")
+    brought(worker, "g/signed", "approval_required")
     graphs.command("g/signed", "approve", {"reason": "well done"})
     yield "g/signed", "well done, person"
 
 
-def test_a_job_says_in_one_sentence_what_it_waits_for(hands: Hands) -> None:
-    view = GraphView(hands.graphs)
-    for job_id, expected in whys(hands):
-        assert view.why(hands.graphs.job(job_id)) == expected, job_id
+def test_a_job_says_in_one_sentence_what_it_waits_for(worker: InProcessWorker) -> None:
+    view = GraphView(worker.graphs)
+    for job_id, expected in whys(worker):
+        assert view.why(worker.graphs.job(job_id)) == expected, job_id
 
 
-def test_a_job_says_which_slot_it_waits_for(hands: Hands) -> None:
-    hands.graphs.open("s", {"slots": 1})
+def test_a_job_says_which_slot_it_waits_for(worker: InProcessWorker) -> None:
+    worker.graphs.open("s", {"slots": 1})
     for name in ("a", "b"):
-        hands.graphs.create(f"s/{name}", {"phases": COMMAND}, held=False)
-    settle(hands, "s/a", but=["worker"])
-    settle(hands, "s/b", but=["worker"])
+        worker.graphs.create(f"s/{name}", {"phases": COMMAND}, held=False)
+    settle(worker, "s/a", but=["worker"])
+    settle(worker, "s/b", but=["worker"])
 
-    rows = {row["id"]: row["why"] for row in GraphView(hands.graphs).rows("s")}
+    rows = {row["id"]: row["why"] for row in GraphView(worker.graphs).rows("s")}
 
     assert rows == {"s/a": "", "s/b": "waits for a slot: graph:s"}
 
 
-def test_a_halted_graph_is_shown_as_halted_and_goes_on_with_higher_limits(hands: Hands) -> None:
-    graphs, view = hands.graphs, GraphView(hands.graphs)
+def test_a_halted_graph_is_shown_as_halted_and_goes_on_with_higher_limits(
+    worker: InProcessWorker,
+) -> None:
+    graphs, view = worker.graphs, GraphView(worker.graphs)
     graphs.open("l", {"limits": {"iterations": 1}})
     graphs.create("l/a", {"phases": COMMAND, "auto_approve": True}, held=False)
-    settle(hands, "l/a")
+    settle(worker, "l/a")
     graphs.create("l/b", {"phases": COMMAND, "auto_approve": True}, held=False)
-    settle(hands, "l/b", "l")
+    settle(worker, "l/b", "l")
     expected = "the graph's limit of iterations is reached: 1 of 1 runs; none of its jobs starts"
 
     status = view.status("l")
@@ -490,13 +509,13 @@ def test_a_halted_graph_is_shown_as_halted_and_goes_on_with_higher_limits(hands:
     with pytest.raises(CallError, match="l is halted: raise the limit that it has reached, alone"):
         graphs.configure_graph("l", {"slots": 3})
     assert graphs.configure_graph("l", {"limits": {"iterations": 9}}).state == "open"
-    settle(hands, "l", "l/b")
+    settle(worker, "l", "l/b")
     assert graphs.job("l/b").state == "success"
 
 
-def test_every_graph_is_listed_by_its_name(hands: Hands) -> None:
+def test_every_graph_is_listed_by_its_name(worker: InProcessWorker) -> None:
     for name in ("beta", "alpha"):
-        hands.graphs.open(name)
-    hands.graphs.create("gamma/a", {"phases": COMMAND})
+        worker.graphs.open(name)
+    worker.graphs.create("gamma/a", {"phases": COMMAND})
 
-    assert hands.graphs.names() == ["alpha", "beta", "gamma"]
+    assert worker.graphs.names() == ["alpha", "beta", "gamma"]

@@ -21,11 +21,11 @@ def graph_upkeep(work: Work) -> Outcome | None:
     live = live_jobs(work)
     if record.state == "open":
         for job_id in live:
-            work.go_on()
+            work.raise_if_stopped()
             job = work.dispatch.views.record(job_id)
             startable_now = job.state == State.PENDING and startable(job.data)
             if startable_now or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.owe(job_id, SCHEDULING, {"graph": "tended"}, f"{work.key}:{job_id}")
+                work.dispatch.wake(job_id, SCHEDULING, {"graph": "tended"}, f"{work.key}:{job_id}")
     return None if live or not is_over(work) else Outcome("finish")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from interlock.kernel.machines.jobs.job.names import Verdict
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     REVIEWER,
@@ -28,7 +28,10 @@ async def reviewer(work: Work) -> Outcome:
     """Review a job once. A job without a reviewer goes on to its sign-off."""
     executor = work.record.data.get("review")
     if executor is None:
-        payload = {"verdict": Verdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
+        payload = {
+            "verdict": ReviewVerdict.APPROVAL_REQUIRED,
+            "summary": "no reviewer is configured",
+        }
         return Outcome("review_completed", payload)
     try:
         folder = await asyncio.to_thread(make_job_folder, work)
@@ -66,10 +69,14 @@ def outcome_of(result: AttemptResult, folder: Path, deltas: Mapping[str, int]) -
             return _intervention([f"the reviewer is stuck: {why}"], reply.summary, deltas)
         case ReplyAction.COMPLETED:
             assert reply.verdict is not None, "a completed review has a verdict"
-            payload |= {"verdict": Verdict[reply.verdict], "reasons": reply.reasons}
+            payload |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
             return Outcome("review_completed", payload, deltas, reply.summary)
 
 
 def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
-    payload = {"verdict": Verdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
+    payload = {
+        "verdict": ReviewVerdict.INTERVENTION_REQUIRED,
+        "reasons": reasons,
+        "summary": summary,
+    }
     return Outcome("review_completed", payload, deltas, reasons[0])

@@ -21,13 +21,13 @@ def subscription(work: Work) -> None:
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     dependent = Dependent.of(record, countdown)
     dependencies = dependencies_to_count(work, countdown)
-    if not work.dispatch.tells.join(dependent, dependencies):
+    if not work.dispatch.subscriptions.join(dependent, dependencies):
         return  # this countdown has ended since
     for dependency in dependencies:
-        work.go_on()
-        ended = work.dispatch.tells.register(dependency, dependent)
+        work.raise_if_stopped()
+        ended = work.dispatch.subscriptions.register(dependency, dependent)
         if not ended:
             continue
         if ended != State.SUCCESS:
             report_lost(work, dependency, ended)
-        work.dispatch.depart(dependent, dependency, ended)
+        work.dispatch.leave_countdown(dependent, dependency, ended)

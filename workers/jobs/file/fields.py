@@ -11,9 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.graph.table import Limits as GraphLimits
-from interlock.kernel.machines.jobs.job.payloads import PHASE, Birth, Doer, Limits, Phase
+from interlock.kernel.machines.jobs.graph.payloads import GraphLimits, NewGraph
+from interlock.kernel.machines.jobs.job.payloads import (
+    PHASE,
+    JobExecutor,
+    JobLimits,
+    JobPhase,
+    NewJob,
+)
 from interlock.workers.jobs.file.field import (
     Field,
     PartialPayload,
@@ -39,12 +44,12 @@ def job_payload(payload: PartialPayload) -> PartialPayload:
 
     Raises pydantic's ValidationError if a field is unknown, invalid or missing.
     """
-    return Birth.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
+    return NewJob.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
 
 
 def graph_payload(payload: PartialPayload) -> PartialPayload:
     """Return the canonical payload of a graph. Raises as `job_payload` does."""
-    return GraphBirth.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
+    return NewGraph.model_validate(payload).model_dump(mode="json", exclude_defaults=True)
 
 
 # --- executors and phases --------------------------------------------------------------------
@@ -68,7 +73,7 @@ def _executor(node: Node, location: Location) -> PartialPayload:
 def _check_executor(executor: PartialPayload, node: Node, location: Location) -> None:
     """Refuse fields that do not make one executor together."""
     try:
-        Doer.model_validate(executor)
+        JobExecutor.model_validate(executor)
     except ValidationError as refusal:
         for problem in refusal.errors(include_url=False):
             location.refuse(node.line, problem["msg"].removeprefix("Value error, "))
@@ -152,16 +157,16 @@ def _limits(model: type[BaseModel]) -> Field:
     return nested_fields("limits", fields)
 
 
-_PARAMETERS = payload_field(Doer, "parameters")
+_PARAMETERS = payload_field(JobExecutor, "parameters")
 EXECUTOR: Mapping[str, Field] = {
-    "command": payload_field(Doer, "command"),
-    "capability": payload_field(Doer, "capability"),
+    "command": payload_field(JobExecutor, "command"),
+    "capability": payload_field(JobExecutor, "capability"),
     "parameters": Field(_PARAMETERS.names, _parameters, _PARAMETERS.write),
-    "model": payload_field(Doer, "model"),
-    "cost": payload_field(Doer, "cost_micro", MONEY),
+    "model": payload_field(JobExecutor, "model"),
+    "cost": payload_field(JobExecutor, "cost_micro", MONEY),
 }
 PHASE_FIELDS: Mapping[str, Field] = {
-    "name": payload_field(Phase, "name"),
+    "name": payload_field(JobPhase, "name"),
     "worker": Field(("worker",), _worker, lambda payload: _written_executor(payload["worker"])),
 }
 # `worker` and `phases` of the file are both `phases` of the payload: a worker is one phase.
@@ -171,44 +176,44 @@ REVIEW = Field(("review",), _review, lambda payload: _written_executor(payload["
 # What a step takes over from its graph if neither the step nor the defaults set it.
 INHERITED = ("remind_s", "stewards", "on_cancel", "folder")
 GRAPH: Mapping[str, Field] = {
-    "description": payload_field(GraphBirth, "description"),
-    "slots": payload_field(GraphBirth, "slots", SLOTS),
+    "description": payload_field(NewGraph, "description"),
+    "slots": payload_field(NewGraph, "slots", SLOTS),
     "limits": _limits(GraphLimits),
-    "remind": payload_field(GraphBirth, "remind_s", DURATION),
-    "stewards": payload_field(GraphBirth, "stewards"),
-    "on_cancel": payload_field(GraphBirth, "on_cancel"),
-    "folder": payload_field(Birth, "folder", PATH),
-    "dir": payload_field(Birth, "dir", PATH),
+    "remind": payload_field(NewGraph, "remind_s", DURATION),
+    "stewards": payload_field(NewGraph, "stewards"),
+    "on_cancel": payload_field(NewGraph, "on_cancel"),
+    "folder": payload_field(NewJob, "folder", PATH),
+    "dir": payload_field(NewJob, "dir", PATH),
 }
 # A file is written in this order.
 STEP: Mapping[str, Field] = {
-    "description": payload_field(Birth, "description"),
-    "objective": payload_field(Birth, "objective"),
-    "details": payload_field(Birth, "details"),
-    "acceptance": payload_field(Birth, "acceptance"),
+    "description": payload_field(NewJob, "description"),
+    "objective": payload_field(NewJob, "objective"),
+    "details": payload_field(NewJob, "details"),
+    "acceptance": payload_field(NewJob, "acceptance"),
     "worker": WORKER,
     "phases": PHASES,
     "review": REVIEW,
-    "auto_approve": payload_field(Birth, "auto_approve"),
-    "manual": payload_field(Birth, "manual"),
-    "hold": payload_field(Birth, "hold"),
-    "queue": payload_field(Birth, "queue"),
-    "priority": payload_field(Birth, "priority", PRIORITY),
-    "limits": _limits(Limits),
+    "auto_approve": payload_field(NewJob, "auto_approve"),
+    "manual": payload_field(NewJob, "manual"),
+    "hold": payload_field(NewJob, "hold"),
+    "queue": payload_field(NewJob, "queue"),
+    "priority": payload_field(NewJob, "priority", PRIORITY),
+    "limits": _limits(JobLimits),
     "health": flat_fields(
         {
-            "running": payload_field(Birth, "running_s", DURATION),
-            "reviewing": payload_field(Birth, "reviewing_s", DURATION),
-            "recoveries": payload_field(Birth, "recoveries_max"),
+            "running": payload_field(NewJob, "running_s", DURATION),
+            "reviewing": payload_field(NewJob, "reviewing_s", DURATION),
+            "recoveries": payload_field(NewJob, "recoveries_max"),
         }
     ),
-    "retries": payload_field(Birth, "retries_max"),
-    "retry_delay": payload_field(Birth, "retry_delay_s", DURATION),
-    "remind": payload_field(Birth, "remind_s", DURATION),
-    "stewards": payload_field(Birth, "stewards"),
-    "on_cancel": payload_field(Birth, "on_cancel"),
-    "folder": payload_field(Birth, "folder", PATH),
-    "dir": payload_field(Birth, "dir", PATH),
+    "retries": payload_field(NewJob, "retries_max"),
+    "retry_delay": payload_field(NewJob, "retry_delay_s", DURATION),
+    "remind": payload_field(NewJob, "remind_s", DURATION),
+    "stewards": payload_field(NewJob, "stewards"),
+    "on_cancel": payload_field(NewJob, "on_cancel"),
+    "folder": payload_field(NewJob, "folder", PATH),
+    "dir": payload_field(NewJob, "dir", PATH),
 }
 DEFAULTS: Mapping[str, Field] = {
     key: field for key, field in STEP.items() if key not in ("worker", "phases", "dir")
