@@ -35,7 +35,7 @@ TORN = f"{MANIFEST_FILE}.torn"
 WRITERS = """
 import itertools, os, sys
 from pathlib import Path
-from interlock.workers.jobs.manifest import alone_at, write_manifest
+from interlock.workers.jobs.manifest import manifest_lock, write_manifest
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 for first in sys.stdin:
     child = os.fork()
@@ -45,7 +45,7 @@ for first in sys.stdin:
         print("gone", flush=True)
         continue
     for number in itertools.count(int(first)):
-        with alone_at(folder):
+        with manifest_lock(folder):
             write_manifest(folder, {"job_id": number, "summary": f"{number} " * size})
 """
 GARBAGE = {

@@ -71,11 +71,11 @@ def test_many_jobs_take_linear_time_and_no_recursion() -> None:
     chain = {str(n): [str(n - 1)] if n else [] for n in range(count)}
     layers = {str(n): [str(m) for m in range(max(0, n - 50), n)] for n in range(count)}
     pairs = {str(n): [str(n ^ 1)] for n in range(count)}
-    began = time.monotonic()
+    began = time.process_time()
 
     assert cycles_in(chain) == cycles_in(layers) == []
     (cycle,) = cycles_in(chain | {"0": [str(count - 1)]})
     assert len(cycle) == count + 1
     assert len(cycles_in(pairs)) == count // 2
 
-    assert time.monotonic() - began < 20  # one second on an idle machine
+    assert time.process_time() - began < 20  # it takes one second

@@ -104,7 +104,7 @@ REFUSED = [
 
 
 @pytest.mark.usefixtures("parser")
-@pytest.mark.parametrize(("text", "told"), REFUSED, ids=[expected for _, expected in REFUSED])
+@pytest.mark.parametrize(("text", "expected"), REFUSED, ids=[expected for _, expected in REFUSED])
 def test_a_refusal_has_its_line(text: str, expected: str) -> None:
     assert expected in refusal(text)
     assert refusal(text).isprintable()

@@ -376,11 +376,11 @@ def test_ten_thousand_steps_are_read_in_reasonable_time(file: Path, *, wide: boo
         after = ", ".join(f"s{m}" for m in above if m >= 0)
         lines.append(f"- name: s{n}\n  worker: make {n}\n  depends_on: [{after}]")
     file.write_text("\n".join(lines))
-    began = time.monotonic()
+    began = time.process_time()
 
     graph = read_graph(file)
 
-    assert time.monotonic() - began < 20  # two seconds on an idle machine
+    assert time.process_time() - began < 20  # it takes two seconds
     assert len(graph.steps) == count
     assert len(graph.steps[-1].payload["depends_on"]) == (10 if wide else 1)
 
@@ -398,13 +398,13 @@ def test_a_bomb_costs_nothing(file: Path) -> None:
     lines = ["a: &a [x]"] + [
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)
     ]
-    began = time.monotonic()
+    began = time.process_time()
 
     assert "alias" in problems_of(file, "\n".join(lines))[0]
     assert "deeper" in problems_of(file, "graph: " + "[" * (BYTES_MAX - 10))[0]
     assert "too long" in problems_of(file, "graph: 1" + ":1" * (BYTES_MAX // 2 - 10))[0]
 
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_reading_writes_nothing(file: Path) -> None:
