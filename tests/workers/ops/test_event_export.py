@@ -406,7 +406,7 @@ def named_in(tree: ast.AST) -> Iterator[str]:
             yield from (str(one.value) for one in given if isinstance(one, ast.Constant))
         if isinstance(node, ast.Assign):
             names = {one.id for one in node.targets if isinstance(one, ast.Name)}
-            if names & {"ACTOR", "PARTY"} and isinstance(node.value, ast.Constant):
+            if names & {"ACTOR", "COMPONENT", "PARTY"} and isinstance(node.value, ast.Constant):
                 yield str(node.value.value)
         if isinstance(node, ast.FunctionDef):
             plain = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
