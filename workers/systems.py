@@ -1,10 +1,12 @@
-"""The registry of systems: the only list of them. A new system needs its line here."""
+"""The registry of systems, the only list of them. A new system needs its line here."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from interlock.workers.config import Settings
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.sweeper import Sweep
 from interlock.workers.engine.system import System, load
@@ -32,6 +34,12 @@ def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
     if twice := sorted(name for name, number in names.items() if number > 1):
         raise SystemsError(f"two systems have an effect called {', '.join(twice)}")
     return {name: handler for each in found for name, handler in each.items()}
+
+
+def openers(systems: Iterable[System] = SYSTEMS) -> tuple[Callable[[Settings], Any], ...]:
+    """Import what opens the resources of every system, each opener once."""
+    named = (name for system in (BUILTIN, *systems) for name in system.resources)
+    return tuple(load(name) for name in dict.fromkeys(named))
 
 
 def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:

@@ -21,7 +21,7 @@ from interlock.workers.processes.bound import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
-from tests.workers.threads.threads import client_of, matter
+from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
@@ -112,7 +112,7 @@ def push(client: Client, message: bytes) -> None:
 
 def request(record_id: str, **more: Any) -> dict[str, Any]:
     """Return a request as the documents have it."""
-    return {"id": record_id, "payload": matter(), **more}
+    return {"id": record_id, "payload": thread_payload(), **more}
 
 
 def exist(client: Client, *ids: str) -> None:
@@ -165,17 +165,17 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     assert len(here.list(machine="thread")) == 2
 
     wrong: list[Any] = [
-        {"id": "one", "payload": matter("Pens")},
-        {"payload": matter()},
+        {"id": "one", "payload": thread_payload("Pens")},
+        {"payload": thread_payload()},
         {"id": "three"},
         {"id": "three", "payload": "text"},
-        {"id": "three", "payload": matter(), "colour": "blue"},
-        {"id": "three", "payload": matter(), "priority": "high"},
-        {"id": "three", "payload": matter(), "priority": True},
-        {"id": "three", "payload": matter(), "machine": "washing"},
-        {"id": "three", "payload": matter(), "machine": 3},
-        {"id": "three", "payload": matter(colour="blue")},
-        {"id": "not an id", "payload": matter()},
+        {"id": "three", "payload": thread_payload(), "colour": "blue"},
+        {"id": "three", "payload": thread_payload(), "priority": "high"},
+        {"id": "three", "payload": thread_payload(), "priority": True},
+        {"id": "three", "payload": thread_payload(), "machine": "washing"},
+        {"id": "three", "payload": thread_payload(), "machine": 3},
+        {"id": "three", "payload": thread_payload(colour="blue")},
+        {"id": "not an id", "payload": thread_payload()},
         {"id": "three", "payload": {"title": "no backlog"}, "machine": "task"},
         task(signals=[{"type": "magic", "value": "x"}]),
         task(agent="no-such-command", repo=str(ROOT)),

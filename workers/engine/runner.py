@@ -113,7 +113,7 @@ class Runner:
         """
         try:
             record = self.dispatch.views.record(split_key(key)[0])
-            host = machine.place(record.data) if machine.place else ""
+            host = machine.host(record.data) if machine.host else ""
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(each.name for each in record.entries if each.key(record.id) == key)

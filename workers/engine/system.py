@@ -13,12 +13,13 @@ class System:
     """One system. Modules are given by name, so that each process imports only those it needs.
 
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
-    `resources` lists the functions that open its models, as `module:function`; a worker calls all
-    of them at its start. `commands` gives the module of each group of commands, whose `app` is
-    mounted under that name, or at the top level for the name ''. `submit` gives, for a machine
-    whose plain messages need more than a new record, the `module:function` that accepts them.
-    `counted` lists the machines whose records `interlock top` counts by state, `shown` the fields
-    of a record's data that `interlock show` prints if they are set.
+    `resources` lists the openers of its models and other outside things, as `module:function`; a
+    worker calls all of them at its start, so that a wrong setting ends the start. `commands` gives
+    the module of each group of commands, whose `app` is mounted under that name, or at the top
+    level for the name ''. `submit` gives, for a machine whose plain messages need more than a new
+    record, the `module:function` that accepts them. `counted` lists the machines whose records
+    `interlock top` counts by state, `shown` the fields of a record's data that `interlock show`
+    prints if they are set.
     """
 
     name: str

@@ -18,9 +18,9 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Note
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
-from interlock.kernel.machines.runs.events import RunEvent, told
+from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
@@ -298,7 +298,7 @@ class Runs:
 
         Told again with its op-id, it counts once. Raises MailRefusedError where nothing is taken.
         """
-        mail = {"sender": sender or self.client.actor, "event": told(event)}
+        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 

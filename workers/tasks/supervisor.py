@@ -17,7 +17,7 @@ from uuid import uuid4
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.tasks.breaker import Cause, Trip
+from interlock.kernel.machines.tasks.breaker import Trip, TripCause
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
@@ -297,7 +297,7 @@ class TaskSupervisor:
         self.turn, self.refusals = None, 0
         if self.failures_in_row >= FAILURES_MAX:
             said, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
-            self.trip = Trip(Cause.FAILURES, said, abort, TransitionReason.ABORTED)
+            self.trip = Trip(TripCause.FAILURES, said, abort, TransitionReason.ABORTED)
             return
         with suppress(KernelError):
             self.agent.fire(Outcome("task_finished"))

@@ -16,7 +16,7 @@ from interlock.kernel.errors import (
     KernelError,
     StoreError,
 )
-from interlock.kernel.machines.tasks.breaker import Limits, Trip, tripped
+from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.config import environment_without_settings
@@ -100,7 +100,7 @@ class TaskTurn:
 
     def trip(self) -> Trip | None:
         """Return why the breaker cuts its agent off, or None."""
-        limits = Limits(self.data.get("budget_micro"), self.data["tool_failures_max"])
+        limits = BreakerLimits(self.data.get("budget_micro"), self.data["tool_failures_max"])
         return tripped(
             limits,
             spent_micro=self.monitor.spent_micro,

@@ -92,7 +92,8 @@ def test_an_execution_that_fails_notes_its_end(
     async def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug of ours")
 
-    monkeypatch.setattr(sys.modules["interlock.workers.threads.effects.execution"], "run", fail)
+    module = sys.modules["interlock.workers.threads.effects.execution"]
+    monkeypatch.setattr(module, "call_capability", fail)
     assert running.perform("one").startswith("failed (owed): ValueError")
 
     assert len(notes(running, "execution_started")) == 1

@@ -60,7 +60,7 @@ WORDS: dict[str, dict[str, Any]] = {
     "restep": {"phase": "default"},
 }
 P, B = "person", "person or producer"
-NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
+NOT_LOST = "only a steward waives a dependency, and only a lost one"
 # What may be told to a job in each state, with who may; all else is refused.
 LEGAL: dict[str, dict[str, str]] = {
     "draft": {"config": B, "activate": B, "suspend": P, "cancel": B},
@@ -266,7 +266,7 @@ def test_a_phase_that_a_job_does_not_have_is_refused_and_one_it_has_is_begun_aga
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
     brought(worker, "g/j", "approval_required", phases=phases)
 
-    with pytest.raises(JobCommandError, match="restep is refused: a steward names a phase"):
+    with pytest.raises(JobCommandError, match="restep is refused: only a steward decides"):
         worker.graphs.command("g/j", "restep", {"phase": "ship"})
     record = worker.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
 

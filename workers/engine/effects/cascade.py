@@ -30,18 +30,18 @@ def advance(work: Work) -> Outcome | None:
     machine, record = work.machine, work.record
     payload = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
     stage = machine.stage(record.state)
-    if name in machine.lasting:
+    if name in machine.lasting_countdowns:
         # A lasting countdown counts in any state in which its end has a transition.
-        waits = bool(machine.explain(record, machine.advances, payload).target)
+        waits = bool(machine.explain(record, machine.advance_trigger, payload).target)
     else:
         current = isinstance(stage, Waiting) and stage.countdown == name
         waits = current and str(record.entered) == generation
-    return Outcome(machine.advances, payload) if waits else None
+    return Outcome(machine.advance_trigger, payload) if waits else None
 
 
 def close(work: Work, record: Record) -> None:
     """Close every live child; each closes its own children. Repeating it changes nothing."""
-    trigger = work.machine.closes
+    trigger = work.machine.close_trigger
     cause = Cause("cascade", f"{record.id} is {record.state}")
     for child_id in work.dispatch.views.children(record.id):
         work.raise_if_stopped()

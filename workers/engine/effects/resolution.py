@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
+from interlock.workers.gateways.cards import open_surfaces
 
 
 def resolution(work: Work) -> None:
@@ -26,11 +27,12 @@ def resolution(work: Work) -> None:
 def show(work: Work, record: Record) -> None:
     """Publish the card of one version of the record."""
     card = card_of(work.machine, record)
+    surfaces = work.resources.get(open_surfaces)
     # One effect may publish several versions, so the receiver's key has the version in it.
     key = f"{work.key}@{record.version}"
     if card is None:
-        work.resources.surfaces.withdraw(record.id, key)
+        surfaces.withdraw(record.id, key)
         work.audit("card_withdrawn", {})
         return
-    work.resources.surfaces.show(card.as_data(), key)
+    surfaces.show(card.as_data(), key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

@@ -16,7 +16,7 @@ def spawn(work: Work) -> None:
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     cause = Cause("spawn", f"part of {record.id}")
-    begins, part = work.machine.begins, work.machine.part
+    begins, part = work.machine.first_trigger, work.machine.child_payload
     assert part is not None, "a machine that spawns has a function for its children's initial data"
     for number, child in enumerate(record.data["children"], start=1):
         work.raise_if_stopped()

@@ -52,9 +52,9 @@ def _act(dispatch: Dispatch, due: TimerLook) -> str:
             entry.kind is Kind.STATE and entry.attempts > 0 and entry.state != "draining"
             for entry in record.entries
         )
-        undone = timer.undone(record.data, begun=begun)
+        undone = timer.deltas_when(record.data, begun=begun)
         call = Call(Cause(ACTOR, f"{due.name} is due"), op_id, warrant, undone)
-        dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)
+        dispatch.fire(record, str(timer.trigger), timer.payload_when(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     return "fired"

@@ -18,8 +18,8 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     KernelError,
 )
-from interlock.kernel.machines.runs.codon.names import Trigger
-from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
+from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
+from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
@@ -219,7 +219,7 @@ class CodonExecution:
 
     def _tell_costs(self) -> None:
         """Tell the record what was said: costs count from when a session is known."""
-        if self.step.record.state == CodonStatus.INITIALIZING and self.hearing.session_id:
+        if self.step.record.state == State.INITIALIZING and self.hearing.session_id:
             self._fire(Trigger.RUN, {"session_id": self.hearing.session_id})
         if self.step.record.state in COUNTED:
             for trigger, payload in self.hearing.take():
@@ -245,7 +245,7 @@ class CodonExecution:
         state = self.step.record.state
         if state not in COUNTED or not self.host.states() or self._why_end(None):
             return
-        if state == CodonStatus.RUNNING:
+        if state == State.RUNNING:
             self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.run.work, self.step):
             work.call_on_order(
@@ -274,7 +274,7 @@ class CodonExecution:
                 retry_after_ms=hearing.retry_after_ms,
             )
         )
-        named = self.step.record.state != CodonStatus.INITIALIZING
+        named = self.step.record.state != State.INITIALIZING
         if verdict.status is Ended.COMPLETED and not named:
             return self._failed("its process ended without naming its session", retriable=False)
         return verdict

@@ -22,7 +22,7 @@ from interlock.workers.engine.work import Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
-from tests.workers.threads.threads import CONSENT, client_of, matter, step
+from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
@@ -69,7 +69,7 @@ class Records:
 
     def split(self, record_id: str = "p") -> None:
         """Split a thread into two, which are not created yet."""
-        self.client.submit(matter(), machine="thread", id=record_id)
+        self.client.submit(thread_payload(), machine="thread", id=record_id)
         for trigger, payload in CONSENT:
             step(self.client, record_id, trigger, payload)
         parts = [{"title": title} for title in ("one", "two")]
