@@ -17,6 +17,8 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.leases import initial_lease_of
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
+from interlock.workers.tasks.agent_slots import Slot, take_slot
+from interlock.workers.tasks.claim_names import Workplace, workplace_of
 from interlock.workers.tasks.claims import (
     ERROR_LENGTH_MAX,
     PARTY,
@@ -28,9 +30,7 @@ from interlock.workers.tasks.claims import (
     runs_here,
 )
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
-from interlock.workers.tasks.slots import Slot, take_slot
 from interlock.workers.tasks.work_folders import delete_old_work_folders
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 SPAWN_LIMIT_S = 600
 

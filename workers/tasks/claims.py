@@ -30,9 +30,9 @@ from interlock.workers.engine.leases import initial_lease_of
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
+from interlock.workers.tasks.claim_names import Workplace, workplace_of
 from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.leftovers import kill_leftovers_of
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
 

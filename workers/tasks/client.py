@@ -26,10 +26,10 @@ from interlock.workers.engine.leases import initial_lease_of
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
+from interlock.workers.tasks.claim_names import Workplace
 from interlock.workers.tasks.claims import hopeless, identified, identity_of, in_line
 from interlock.workers.tasks.roles import check_role
 from interlock.workers.tasks.verification.signals import parse_signals
-from interlock.workers.tasks.workplace import Workplace
 
 LISTED_MAX = 10_000
 NAME_LENGTH_MAX = 40

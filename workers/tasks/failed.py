@@ -14,7 +14,7 @@ from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id,
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
-from interlock.workers.tasks.workplace import AT_WORK
+from interlock.workers.tasks.claim_names import AT_WORK
 
 LISTED_MAX = 10_000
 # What a try is at when it comes to grief; a failure from anywhere else ends it as well.

@@ -6,7 +6,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
-from interlock.workers.tasks.workplace import work_folder_of
+from interlock.workers.tasks.claim_names import work_folder_of
 
 
 def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:

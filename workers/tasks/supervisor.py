@@ -39,11 +39,11 @@ from interlock.workers.supervision.reports import (
     Split,
 )
 from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.tasks.agent_end import agent_end, ours
+from interlock.workers.tasks.agent_outcome import agent_end, ours
 from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.current_task import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 from interlock.workers.tasks.session import next_task
-from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
 POLL_S = 0.1
 LIFE_S = 1.0

@@ -13,8 +13,8 @@ from interlock.kernel.record import Entry, Record
 from interlock.kernel.store.commands import Call, InitialLease, Jot, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.tasks.claim_names import Workplace, workplace_of
 from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 TURN = ("task_claimed", "agent_spawned", "agent_spawned")
 

@@ -10,7 +10,7 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
 from interlock.kernel.reason import AbortReason
 from interlock.kernel.record import Entry, Record
-from interlock.workers.tasks.workplace import Workplace
+from interlock.workers.tasks.claim_names import Workplace
 
 LeaseMs = Callable[[str, str], int]
 

@@ -16,8 +16,8 @@ from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.ops.top.claim import Claim, Line, line_of
 from interlock.workers.systems import SYSTEMS
+from interlock.workers.tasks.claim_names import Workplace
 from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.workplace import Workplace
 
 LINES_MAX = 200
 SCANNED_MAX = 2_000  # of one backlog, in each state

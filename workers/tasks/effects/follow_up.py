@@ -10,9 +10,9 @@ from interlock.kernel.record import Record, parent_of, partition_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
+from interlock.workers.tasks.claim_names import AT_WORK, Workplace
 from interlock.workers.tasks.claims import hopeless, party
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION
-from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
 PARTY = "aftermath"
 BLOCKED_MAX = 10_000

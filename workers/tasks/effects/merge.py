@@ -13,10 +13,10 @@ from interlock.workers.gateways.git.merge import AlreadyMerged, Conflict, Merged
 from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.tasks.claim_names import workplace_of
 from interlock.workers.tasks.claims import cancelled_above
 from interlock.workers.tasks.ownership import IDENTITY
 from interlock.workers.tasks.verification.work import repository_of
-from interlock.workers.tasks.workplace import workplace_of
 
 TRIES = 20
 PATHS_MAX = 100

@@ -12,13 +12,13 @@ from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.tasks.claim_names import workplace_of
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.ownership import IDENTITY, SCOPE_VIOLATION, outside
-from interlock.workers.tasks.verification.checkout import checked_out
 from interlock.workers.tasks.verification.evidence import changes_shown
 from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.review_checkout import checked_out
 from interlock.workers.tasks.verification.work import judged, repository_of, worktree_of
-from interlock.workers.tasks.workplace import workplace_of
 
 AGAIN = {"reason": "its agent was lost", "why": TransitionReason.ORPHAN_RECOVERED}
 

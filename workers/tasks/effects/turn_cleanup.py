@@ -14,10 +14,10 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
+from interlock.workers.tasks.claim_names import AT_WORK, Workplace
 from interlock.workers.tasks.claims import party
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.ownership import IDENTITY
-from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
 PARTY = "reaping"
 

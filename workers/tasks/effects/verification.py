@@ -12,13 +12,13 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import commit_of, head
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.tasks.claim_names import Workplace, workplace_of
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION, outside
-from interlock.workers.tasks.verification.checkout import checked_out
 from interlock.workers.tasks.verification.evidence import changes_shown, parts_shown
 from interlock.workers.tasks.verification.judges import Judges
+from interlock.workers.tasks.verification.review_checkout import checked_out
 from interlock.workers.tasks.verification.signals import Verdict
 from interlock.workers.tasks.verification.work import judged, repository_of, worktree_of
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 RESULTS_MAX = 100
 GONE_LOOK_S = 0.1

@@ -14,7 +14,12 @@ from pathlib import Path
 
 from interlock.workers.files.folder import Folder, FolderError
 from interlock.workers.processes.group import Tail, process_group
-from interlock.workers.tasks.verification.opinion import Asked, Opinion, judge_says, reviewer_says
+from interlock.workers.tasks.verification.model_verdict import (
+    Asked,
+    Opinion,
+    judge_says,
+    reviewer_says,
+)
 from interlock.workers.tasks.verification.signals import (
     Signal,
     SignalResult,

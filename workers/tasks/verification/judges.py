@@ -12,7 +12,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.llm.judge import Inquiry, JudgeModel, Kind
 from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.outcome import Failed
-from interlock.workers.tasks.verification.opinion import Asked, UnansweredError
+from interlock.workers.tasks.verification.model_verdict import Asked, UnansweredError
 
 
 class Judges:

@@ -11,11 +11,11 @@ from interlock.workers.config import Settings, environment_without_settings
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktrees
 from interlock.workers.gateways.llm.judge import Kind
+from interlock.workers.tasks.claim_names import workplace_of
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_shown
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.signals import Signal, SignalType, Verdict
-from interlock.workers.tasks.workplace import workplace_of
 
 ASK_A_MODEL = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.workers.tasks.verification import check as signals
 from interlock.workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
-from interlock.workers.tasks.verification.opinion import UNCONFIGURED, Asked
+from interlock.workers.tasks.verification.model_verdict import UNCONFIGURED, Asked
 from interlock.workers.tasks.verification.signals import Signal, SignalResult, Verdict
 
 STUBBORN = """sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' &"""

@@ -12,7 +12,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.llm.judge import Kind
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.verification.judges import Judges
-from interlock.workers.tasks.verification.opinion import UnansweredError
+from interlock.workers.tasks.verification.model_verdict import UnansweredError
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
 from tests.workers.engine.running import Running, settings_for
 from tests.workers.engine.test_work import claimed

@@ -17,8 +17,14 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
 from interlock.workers.supervision.reports import Failed
+from interlock.workers.tasks.current_task import (
+    TaskTurn,
+    killed,
+    of_failed,
+    stop_hook_refusal,
+    tell,
+)
 from interlock.workers.tasks.launch_spec import ClaimPaths
-from interlock.workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
 

@@ -30,7 +30,7 @@ from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
 from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.ownership import IDENTITY, outside
-from interlock.workers.tasks.turn_monitor import TurnMonitor
+from interlock.workers.tasks.turn_reports import TurnMonitor
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.signals import Signal, SignalType
 

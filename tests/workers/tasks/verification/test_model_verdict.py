@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.tasks.verification.opinion import (
+from interlock.workers.tasks.verification.model_verdict import (
     UNCONFIGURED,
     Asked,
     Opinion,

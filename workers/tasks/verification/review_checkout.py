@@ -15,7 +15,7 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import delete_branch
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree, remove_worktree
-from interlock.workers.tasks.workplace import Workplace
+from interlock.workers.tasks.claim_names import Workplace
 
 
 @asynccontextmanager
