@@ -1,4 +1,4 @@
-"""Where one claim of a task is worked on: names of branch, worktree, agent and turn; pure."""
+"""The names that belong to one claim of a task: its branch, folders, agent and turn. Pure."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.kernel.record import Record, record_id, root_of
+from interlock.kernel.record import Record, root_of
 from interlock.workers.config import Settings
+from interlock.workers.tasks.work_folders import work_folder_of
 
-# The states in which a task is about its last claim.
-AT_WORK = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
+# The states in which the last claim of a task is still the current one.
+CLAIM_STATES = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
 BRANCHES = "interlock"
-# No name of a record has it, so it is no other claim's branch.
-COURT = "=="
+# The name of a record cannot contain it, so a review branch is never the branch of a claim.
+REVIEW_MARK = "=="
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
-    """A claim by number. Each has a branch and a folder of its own, so that none meets another."""
+class ClaimNames:
+    """One claim of a task, by number. No two claims share a branch or a folder."""
 
     task: str
     number: int
 
     @property
     def name(self) -> str:
-        """Return what tells this claim from every other of the backlog."""
+        """Return the name of the claim, unique in the backlog."""
         return f"{self.task.partition('/')[2].replace('/', '.')}~{self.number}"
 
     @property
@@ -44,25 +45,19 @@ class Workplace:
         safe = re.sub(r"\.(?=\.|$)|^\.|(?<=/)\.", "=", self.name.replace("~", "@"))
         return f"{BRANCHES}/{root_of(self.task)}/{safe.replace('.lock', '=lock')}"
 
-    def folder(self, settings: Settings) -> Path:
-        """Return the worktree's folder on this machine."""
+    def worktree(self, settings: Settings) -> Path:
+        """Return the folder of the worktree on this machine."""
         return settings.home.absolute() / "worktrees" / root_of(self.task) / self.name
 
-    def court(self, commit: str) -> str:
-        """Return the branch of the checkout in which a commit of this claim is judged."""
-        return f"{self.branch}{COURT}{commit[:12]}"
+    def review_branch(self, commit: str) -> str:
+        """Return the branch of the checkout in which a commit of this claim is verified."""
+        return f"{self.branch}{REVIEW_MARK}{commit[:12]}"
 
     def work_folder(self, settings: Settings) -> Path:
-        """Return the folder of what the keeper keeps: its order, its log, the agent's output."""
+        """Return the folder with the launch spec, the logs and the output of the agent."""
         return work_folder_of(self.agent, settings)
 
 
-def work_folder_of(agent: str, settings: Settings) -> Path:
-    """Return the folder of what an agent's keeper keeps on this machine."""
-    root, _, name = record_id(agent).partition("/agent~")
-    return settings.home.absolute() / "keepers" / root / name
-
-
-def workplace_of(record: Record) -> Workplace:
-    """Return where a claimed task is worked on."""
-    return Workplace(record.id, int(record.data["claim"]["number"]))
+def claim_names(record: Record) -> ClaimNames:
+    """Return the names of the current claim of a task."""
+    return ClaimNames(record.id, int(record.data["claim"]["number"]))

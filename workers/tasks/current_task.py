@@ -1,4 +1,4 @@
-"""One claim of a task in an agent's hands: what it is told, what it tells, how it came out."""
+"""The task that a supervised agent works on: what the agent is given, and how its work ends."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
-from interlock.workers.tasks.launch_spec import ClaimPaths
-from interlock.workers.tasks.ownership import IDENTITY, outside
-from interlock.workers.tasks.turn_reports import TurnMonitor
+from interlock.workers.tasks.launch_spec import PreparedClaim
+from interlock.workers.tasks.ownership import COMMITTER, outside
+from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
-from interlock.workers.tasks.verification.signals import Signal, SignalType
+from interlock.workers.tasks.verification.signals import CompletionSignal, SignalType
 
 log = logging.getLogger(__name__)
 
 SUMMARY_LENGTH_MAX = 8_000
 REASON_LENGTH_MAX = 2_000
-# A shell adds the signal's number to this.
+# A shell's exit code for a command that a signal ended is 128 plus the number of the signal.
 SIGNALS_FROM, SIGNALS_MAX = 128, 64
 
 
-class TaskTurn:
-    """A claimed task, its lease and its turn. `settled`: how it came out is told."""
+class CurrentTask:
+    """A claimed task, its lease and its turn. `settled` means that its outcome is reported."""
 
-    def __init__(self, work: Work, place: ClaimPaths, agent: Record) -> None:
-        self.work, self.place = work, place
-        self.monitor = TurnMonitor(work.dispatch, place.turn, agent)
+    def __init__(self, work: Work, claim: PreparedClaim, agent: Record) -> None:
+        self.work, self.claim = work, claim
+        self.reports = TurnReports(work.dispatch, claim.turn, agent)
         self.settled = False
         self.outside: tuple[str, ...] = ()
-        self._looked_after = 0
+        self._tools_ended_at_check = 0
 
     @property
     def record_id(self) -> str:
@@ -62,14 +62,16 @@ class TaskTurn:
         """Return the task's data, as of the claim."""
         return self.work.record.data
 
+    # --- what the agent is given -----------------------------------------------------------------
+
     @property
     def prompt(self) -> str:
-        """Return what a plain command reads on its stdin."""
+        """Return the text that a plain command reads from stdin."""
         return f"{self.data['title']}\n\n{self.data['text']}".rstrip() + "\n"
 
     @property
-    def words(self) -> dict[str, str]:
-        """Return what an agent is told of its task by name."""
+    def variables(self) -> dict[str, str]:
+        """Return the variables that describe the task to its agent, without their prefix."""
         return {
             "TASK_ID": self.record_id,
             "TASK_TITLE": self.data["title"],
@@ -77,75 +79,85 @@ class TaskTurn:
             "TASK_ROLE": self.data["role"],
             "KEY": self.work.key,
             "TOKEN": self.work.lease.token,
-            "WORKTREE": self.place.worktree,
-            "BRANCH": self.place.branch,
+            "WORKTREE": self.claim.worktree,
+            "BRANCH": self.claim.branch,
         }
 
     @property
     def line(self) -> str:
         """Return the JSON line that gives this task to a session."""
-        told = {name.lower().removeprefix("task_"): value for name, value in self.words.items()}
-        return as_line({"type": "task", **told})
+        fields = {
+            name.lower().removeprefix("task_"): value for name, value in self.variables.items()
+        }
+        return as_line({"type": "task", **fields})
 
-    def begin(self) -> None:
-        """Tell that its agent is at work on it."""
+    # --- while the agent works -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Report that the agent has started to work on the task."""
         with suppress(KernelError):
             self.work.fire(Outcome("started"))
-        self.monitor.turn("agent_spawned")
+        self.reports.fire("agent_spawned")
 
     def trip(self) -> Trip | None:
-        """Return why the breaker cuts its agent off, or None."""
+        """Return why the circuit breaker ends the agent, or None."""
         limits = Limits(self.data.get("budget_micro"), self.data["tool_failures_max"])
         return tripped(
             limits,
-            spent_micro=self.monitor.spent_micro,
-            failures_in_row=self.monitor.failures_in_row,
+            spent_micro=self.reports.spent_micro,
+            failures_in_row=self.reports.failures_in_row,
             outside=self.outside,
         )
 
-    def look_is_due(self) -> bool:
-        """Whether a tool call ended since its files were looked at; only owned files are."""
-        due = bool(self.data["owned_files"]) and self.monitor.tools_ended > self._looked_after
-        self._looked_after = self.monitor.tools_ended
+    def file_check_is_due(self) -> bool:
+        """Whether the task owns files, and a tool call ended since the last time this was asked."""
+        due = bool(self.data["owned_files"]) and (
+            self.reports.tools_ended > self._tools_ended_at_check
+        )
+        self._tools_ended_at_check = self.reports.tools_ended
         return due
 
-    def look(self) -> None:
-        """See which files beyond its own were changed so far."""
+    def check_files(self) -> None:
+        """Find the changed files that the task does not own."""
         with suppress(GitError, OSError):
-            changed = changed_files(self._repository(), self._tree(), base=self.place.base)
+            changed = changed_files(self._repository(), self._tree(), base=self.claim.base)
             self.outside = outside(changed, self.data["owned_files"])
 
-    def offer(self, told: Blocked | Split) -> str:
-        """Tell at once what it waits for or falls apart into; return why that is refused, or ''.
+    def report_end(self, end_report: Blocked | Split) -> str:
+        """Report that the task is blocked or split; return why the machine refuses it, or ''.
 
-        Before its agent is ended: one that may not do this goes on.
+        This happens before the agent is ended, as an agent that may not do it works on.
         """
         try:
-            self.work.fire(_outcome_of(told))
+            self.work.fire(_end_outcome(end_report))
         except GuardRefusedError as refusal:
             return refusal.why
         except CallError as refusal:
-            self.monitor.told = Failed(f"its report is refused: {refusal}"[:REASON_LENGTH_MAX])
+            reason = f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]
+            self.reports.end_report = Failed(reason)
             return ""
         except (FencedError, StoreError):
-            log.exception("%s was not told that its work ended", self.work.key)
+            log.exception("the end of the work of %s could not be reported", self.work.key)
         self.settled = True
-        self.monitor.turn("task_failed", reason=f"it {type(told).__name__.lower()} its task")
+        verb = type(end_report).__name__.lower()
+        self.reports.fire("task_failed", reason=f"it {verb} its task")
         return ""
 
-    def cancel_child(self, asked: ChildCancelled) -> str:
-        """End a part that the agent gives up; return why that is refused, or ''."""
-        told = {"child": asked.child, "reason": asked.reason[:REASON_LENGTH_MAX]}
+    def cancel_child(self, request: ChildCancelled) -> str:
+        """Cancel a subtask, as the agent asks; return why that is refused, or ''."""
+        payload = {"child": request.child, "reason": request.reason[:REASON_LENGTH_MAX]}
         try:
-            self.work.fire(Outcome("child_cancelled", told))
+            self.work.fire(Outcome("child_cancelled", payload))
         except GuardRefusedError as refusal:
             return refusal.why
         except KernelError as refusal:
             return str(refusal)
         return ""
 
-    def finished(self, output: str, took_s: float | None) -> Outcome:
-        """Keep the work in a commit, unless a stop hook refuses; return what to tell."""
+    # --- how the work ends -----------------------------------------------------------------------
+
+    def finish(self, output: str, took_s: float | None) -> Outcome:
+        """Commit the work, run the stop hooks, and return the outcome to report."""
         tree = self._tree()
         if not tree.folder.is_dir():
             return Outcome("orphaned", {"reason": "its worktree is gone"})
@@ -153,84 +165,102 @@ class TaskTurn:
             self.work.note("activity", {"word": "committing"})
         try:
             message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
-            commit_all(self._repository(), tree, message=message, identity=IDENTITY)
+            commit_all(self._repository(), tree, message=message, identity=COMMITTER)
         except (GitError, OSError) as refusal:
             reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
             return Outcome("failed", {"reason": reason})
-        # After the commit: what a hook leaves behind is not the agent's work.
+        # After the commit, so that files which a hook writes are not committed as the agent's work.
         within_s = self.work.dispatch.settings.verify_s
-        if blocked := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
+        if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
             why = TransitionReason.STOP_HOOK_BLOCKED
-            return Outcome("failed", {"reason": blocked[:REASON_LENGTH_MAX], "why": why})
-        said = ((self.monitor.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
-        summary = said or "the agent ended well and said nothing"
-        where = {"branch": self.place.branch, "worktree": self.place.worktree, "took_s": took_s}
+            return Outcome("failed", {"reason": refused[:REASON_LENGTH_MAX], "why": why})
+        text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
+        summary = text or "the agent ended well and said nothing"
+        where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
         return Outcome("completed", {"summary": summary, **where})
 
-    def failed(self, ended: Exit, abort: AbortReason, trip: Trip | None) -> Outcome:
-        """Return what to tell of an agent that did not come to its end."""
+    def failure(self, ended: Exit, abort: AbortReason, trip: Trip | None) -> Outcome:
+        """Return the outcome to report for an agent that was ended before its work was done."""
         if trip is not None:
-            told = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
-            return Outcome("failed", {**told, "reason": trip.reason, "final": trip.final})
+            codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
+            return Outcome("failed", {**codes, "reason": trip.reason, "final": trip.final})
         by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
-        silent = not (self.monitor.told or by_us) and killed(ended.code)
+        silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
         if silent and self.work.record.state == "in_progress":
-            # It could not say anything itself: what it left behind is looked at.
+            # A killed agent could not report how its work went: the recovery looks at the work.
             reason = f"its process was killed, exit code {ended.code}"
             return Outcome("orphaned", {"reason": reason, "abort": abort})
         last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
-        reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no word'}"
+        reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no output'}"
         return Outcome("failed", {"reason": reason, "abort": abort, "why": why_of(abort)})
 
-    def tell(self, outcome: Outcome) -> None:
-        """Lead the turn on, and tell the task how it came out."""
+    def report(self, outcome: Outcome) -> None:
+        """Fire the outcome at the task, and its consequence at the turn."""
         if outcome.trigger == "completed":
-            self.monitor.finish()
+            self.reports.finish()
         elif outcome.trigger != "orphaned":
-            # What was lost may be recovered yet, and nobody clears it away before that is known.
-            told = {k: v for k, v in outcome.payload.items() if k in ("reason", "why", "abort")}
-            self.monitor.turn("task_failed", **told)
+            # The turn of an orphaned task goes on: its worktree is kept until the recovery is over.
+            names = ("reason", "why", "abort")
+            payload = {name: value for name, value in outcome.payload.items() if name in names}
+            self.reports.fire("task_failed", **payload)
         self.settled = True
-        tell(self.work, outcome, otherwise="failed")
+        report_outcome(self.work, outcome, fallback="failed")
 
     def _repository(self) -> Repository:
-        return Repository.open(Path(self.place.repo))
+        return Repository.open(Path(self.claim.repo))
 
     def _tree(self) -> Worktree:
-        place = self.place
-        return Worktree(place.branch, Path(place.worktree), place.base, present=True)
+        claim = self.claim
+        return Worktree(claim.branch, Path(claim.worktree), claim.base, present=True)
 
 
-def killed(code: int) -> bool:
-    """Tell whether a signal ended a process, by its exit code or by that of its shell."""
-    return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
+def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
+    """Fire an outcome. If its payload is refused, fire the trigger `fallback` with the reason."""
+    payload = {name: value for name, value in outcome.payload.items() if value is not None}
+    reason = str(payload.get("reason", ""))
+    try:
+        work.fire(Outcome(outcome.trigger, payload, reason=reason))
+    except FencedError:
+        # The work was taken away meanwhile: only its lease is left to settle.
+        with suppress(KernelError):
+            work.dispatch.leases.settle(work.lease, work.dispatch.render)
+    except CallError as refusal:
+        refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
+        with suppress(KernelError):
+            work.fire(Outcome(fallback, refused, reason=refused["reason"]))
+    except StoreError:
+        log.exception("%s could not be reported of %s", outcome.trigger, work.key)
 
 
-def of_failed(told: Failed) -> Outcome:
-    """Return the outcome of what an agent said when it could not go on."""
-    abort = told.abort or (ABORT_OF.get(told.reason) if told.reason else None)
-    said = {"reason": told.error[:REASON_LENGTH_MAX], "why": told.reason, "abort": abort}
-    return Outcome("failed", {**said, "retry_after_s": told.retry_after_s})
+def failure_outcome(report: Failed) -> Outcome:
+    """Return the outcome of a task whose agent reported that it failed."""
+    abort = report.abort or (ABORT_OF.get(report.reason) if report.reason else None)
+    payload = {"reason": report.error[:REASON_LENGTH_MAX], "why": report.reason, "abort": abort}
+    return Outcome("failed", {**payload, "retry_after_s": report.retry_after_s})
 
 
-def _outcome_of(told: Blocked | Split) -> Outcome:
-    match told:
+def _end_outcome(end_report: Blocked | Split) -> Outcome:
+    match end_report:
         case Blocked(task=str(task)):
             return Outcome("blocked", {"on": task, "kind": "task"})
         case Blocked(text=text):
             return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
-        case Split(subtasks=parts):
-            return Outcome(
-                "split", {"subtasks": [{"title": one.title, "text": one.text} for one in parts]}
-            )
+        case Split(subtasks=subtasks):
+            parts = [{"title": subtask.title, "text": subtask.text} for subtask in subtasks]
+            return Outcome("split", {"subtasks": parts})
+
+
+def ended_by_signal(code: int) -> bool:
+    """Whether a signal ended a process, by its exit code or by that of its shell."""
+    return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
 
 
 def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str:
     """Run the commands that may refuse a completion; return the first refusal, or ''."""
     if not hooks:
         return ""
-    signals = [Signal(SignalType.TEST_PASSES, hook) for hook in hooks]
-    asked = check(
+    signals = [CompletionSignal(SignalType.TEST_PASSES, hook) for hook in hooks]
+    checked = check(
         signals,
         folder=folder,
         reviewer=None,
@@ -238,23 +268,5 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
         environment=environment_without_settings(),
         test_s=within_s,
     )
-    refused = [one for one in asyncio.run(asked).results if not one.passed]
+    refused = [result for result in asyncio.run(checked).results if not result.passed]
     return f"a stop hook refused: {refused[0].value}: {refused[0].detail}" if refused else ""
-
-
-def tell(work: Work, outcome: Outcome, *, otherwise: str) -> None:
-    """Fire an outcome; what does not fit is told as `otherwise`, and costs a try."""
-    payload = {name: value for name, value in outcome.payload.items() if value is not None}
-    reason = str(payload.get("reason", ""))
-    try:
-        work.fire(Outcome(outcome.trigger, payload, reason=reason))
-    except FencedError:
-        # It was taken away meanwhile: that it is over is all there is left to say.
-        with suppress(KernelError):
-            work.dispatch.leases.settle(work.lease, work.dispatch.render)
-    except CallError as refusal:
-        told = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
-        with suppress(KernelError):
-            work.fire(Outcome(otherwise, told, reason=told["reason"]))
-    except StoreError:
-        log.exception("%s was not told %s, the store was away", work.key, outcome.trigger)

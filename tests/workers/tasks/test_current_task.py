@@ -1,4 +1,4 @@
-"""How the end of a claim is told, also where what is told does not fit or comes too late."""
+"""How the outcome of a task is reported, also if it is invalid or comes too late."""
 
 from __future__ import annotations
 
@@ -18,90 +18,102 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
 from interlock.workers.supervision.reports import Failed
 from interlock.workers.tasks.current_task import (
-    TaskTurn,
-    killed,
-    of_failed,
+    CurrentTask,
+    ended_by_signal,
+    failure_outcome,
+    report_outcome,
     stop_hook_refusal,
-    tell,
 )
-from interlock.workers.tasks.launch_spec import ClaimPaths
+from interlock.workers.tasks.launch_spec import PreparedClaim
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def held(here: Client, lease: Lease) -> Work:
-    dispatch, machine = here.dispatch, MACHINES[lease.record.machine]
-    resources = Resources(here.settings)
+def held(client: Client, lease: Lease) -> Work:
+    dispatch, machine = client.dispatch, MACHINES[lease.record.machine]
+    resources = Resources(client.settings)
     return Work(dispatch, resources, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
 
 
-def test_a_word_that_does_not_fit_fails_the_task_and_says_which(here: Client) -> None:
-    begun = claimed(here, "b/one").alive()
+def test_an_invalid_outcome_fails_the_task_with_the_reason(client: Client) -> None:
+    claim = claimed(client, "b/one").alive()
 
-    tell(held(here, begun.task), Outcome("completed", {"summary": " "}), otherwise="failed")
+    report_outcome(
+        held(client, claim.task),
+        Outcome("completed", {"summary": " "}),
+        fallback="failed",
+    )
 
-    record = here.show("b/one")
+    record = client.show("b/one")
     assert record.state == "failed"
     reason = record.data["failure"]["reason"]
     assert reason.startswith("its report is refused: completed is invalid: summary")
 
 
-def test_a_word_that_comes_too_late_frees_the_place_and_changes_nothing(here: Client) -> None:
-    begun = claimed(here, "b/one").alive()
-    work = held(here, begun.task)
-    here.cancel("b/one")
-    assert "agent" in [entry.name for entry in here.show("b/one").entries]
+def test_an_outcome_that_comes_too_late_settles_the_lease_and_changes_nothing(
+    client: Client,
+) -> None:
+    claim = claimed(client, "b/one").alive()
+    work = held(client, claim.task)
+    client.cancel("b/one")
+    assert "agent" in [entry.name for entry in client.show("b/one").entries]
 
-    tell(work, Outcome("completed", {"summary": "late"}), otherwise="failed")
+    report_outcome(work, Outcome("completed", {"summary": "late"}), fallback="failed")
 
-    record = here.show("b/one")
+    record = client.show("b/one")
     assert record.state == "cancelled"
     assert "agent" not in [entry.name for entry in record.entries]
 
 
-def killed_at_work(here: Client, *, begun: bool) -> Claimed:
-    """Tell of an agent that was killed, before or after it gave a sign of life."""
-    claim = claimed(here, "b/one")
-    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
-    turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
-    if begun:
-        turn.begin()
+def reported_as_killed(client: Client, *, started: bool) -> Claimed:
+    """Report that an agent was killed, before or after its task was started."""
+    claim = claimed(client, "b/one")
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    if started:
+        task.start()
     ended = Exit(-9, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
-    turn.tell(turn.failed(ended, AbortReason.UNKNOWN, None))
+    task.report(task.failure(ended, AbortReason.UNKNOWN, None))
     return claim
 
 
-def test_the_turn_of_a_killed_agent_is_left_to_what_becomes_of_its_task(here: Client) -> None:
-    begun = killed_at_work(here, begun=True)
+def test_the_turn_of_a_killed_agent_goes_on_until_the_task_is_recovered(
+    client: Client,
+) -> None:
+    claim = reported_as_killed(client, started=True)
 
-    assert here.show("b/one").state == "orphaned"
-    assert here.show(begun.place.turn).state == "running"
+    assert client.show("b/one").state == "orphaned"
+    assert client.show(claim.names.turn).state == "running"
 
 
-def test_an_agent_that_is_killed_before_it_began_has_failed_and_says_how(here: Client) -> None:
-    begun = killed_at_work(here, begun=False)
+def test_a_task_whose_agent_is_killed_before_it_started_has_failed(
+    client: Client,
+) -> None:
+    claim = reported_as_killed(client, started=False)
 
-    record = here.show("b/one")
+    record = client.show("b/one")
     assert record.state == "failed"
     assert "exit code -9" in record.data["failure"]["reason"]
     assert "refused" not in record.data["failure"]["reason"]
-    assert here.show(begun.place.turn).state == "failed"
+    assert client.show(claim.names.turn).state == "failed"
 
 
 @pytest.mark.parametrize(
     ("code", "by_signal"), [(0, False), (3, False), (128, False), (-9, True), (137, True)]
 )
-def test_what_a_signal_ended_could_say_nothing(code: int, *, by_signal: bool) -> None:
-    assert killed(code) is by_signal
+def test_an_exit_code_shows_whether_a_signal_ended_the_process(
+    code: int, *, by_signal: bool
+) -> None:
+    assert ended_by_signal(code) is by_signal
 
 
 @pytest.mark.parametrize(
-    ("told", "abort"),
+    ("report", "abort"),
     [
         (Failed("no"), None),
         (Failed("no", TransitionReason.MAX_TURNS), None),
@@ -110,12 +122,12 @@ def test_what_a_signal_ended_could_say_nothing(code: int, *, by_signal: bool) ->
         (Failed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
     ],
 )
-def test_what_an_agent_says_of_its_end_is_recorded_in_the_published_words(
-    told: Failed, abort: AbortReason | None
+def test_a_reported_failure_is_recorded_with_the_published_reasons(
+    report: Failed, abort: AbortReason | None
 ) -> None:
-    payload = of_failed(told).payload
+    payload = failure_outcome(report).payload
 
-    assert (payload["why"], payload["abort"]) == (told.reason, abort)
+    assert (payload["why"], payload["abort"]) == (report.reason, abort)
 
 
 @pytest.mark.parametrize(
@@ -133,21 +145,21 @@ def test_a_stop_hook_refuses_by_its_exit_code(
 ) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://secret@nowhere")
     (tmp_path / "here").touch()
-    said: Any = stop_hook_refusal(hooks, tmp_path, within_s=0.5)
+    refusal_found: Any = stop_hook_refusal(hooks, tmp_path, within_s=0.5)
 
-    assert (refusal in said) if refusal else said == ""
+    assert (refusal in refusal_found) if refusal else refusal_found == ""
 
 
-def test_work_whose_worktree_is_gone_is_an_orphan_and_no_failure(
-    here: Client, tmp_path: Path
+def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
+    client: Client, tmp_path: Path
 ) -> None:
-    claim = claimed(here, "b/one")
+    claim = claimed(client, "b/one")
     gone = str(tmp_path / "gone")
-    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
-    turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
-    turn.begin()
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", gone, "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    task.start()
 
-    turn.tell(turn.finished("done", 1.0))
+    task.report(task.finish("done", 1.0))
 
-    record = here.show("b/one")
+    record = client.show("b/one")
     assert (record.state, record.data["lost"]["reason"]) == ("orphaned", "its worktree is gone")

@@ -10,7 +10,7 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
 from interlock.kernel.reason import AbortReason
 from interlock.kernel.record import Entry, Record
-from interlock.workers.tasks.claim_names import Workplace
+from interlock.workers.tasks.claim_names import ClaimNames
 
 LeaseMs = Callable[[str, str], int]
 
@@ -22,7 +22,7 @@ class Claim:
     `present` says that the task is about this very claim. One of task and agent is there.
     """
 
-    place: Workplace
+    place: ClaimNames
     task: Record | None = None
     agent: Record | None = None
     turn: Record | None = None

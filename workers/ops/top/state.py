@@ -16,7 +16,7 @@ from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.ops.top.claim import Claim, Line, line_of
 from interlock.workers.systems import SYSTEMS
-from interlock.workers.tasks.claim_names import Workplace
+from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.client import Tasks
 
 LINES_MAX = 200
@@ -284,7 +284,7 @@ class Top:
             if asked > left:
                 break
             left -= asked
-            if why := self.tasks.starved(record):
+            if why := self.tasks.why_starved(record):
                 age_s = _s(now_ms - record.since_ms)
                 found.append(Aged(record.id, record.state, age_s, why))
         return tuple(found)
@@ -319,8 +319,8 @@ def _by_name(pages: Iterable[Sequence[RecordInState]]) -> dict[Name, list[Record
     return found
 
 
-def _place(task: Record) -> Workplace:
-    return Workplace(task.id, int(task.data["claim"]["number"]))
+def _place(task: Record) -> ClaimNames:
+    return ClaimNames(task.id, int(task.data["claim"]["number"]))
 
 
 def _agent_of(task: Record) -> str:
@@ -340,5 +340,5 @@ def _alone(agent: Record, tasks: Mapping[str, Record]) -> Claim:
     """Return the claim of an agent whose task is about no claim of it now, or not any more."""
     task = str(agent.data["task"])
     number = agent.id.rpartition("~")[2]
-    place = Workplace(task, int(number) if number.isdigit() else 0)
+    place = ClaimNames(task, int(number) if number.isdigit() else 0)
     return Claim(place, task=tasks.get(task), agent=agent)

@@ -16,7 +16,16 @@ from interlock.workers.ops.top.screen import amount, brief, dollars, drawn, midd
 from interlock.workers.ops.top.state import LINES_MAX, Picture, Top
 from interlock.workers.runs.client import Runs
 from interlock.workers.tasks.client import Tasks
-from tests.workers.tasks.claims import claimed, fire, noted, scene, submitted, taken, unheard, used
+from tests.workers.tasks.claims import (
+    claimed,
+    fire,
+    noted,
+    scene,
+    submitted,
+    taken,
+    unsupervised,
+    used,
+)
 from tests.workers.threads.threads import client_of
 
 STALL_S = 30.0
@@ -55,9 +64,9 @@ def test_a_claim_whose_agent_is_about_to_start_is_spawning(here: Client) -> None
 def test_an_agent_at_work_runs_and_tells_what_it_does_and_used(here: Client) -> None:
     claim = claimed(here, "b/one").alive(pid=4711, host="anvil", containment="cgroup")
     claim.turn("tool_started", tool="grep")
-    used(here, claim.place.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
-    noted(here, claim.place.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
-    noted(here, claim.place.agent, "progress")
+    used(here, claim.names.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
+    noted(here, claim.names.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
+    noted(here, claim.names.agent, "progress")
 
     line = one(here)
 
@@ -79,7 +88,7 @@ def test_an_agent_that_beat_a_whole_lease_ago_is_stalled(here: Client) -> None:
 
 
 def test_an_agent_that_nobody_holds_or_names_is_unknown(here: Client) -> None:
-    unheard(here, "b/one")
+    unsupervised(here, "b/one")
 
     assert one(here).look is VisualState.UNKNOWN
 
@@ -106,7 +115,7 @@ def test_work_goes_on_when_its_agent_has_ended(here: Client) -> None:
     claim = claimed(here, "b/one").alive()
     noted(here, "b/one", "activity", word="committing")
     claim.delivered()
-    assert here.show(claim.place.agent).state == "dead"
+    assert here.show(claim.names.agent).state == "dead"
 
     judged = one(here)
     fire(here, taken(here, "b/one"), "verified", {"commit": "0" * 40})
