@@ -210,10 +210,10 @@ def test_a_retired_identity_claims_no_more_tasks(
     deployment = new_deployment(**AGENTS)
     Agents(deployment.client).retire(trusted(deployment, command, 0), reason="it is unreliable")
     left = submit(deployment, "left", steps(repo, command, DONE))
-    other = submit(deployment, "other", task(repo, "true", signals=[]))
+    second = submit(deployment, "other", task(repo, "true", signals=[]))
     deployment.full()
 
-    reaches(deployment, other, "closed")
+    reaches(deployment, second, "closed")
     (row,) = [row for row in Tasks(deployment.client).of("b") if row["id"] == left]
     why = "its agent agent was taken out of service by a person"
     assert (row["state"], row["why"]) == ("open", why)
@@ -223,9 +223,9 @@ def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    said = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
+    report = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
     limited = submit(
-        deployment, "limited", task(repo, f"echo '{said}' >&$INTERLOCK_REPORT_FD; sleep 9")
+        deployment, "limited", task(repo, f"echo '{report}' >&$INTERLOCK_REPORT_FD; sleep 9")
     )
     fast = submit(deployment, "fast", task(repo, "exit 3", max_retries=0))
 
@@ -321,9 +321,9 @@ def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
     policy = {"abort_policy": {"tool_to_sibling": reaches_siblings}}
     trusted(deployment, command, 2)
     raised = {"type": "abort", "scope": "tool", "reason": "the build is broken for all of us"}
-    mine = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
-    other = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
-    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (mine, other)]
+    first = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
+    second = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
+    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (first, second)]
     # The agent exits after its split, so two other agents take the subtasks, and are siblings.
     todo = {"type": "split", "subtasks": parts}, {"exit": 0}
     whole = submit(deployment, "whole", steps(repo, command, *todo, **policy))

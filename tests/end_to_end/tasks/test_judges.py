@@ -84,14 +84,14 @@ Provider = Callable[[Mapping[str, Script]], OpenAIServer]
 
 def judging(new_deployment: NewDeployment, server: OpenAIServer, **more: str) -> Deployment:
     """Return a deployment with a model that judges; another model infers."""
-    given = {
+    settings = {
         "INTERLOCK_AGENTS_MAX": "4",
         "INTERLOCK_LEASE_S": "3",
         "INTERLOCK_MODEL_BASE_URL": server.url,
         "INTERLOCK_JUDGE_MODEL": MODEL,
         "INTERLOCK_MODEL_ATTEMPTS_MAX": "2",
     }
-    return new_deployment(**(given | more)).full()
+    return new_deployment(**(settings | more)).full()
 
 
 def task(repo: Path, agent: str, *signals: tuple[str, str], **more: Any) -> dict[str, Any]:

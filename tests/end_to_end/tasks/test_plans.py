@@ -1,4 +1,4 @@
-"""Plans on real workers, with real agents' processes and real git."""
+"""Plans with real workers, agents' processes and git."""
 
 from __future__ import annotations
 

@@ -250,8 +250,8 @@ def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: 
 
     assert deployment.client.show(second).data["claimed"] == 1
     done = next(event for event in deployment.events(first) if event.target == "done")
-    begun = next(event for event in deployment.events(second) if event.target == "claimed")
-    assert done.at_ms <= begun.at_ms
+    claimed = next(event for event in deployment.events(second) if event.target == "claimed")
+    assert done.at_ms <= claimed.at_ms
 
 
 def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
@@ -331,7 +331,7 @@ def test_work_is_verified_only_after_its_agent_has_ended(
     author = "git -c user.name=u -c user.email=u@x"
     agent = f"{FIXES}; {author} commit -qam fixed; echo $$ > {tmp_path}/pid; sleep 600"
     gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}
-    task_id = submit(deployment, "told", task(repo, agent, signals=[gone], max_retries=0))
+    task_id = submit(deployment, "reported", task(repo, agent, signals=[gone], max_retries=0))
     deployment.sees((tmp_path / "pid").exists, what="the agent has committed its work")
     (entry,) = reaches(deployment, task_id, "in_progress").entries
 

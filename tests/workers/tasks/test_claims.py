@@ -148,10 +148,10 @@ def test_a_backlog_that_no_agent_can_work_on_does_not_hide_another(
     subprocess.run(["/usr/bin/env", "git", *arguments], check=True)
     for number in range(5):
         client.submit({"title": "for nobody"}, id=f"b/{number}", machine="task")
-    # Of the same partition, and younger; its repository has nothing to begin from.
+    # Of the same partition, and younger; its repository has no commit, so the claim fails.
     other = next(f"x{n}" for n in range(10_000) if same_partition(f"x{n}", "b"))
-    given = {"title": "ours", "repo": str(tmp_path / "repo"), "agent": "true", "max_retries": 0}
-    task_id = client.submit(given, id=f"{other}/ours", machine="task").id
+    payload = {"title": "ours", "repo": str(tmp_path / "repo"), "agent": "true", "max_retries": 0}
+    task_id = client.submit(payload, id=f"{other}/ours", machine="task").id
 
     run(client.dispatch, partition_of("b"))
 

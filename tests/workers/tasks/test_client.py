@@ -41,8 +41,8 @@ def submitted(tasks: Tasks, name: str, *, priority: int = 5, **more: Any) -> str
     return str(tasks.submit({"title": name, **more}, backlog="b", name=name, priority=priority).id)
 
 
-def claimed(tasks: Tasks, **words: Any) -> TaskClaim:
-    claim = tasks.claim_next("b", owner="ann", **words)
+def claimed(tasks: Tasks, **options: Any) -> TaskClaim:
+    claim = tasks.claim_next("b", owner="ann", **options)
     assert claim is not None
     return claim
 
@@ -155,8 +155,8 @@ def test_the_name_of_a_backlog_is_not_a_path(tasks: Tasks) -> None:
 
 
 def test_a_dirty_repository_is_refused_in_one_sentence(tasks: Tasks, tmp_path: Path) -> None:
-    def git(*words: str) -> None:
-        subprocess.run(["/usr/bin/env", "git", *words], cwd=tmp_path, check=True)
+    def git(*arguments: str) -> None:
+        subprocess.run(["/usr/bin/env", "git", *arguments], cwd=tmp_path, check=True)
 
     git("init", "-q", "-b", "main")
     (tmp_path / "a").write_text("1")
@@ -175,8 +175,8 @@ def test_the_command_line_claims_and_reports(
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
 
-    def ask(*words: str, noun: str = "task", code: int = 0) -> Any:
-        result = CliRunner().invoke(app, [noun, *words, "--json"])
+    def ask(*arguments: str, noun: str = "task", code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [noun, *arguments, "--json"])
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 

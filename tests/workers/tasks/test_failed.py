@@ -41,7 +41,7 @@ def run(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) ->
     """Return a function that runs an `interlock task` command."""
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
-    return lambda *words: CliRunner().invoke(app, ["task", *words])
+    return lambda *arguments: CliRunner().invoke(app, ["task", *arguments])
 
 
 def submitted(client: Client, name: str, *, backlog: str = "b", max_retries: int = 0) -> str:
@@ -241,8 +241,8 @@ def test_the_command_line_lists_and_replays(client: Client, run: Run) -> None:
     refused = run("replay", task_id)
 
     assert [(one["id"], one["reason"]) for one in listed] == [(task_id, "no luck")]
-    for words in ("fix one", "no luck", "claim 1  failed by agent", f"task replay {task_id}"):
-        assert words in drawn
+    for arguments in ("fix one", "no luck", "claim 1  failed by agent", f"task replay {task_id}"):
+        assert arguments in drawn
     assert replayed.exit_code == 0
     rows = {row["id"]: row["replayed"] for row in json.loads(replayed.stdout)}
     assert rows == {task_id: True, "b/nobody": False}
@@ -252,8 +252,8 @@ def test_the_command_line_lists_and_replays(client: Client, run: Run) -> None:
     assert "no failed tasks" in run("list-failed", "b").stdout
 
 
-@pytest.mark.parametrize("words", [(), ("b/one", "--all", "b")])
-def test_either_tasks_or_a_backlog_is_replayed(run: Run, words: tuple[str, ...]) -> None:
-    done = run("replay", *words, "--json")
+@pytest.mark.parametrize("arguments", [(), ("b/one", "--all", "b")])
+def test_either_tasks_or_a_backlog_is_replayed(run: Run, arguments: tuple[str, ...]) -> None:
+    done = run("replay", *arguments, "--json")
 
     assert (done.exit_code, json.loads(done.stdout)["error"]) == (1, "UsageError")

@@ -171,8 +171,8 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
 
 
 def test_a_subtask_of_a_cancelled_task_is_not_merged(scene: Scene) -> None:
-    given = {"repo": "/nowhere", "agent": "true"}
-    whole = scene.client.submit({"title": "whole", **given}, id="b/whole", machine="task").id
+    fields = {"repo": "/nowhere", "agent": "true"}
+    whole = scene.client.submit({"title": "whole", **fields}, id="b/whole", machine="task").id
     scene.client.fire(whole, "split", {"subtasks": [{"title": "part"}]})
     scene.perform(whole, "spawn")
     (part,) = scene.client.dispatch.views.children(whole)

@@ -358,9 +358,9 @@ def test_of_concurrent_decisions_one_decides_each_task(
         done = list(pool.map(decide, range(len(crowd))))
 
     for task in (f"t{n}" for n in range(12)):
-        said = [answers(one)[task] for one in done]
-        assert sorted(said)[:5] == ["already"] * 5
-        assert {"open": "approved", "cancelled": "rejected"}[states(crowd[0])[task]] in said
+        every_answer = [answers(one)[task] for one in done]
+        assert sorted(every_answer)[:5] == ["already"] * 5
+        assert {"open": "approved", "cancelled": "rejected"}[states(crowd[0])[task]] in every_answer
 
 
 def test_only_listed_roles_are_known(server: EmbeddedServer, prefix: str, file: Path) -> None:
