@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.model import Model, open_model
 from interlock.workers.gateways.llm.outcome import Answered
 from interlock.workers.gateways.llm.question import Question, Target

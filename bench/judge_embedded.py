@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.embedded import EmbeddedModel
 from interlock.workers.gateways.llm.outcome import Answered
 from interlock.workers.gateways.llm.question import Choice, Question, Target

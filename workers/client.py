@@ -23,14 +23,14 @@ from interlock.kernel.record import Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
-from interlock.workers.config import Settings, settings_here
+from interlock.workers.config import Settings, local_settings
 from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 
-ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
+ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Client:
         actor: str = "producer",
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
-        self.settings, self.actor, self.machines = settings or settings_here(), actor, machines
+        self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
         app = make_app(self.settings, (*sorted(names), SWEEPS))
         self.dispatch = Dispatch(self.settings, machines, app)
@@ -82,7 +82,7 @@ class Client:
         With an id of your own it may be repeated; the same id with another payload is IdTakenError.
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        _shaped(payload, new_id, priority)
+        _check_submission(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
         begins = self.dispatch.lifecycle.machine(machine).begins
@@ -121,7 +121,7 @@ class Client:
         """Fire a trigger. Repeat a call whose answer was lost with the same op-id."""
         call = self._call(op_id, reason)
         words = dict(payload or {})
-        if ACTION_WORDS & words.keys():
+        if ACTION_FIELDS & words.keys():
             words = self._checked(self.show(record_id), words)
         fired = self.dispatch.fire(record_id, trigger, words, call)
         return fired.record or self.show(record_id)
@@ -144,7 +144,7 @@ class Client:
         if choice == "retry" and quarantine_of(machine, record):
             self.retry(record_id)
             return self.show(record_id)
-        entered = self.entered(record, proposal)
+        entered = self.proposal_version(record, proposal)
         state = record.state
         if entered != record.entered:
             # Repeated with its op-id after a lost answer, a choice means what it meant then.
@@ -153,7 +153,7 @@ class Client:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
         call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
-        payload = self.signed(record, trigger, self._checked(record, dict(answer or {})))
+        payload = self.with_actor(record, trigger, self._checked(record, dict(answer or {})))
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
 
@@ -165,7 +165,7 @@ class Client:
         trigger = next((name for name in machine.cancels if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
-        words = self.signed(record, trigger, {"reason": reason})
+        words = self.with_actor(record, trigger, {"reason": reason})
         return self.fire(record_id, trigger, words, reason=reason)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
@@ -261,13 +261,13 @@ class Client:
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(Cause(self.actor, reason), op_id or uuid4().hex)
 
-    def signed(self, record: Record, trigger: str, words: dict[str, Any]) -> dict[str, Any]:
+    def with_actor(self, record: Record, trigger: str, words: dict[str, Any]) -> dict[str, Any]:
         """Return a payload with who says it, where the trigger has a word for that."""
         model = self.dispatch.lifecycle.machine(record.machine).payloads.get(trigger)
         asks = model is not None and "by" in model.model_fields
         return {**words, "by": self.actor} if asks else words
 
-    def entered(self, record: Record, proposal: str) -> int:
+    def proposal_version(self, record: Record, proposal: str) -> int:
         """Return the version that a proposal names. Raises StaleDecisionError if it is no such."""
         seen_id, _, entered = proposal.rpartition(":")
         if seen_id != record.id or not (entered.isascii() and entered.isdigit()):
@@ -311,7 +311,7 @@ class Client:
         return {**answer, "declared": one.declared()}
 
 
-def _shaped(payload: Any, new_id: Any, priority: Any) -> None:
+def _check_submission(payload: Any, new_id: Any, priority: Any) -> None:
     """Refuse what only a type checker would have told its caller."""
     if not isinstance(payload, Mapping):
         raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, no mapping"])

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interlock.kernel.machines.tasks.task.payloads import Word
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 
 PREFIX = "INTERLOCK_"
 # Lists the variables that tell a command about its work. It may call a command of ours, which must
@@ -21,9 +21,9 @@ PREFIX = "INTERLOCK_"
 WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
 # What every agent's process is given by the floor that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
-STANDALONE = ("redis://", "rediss://", "unix://")
+SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
 UP_FILE = "up.json"  # where `interlock up` says what it keeps
-UNFOLLOWED = ("redis+sentinel://", "redis+cluster://", "sentinel://")
+UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0)]
 
 
@@ -126,7 +126,7 @@ class Settings(BaseModel):
     def fused(self) -> bool:
         """Whether a commit pushes the messages itself: one server and database, no cluster."""
         same = self.broker_url in (None, self.store_url)
-        able = same and self.store_url.startswith(STANDALONE)
+        able = same and self.store_url.startswith(SINGLE_SERVER_SCHEMES)
         return able and self.enqueue != "plain"
 
 
@@ -149,7 +149,7 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
-    if settings.broker.startswith(UNFOLLOWED):
+    if settings.broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
             f"settings: {_shown(settings.broker)} cannot be the broker, which is not looked up "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
@@ -177,7 +177,7 @@ def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
     return {**variables, WORK_VARIABLES: ",".join(told)}
 
 
-def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
+def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; where no store is named, use the one that `interlock up` keeps here."""
     settings = read_settings(environment)
     place = settings.home / UP_FILE

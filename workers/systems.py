@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.sweeper import Sweep
 from interlock.workers.engine.system import System, loaded
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
@@ -22,7 +22,7 @@ class SystemsError(ValueError):
     """Two systems claim the same name. Rename one of them."""
 
 
-def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Run]:
+def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
     """Import the handler of every effect, by the effect's name. Raises SystemsError.
 
     An effect's name is the name of its queue: two systems cannot share one.

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from icalendar import Calendar
 
-from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, Level, parse
+from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, parse
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.registry import (
     Failed,
     Registry,

@@ -26,7 +26,7 @@ from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
-from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.engine.work import Handler, Outcome, Work
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Runner:
         self._lock = threading.Lock()
         self._working: set[Work] = set()
 
-    def perform(self, machine: Machine, name: str, run: Run, key: str) -> str:
+    def perform(self, machine: Machine, name: str, run: Handler, key: str) -> str:
         """Do one effect, if it is still owed. The answer is one line for people."""
         effect = self.dispatch.effect(machine.name, name)
         if why := self._turned_away(machine, effect, key):
@@ -139,7 +139,7 @@ class Runner:
             if work.restartable:
                 work.leave()
 
-    def _act(self, work: Work, run: Run) -> str:
+    def _act(self, work: Work, run: Handler) -> str:
         try:
             outcome = self._run(work, run)
         except (asyncio.CancelledError, CancelledError):
@@ -155,7 +155,7 @@ class Runner:
             return self._settle(work, "settled")
         return self._conclude(work, outcome)
 
-    def _run(self, work: Work, run: Run) -> Outcome | None:
+    def _run(self, work: Work, run: Handler) -> Outcome | None:
         if not inspect.iscoroutinefunction(run):
             quick = work.machine.effects[work.lease.name].quick
             with nullcontext() if quick else self.affinity.wide():
@@ -255,7 +255,7 @@ class Runner:
 
 
 def register_effects(
-    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Run]
+    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Handler]
 ) -> None:
     """Register a Celery task for every effect of every machine. Raises MissingHandlerError."""
     for machine in machines.values():
@@ -270,7 +270,7 @@ def register_effects(
             _register(app, runner, machine, name, handlers[name])
 
 
-def _register(app: Celery, runner: Runner, machine: Machine, name: str, run: Run) -> None:
+def _register(app: Celery, runner: Runner, machine: Machine, name: str, run: Handler) -> None:
     def task(*args: Any, **kwargs: Any) -> str:
         if kwargs or len(args) != 1 or not isinstance(args[0], str):
             return runner.refuse(f"{machine.name}.{name}", args, kwargs)

@@ -210,4 +210,4 @@ class Work:
         )
 
 
-Run = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]
+Handler = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]

@@ -284,8 +284,8 @@ class Graphs:
         if op_id is None and not machine.rows(record.state, verb.trigger):
             told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(told + next_steps(machine, record))
-        words = self.client.signed(record, verb.trigger, words)
-        entered = self.client.entered(record, proposal) if proposal else record.entered
+        words = self.client.with_actor(record, verb.trigger, words)
+        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(words.get("reason", ""))
         call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)

@@ -74,7 +74,7 @@ def start(
         except (OSError, UnicodeDecodeError) as refusal:
             fail(f"{instructions} cannot be read: {refusal}", as_json=as_json, kind="UsageError")
     record = Loops(client(actor)).start(name, repo=repo, command=command, **options)
-    answer({"id": name, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": name, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -96,7 +96,9 @@ def stop(
     else:
         record = here.stop(name, reason=reason, wait_s=wait)
     left = [entry.name for entry in record.entries]
-    answer({"id": name, "state": record.state, "left": left}, as_json=as_json, show=screen.moved)
+    answer(
+        {"id": name, "state": record.state, "left": left}, as_json=as_json, show=screen.record_state
+    )
     if left:
         host = record.data.get("host") or "no machine"
         told = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
@@ -120,7 +122,7 @@ def send(
     """Send mail to an agent: its next session is given it, or, if urgent, one begins for it."""
     about = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
     sent = Loops(client(actor)).send(name, " ".join(text), sender=actor, **about)
-    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.flagged)
+    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command(name="list")

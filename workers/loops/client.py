@@ -15,9 +15,9 @@ from interlock.workers.client import Client
 from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.home import Home, is_name, name_of
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
-from interlock.workers.loops.stored import PromptLostError, read_prompt
+from interlock.workers.loops.paths import Home, is_name, name_of
+from interlock.workers.loops.prompt import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000

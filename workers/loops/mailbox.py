@@ -12,7 +12,7 @@ from interlock.kernel.machines.loops.loop.names import SELF, Trigger
 from interlock.kernel.record import Record, RecordId
 from interlock.kernel.store.inboxes import Mail
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.loops.home import is_name
+from interlock.workers.loops.paths import is_name
 
 OPERATOR = "operator"
 PAGE = 500

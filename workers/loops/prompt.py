@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
+from pathlib import Path
 
 from interlock.kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.table import Data
+from interlock.workers.files.atomic import write_private
 
 # What comes of a repository is for orientation; its whole is a command away.
 SEEN_LENGTH_MAX = 4_000
@@ -144,3 +147,32 @@ def _session(data: Data) -> str:
         how = "was interrupted, and ended" if last.get("interrupted") else "ended"
         told.append(f"The session before {how} with {last['outcome']}{why[:SEEN_LENGTH_MAX]}")
     return "\n\n".join(told)
+
+
+class PromptLostError(OSError):
+    """A stored prompt is gone or is another. A new one has to be built."""
+
+
+def store_prompt(folder: Path, text: str) -> tuple[str, str]:
+    """Store a prompt; return its file's name and its digest. Raises OSError.
+
+    Whoever stores another one meanwhile stores it beside this one.
+    """
+    written = text.encode()
+    digest = hashlib.sha256(written).hexdigest()
+    name = f"prompt-{digest[:16]}.md"
+    write_private(folder / name, text)
+    return name, digest
+
+
+def read_prompt(folder: Path, name: str, digest: str) -> str:
+    """Return a stored prompt. Raises PromptLostError."""
+    file = folder / name
+    try:
+        written = file.read_bytes()
+    except OSError as refusal:
+        told = f"the prompt {file} cannot be read: {refusal.strerror or refusal}"
+        raise PromptLostError(told) from refusal
+    if hashlib.sha256(written).hexdigest() != digest:
+        raise PromptLostError(f"the prompt {file} is not the one that was stored")
+    return written.decode()

@@ -27,10 +27,10 @@ from interlock.workers.engine.dispatch import Dispatch, assembled
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.home import name_of
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.stored import read_prompt
+from interlock.workers.loops.paths import name_of
+from interlock.workers.loops.prompt import read_prompt
 from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage

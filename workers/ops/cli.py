@@ -13,7 +13,7 @@ import typer
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import settings_here
+from interlock.workers.config import local_settings
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
 from interlock.workers.ops.event_export import Export, export_to, instant_ms
@@ -25,13 +25,12 @@ from interlock.workers.terminal.answer import (
     Id,
     Reason,
     answer,
+    answer_flag,
     client,
     fail,
-    flagged,
     guarded,
 )
-from interlock.workers.terminal.screen import flagged as show_flagged
-from interlock.workers.terminal.screen import moved, plain
+from interlock.workers.terminal.screen import fields, record_answer, record_state
 from interlock.workers.threads.screen import runs_of
 
 app = typer.Typer()
@@ -46,7 +45,7 @@ def up(as_json: AsJson = False) -> None:
         answer(places, as_json=as_json, show=screen.up)
         sys.stdout.flush()
 
-    demonstration.keep_up(settings_here(), say=say)
+    demonstration.keep_up(local_settings(), say=say)
 
 
 @app.command()
@@ -84,7 +83,7 @@ def explain(
         fail(f"--payload is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     found = client().explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
-    answer(value | asdict(found), as_json=as_json, show=show_flagged)
+    answer(value | asdict(found), as_json=as_json, show=record_answer)
 
 
 @app.command()
@@ -118,7 +117,7 @@ def events(
     export_to(out, export, follow=follow)
     if out:
         value = {"file": str(out), "events": export.told}
-        answer(value, as_json=as_json, show=plain)
+        answer(value, as_json=as_json, show=fields)
 
 
 @app.command(name="list")
@@ -145,7 +144,7 @@ def cancel(
 ) -> None:
     """End a record; where an action is running, ask it to stop first."""
     record = client(actor).cancel(record_id, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=record_state)
 
 
 @app.command()
@@ -154,7 +153,7 @@ def pause(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Start nothing new on a record; what runs ends, timers keep what they have left."""
-    flagged(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
+    answer_flag(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -163,7 +162,7 @@ def resume(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Lift a pause."""
-    flagged(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
+    answer_flag(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -172,7 +171,7 @@ def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
     """Let the quarantined effects of a record try again, with fresh attempts."""
-    flagged(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
+    answer_flag(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()

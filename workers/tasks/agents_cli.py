@@ -51,7 +51,7 @@ def known(
 ) -> None:
     """Print the id of an identity, so that you can promote it before its first task."""
     identity = agents().register(backlog, name=name, role=role, command=command)
-    answer({"id": identity, "answer": "known"}, as_json=as_json, show=screen.flagged)
+    answer({"id": identity, "answer": "known"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -61,7 +61,7 @@ def promote(
 ) -> None:
     """Raise the trust of an identity by one level."""
     record = agents(actor).promote(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -71,7 +71,7 @@ def retire(
 ) -> None:
     """Take an identity out of service: it claims no more tasks."""
     record = agents(actor).retire(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -85,4 +85,4 @@ def abort(
 ) -> None:
     """Abort an agent's session with all agents below it, its siblings, or its tool call."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

@@ -19,9 +19,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 
 app = typer.Typer(help="Coding tasks: agents work on them in git worktrees.", no_args_is_help=True)
@@ -132,14 +132,14 @@ def claim(
     value = None
     if found is not None:
         value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
-    answer(value, as_json=as_json, show=screen.plain)
+    answer(value, as_json=as_json, show=screen.fields)
     if value is None:
         raise typer.Exit(1)
 
 
 def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:
     record = tasks("agent").report(key, token, trigger, payload)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -147,7 +147,7 @@ def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any
 def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
     """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
     order = tasks("agent").heartbeat(key, token)
-    answer({"id": key, "answer": order}, as_json=as_json, show=screen.flagged)
+    answer({"id": key, "answer": order}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -219,14 +219,14 @@ def fail_stage(
     """Fail the tasks that no agent works on yet, if INTERLOCK_STAGE_FAILURES allowed it."""
     failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
     value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
-    answer(value, as_json=as_json, show=screen.flagged)
+    answer(value, as_json=as_json, show=screen.record_answer)
     if not failed:
         raise typer.Exit(1)
 
 
 def _fire(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
     record = client(actor).fire(record_id, trigger, {"reason": reason}, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -253,7 +253,7 @@ def requeue(
 def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """Cancel a task; its agent is ended with all processes that it started."""
     record = client(actor).cancel(task, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -277,14 +277,14 @@ def split(
     except ValueError as refusal:
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     record = client(actor).fire(task, "split", {"subtasks": parts})
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 def _decide(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
     opened = client(actor)
-    seen = proposal or looked_at(opened, task, choice, as_json=as_json)
+    seen = proposal or confirm_proposal(opened, task, choice, as_json=as_json)
     record = opened.decide(task, choice, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()

@@ -12,15 +12,15 @@ import typer
 
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.workers.client import Client, WaitTimeoutError
-from interlock.workers.config import SetupError, settings_here
+from interlock.workers.config import SetupError, local_settings
 from interlock.workers.terminal import screen
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 Actor = Annotated[str, typer.Option("--as", help="Who is acting; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
-STARTS = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
-FAULTS = (KernelError, SetupError, WaitTimeoutError)
+STORE_HINT = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
+EXPECTED_ERRORS = (KernelError, SetupError, WaitTimeoutError)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -30,8 +30,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **options: Any) -> None:
         try:
             command(*args, **options)
-        except FAULTS as fault:
-            hint = STARTS if isinstance(fault, StoreDownError) else ""
+        except EXPECTED_ERRORS as fault:
+            hint = STORE_HINT if isinstance(fault, StoreDownError) else ""
             kind = type(fault).__name__
             fail(f"{fault}{hint}", as_json=bool(options.get("as_json")), kind=kind)
 
@@ -57,17 +57,17 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
 
 def client(actor: str = "person") -> Client:
     """Open the client on the store that the settings name, or that `up` keeps here."""
-    return Client(settings_here(), actor=actor)
+    return Client(local_settings(), actor=actor)
 
 
-def flagged(record_id: str, word: str, *, as_json: bool) -> None:
+def answer_flag(record_id: str, word: str, *, as_json: bool) -> None:
     """Print what became of a flag. Ends with 1 where there was nothing to do it to."""
-    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
+    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.record_answer)
     if word in ("ended", "nothing"):
         raise typer.Exit(1)
 
 
-def looked_at(here: Client, record_id: str, choice: str, *, as_json: bool) -> str:
+def confirm_proposal(here: Client, record_id: str, choice: str, *, as_json: bool) -> str:
     """Show the card to who decides, and return the proposal that was seen."""
     card = here.card(record_id)
     seen = card.proposal if card else here.show(record_id).proposal

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 # Where nobody looks at a terminal, nothing is cut or broken at its usual width.
-WIDE = 240
-out = Console(width=None if sys.stdout.isatty() else WIDE)
+PIPED_WIDTH = 240
+out = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True)
 
-SHORT = 100
+LINE_LENGTH_MAX = 100
 COLOURS = {
     "done": "green",
     "done_cleanup_successful": "green",
@@ -99,17 +99,17 @@ def cards(found: Sequence[Mapping[str, Any]]) -> None:
             out.print(Text(command, style="dim"), soft_wrap=True)
 
 
-def moved(value: Mapping[str, Any]) -> None:
+def record_state(value: Mapping[str, Any]) -> None:
     """Show where a record stands now."""
     out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
 
 
-def flagged(value: Mapping[str, Any]) -> None:
+def record_answer(value: Mapping[str, Any]) -> None:
     """Show the answer to pause, resume or retry."""
     out.print(Text.assemble((value["id"], "bold"), f": {value['answer']}"))
 
 
-def short(value: Any, length_max: int = SHORT) -> str:
+def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
     """Return a value as one line."""
     if isinstance(value, Mapping):
         value = ", ".join(
@@ -135,10 +135,10 @@ def age(ms: int) -> str:
     return f"{seconds} s"
 
 
-def plain(value: Any) -> None:
+def fields(value: Any) -> None:
     """Print a value as lines of its fields, or say that there is none."""
     if not value:
         out.print("there is nothing to claim")
         return
     for name, one in value.items():
-        out.print(Text.assemble((f"{name}: ", "dim"), short(one, SHORT)))
+        out.print(Text.assemble((f"{name}: ", "dim"), short(one, LINE_LENGTH_MAX)))

@@ -41,7 +41,7 @@ class Threads:
         relationship: str = "decompose",
     ) -> Record:
         """Split a thread at its consent gate into parts that are resolved by themselves."""
-        warrant = Warrant.person(self.client.entered(self.client.show(thread), proposal))
+        warrant = Warrant.person(self.client.proposal_version(self.client.show(thread), proposal))
         parts = {"children": [dict(child) for child in children], "relationship": relationship}
         call = Call(Cause(self.client.actor), warrant=warrant)
         fired = self.dispatch.fire(thread, "decomposed", parts, call)

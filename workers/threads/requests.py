@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from interlock.kernel.errors import CallError, InvalidIdError
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
-from interlock.kernel.record import record_id
+from interlock.kernel.record import CHILDREN_MAX, record_id
 
 BYTES_MAX = 256 * 1024
 FRONT_LENGTH_MAX = 64 * 1024

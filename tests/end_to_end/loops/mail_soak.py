@@ -27,8 +27,8 @@ from interlock.kernel.record import PARTITIONS, Record
 from interlock.kernel.store.inboxes import MAILS_MAX, Mail, position
 from interlock.kernel.store.scripts import read
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home
-from interlock.workers.loops.stored import read_prompt
+from interlock.workers.loops.paths import Home
+from interlock.workers.loops.prompt import read_prompt
 from interlock.workers.processes.agent.containment import MARK
 from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository

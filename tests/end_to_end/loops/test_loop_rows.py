@@ -20,7 +20,7 @@ from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Ask, Transition
 from interlock.workers.client import Client
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import Home
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.agents import Colony
 

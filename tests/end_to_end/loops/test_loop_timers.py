@@ -11,7 +11,7 @@ import redis
 
 from interlock.kernel.record import TimerEntry
 from interlock.workers.gateways.server import free_port
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import Home
 from tests.conftest import NewServer
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.loops.lives import Nest
 
 
 @pytest.fixture
 def nest(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Nest:
-    return Nest(Hands(server.url, prefix, tmp_path / "home"))
+    return Nest(InProcessWorker(server.url, prefix, tmp_path / "home"))

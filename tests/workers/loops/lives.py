@@ -10,17 +10,17 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.inboxes import position
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home, name_of
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.stored import store_prompt
-from tests.races.in_process_worker import Hands
+from interlock.workers.loops.paths import Home, name_of
+from interlock.workers.loops.prompt import store_prompt
+from tests.races.in_process_worker import InProcessWorker
 
 
 class Nest:
     """One worker, and the lives that it leads."""
 
-    def __init__(self, hands: Hands) -> None:
-        self.hands, self.loops = hands, Loops(hands.client)
+    def __init__(self, worker: InProcessWorker) -> None:
+        self.worker, self.loops = worker, Loops(worker.client)
 
     @property
     def mailbox(self) -> Mailbox:
@@ -28,33 +28,33 @@ class Nest:
 
     @property
     def host(self) -> str:
-        return self.hands.client.settings.host
+        return self.worker.client.settings.host
 
     def born(self, of: str, **more: Any) -> str:
         """Bear one life of a name."""
         birth = {"repo": "/r", "command": "true", "host": self.host, "next": "on_mail", **more}
-        return self.hands.client.submit(birth, id=of, machine="loop").id
+        return self.worker.client.submit(birth, id=of, machine="loop").id
 
     def session(self, of: str, upto: str, ends: str = "session_succeeded", **said: Any) -> Event:
         """Run a session that is given the mail up to one; return the event of its start."""
         self.prompted(of, upto)
-        self.hands.do(of, "session", partial(_session, ends=ends, said=said))
+        self.worker.perform(of, "session", partial(_session, ends=ends, said=said))
         return self.events(of, "session_started")[-1]
 
     def prompted(self, of: str, upto: str) -> Record:
         """Lead an agent to a prompt that claims the mail up to one."""
         match self.record(of).state:
             case "initializing":
-                self.hands.do(of, "worktree", self._settled_in)
+                self.worker.perform(of, "worktree", self._settled_in)
             case "session_complete":
-                self.hands.do(of, "drain")
+                self.worker.perform(of, "drain")
         attempt = int(self.record(of).data["attempt"]) + 1
-        work_folder = Home(of, self.hands.client.settings).session(attempt)
+        work_folder = Home(of, self.worker.client.settings).session(attempt)
         prompt, digest = store_prompt(work_folder, "do it")
         unread = [one.id for one in self.mailbox.unread(self.record(of))]
         letters = [one for one in unread if position(one) <= position(upto)]
         told = {"prompt": prompt, "digest": digest, "claimed": upto, "letters": letters}
-        self.hands.do(of, "prompt", lambda _: Outcome("prompt_ready", told))
+        self.worker.perform(of, "prompt", lambda _: Outcome("prompt_ready", told))
         return self.record(of)
 
     def _settled_in(self, work: Work) -> Outcome:
@@ -67,19 +67,21 @@ class Nest:
 
     def ended(self, of: str) -> str:
         """Stop a life, and clear what it leaves, which is nothing."""
-        self.hands.client.fire(of, "operator_stop", {"reason": "the test is over"})
+        self.worker.client.fire(of, "operator_stop", {"reason": "the test is over"})
         self.cleared(of)
         return of
 
     def cleared(self, of: str) -> None:
         """Settle all that an ended life is owed."""
-        self.hands.settle(of, **dict.fromkeys(("retirement", "session", "worktree"), _nothing))
+        self.worker.run_until_idle(
+            of, **dict.fromkeys(("retirement", "session", "worktree"), _nothing)
+        )
 
     def record(self, of: str) -> Record:
-        return self.hands.record(of)
+        return self.worker.record(of)
 
     def events(self, of: str, trigger: str) -> list[Event]:
-        lines = self.hands.client.history(of)
+        lines = self.worker.client.history(of)
         return [one for one in lines if isinstance(one, Event) and one.trigger == trigger]
 
 

@@ -17,10 +17,10 @@ from tests.workers.loops.lives import Nest
 
 def refused(nest: Nest, to: str, text: str = "hello", **about: Any) -> KernelError:
     """Send what cannot be sent, and see that nothing came of it."""
-    before = stored(nest.hands)
+    before = stored(nest.worker)
     with pytest.raises(KernelError) as refusal:
         nest.mailbox.send(to, text, **about)
-    assert stored(nest.hands) == before
+    assert stored(nest.worker) == before
     assert "\n" not in str(refusal.value), "a sentence"
     return refusal.value
 
@@ -207,7 +207,7 @@ def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(nest: N
     nest.prompted("owl/1", sent)
     assert delivered(nest) == {"a": None}
     failed = Outcome("session_error", {"code": "spawn_error", "detail": "no such command"})
-    nest.hands.do("owl/1", "session", lambda _: failed)
+    nest.worker.perform("owl/1", "session", lambda _: failed)
     assert nest.record("owl/1").state == "cooling_down"
     assert delivered(nest) == {"a": None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,16 @@ from interlock.kernel.machines.loops.loop.payloads import (
 )
 from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.store.inboxes import Mail, position
-from interlock.workers.loops.prompt import SEEN_LENGTH_MAX, Composed, Surroundings, compose, letter
+from interlock.workers.loops.prompt import (
+    SEEN_LENGTH_MAX,
+    Composed,
+    PromptLostError,
+    Surroundings,
+    compose,
+    letter,
+    read_prompt,
+    store_prompt,
+)
 
 AROUND = Surroundings("/trees/owl", "interlock/agents/owl", " M log.txt\n", "abc12 begin\n")
 NOON_MS = 1_800_000_000_000
@@ -286,3 +296,31 @@ def test_every_mail_is_whole_and_in_exactly_one_of_a_row_of_prompts(
     assert all(len(prompt.text) <= PROMPT_LENGTH_MAX for prompt in row)
     pressing = [one.id for one in mails if one.said["urgent"]]
     assert set(pressing[:1]) <= set(row[0].letters), "urgent mail waits behind none"
+
+
+# --- stored prompts ------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_read_as_it_was_stored_and_by_its_owner_alone(tmp_path: Path) -> None:
+    text = "# You are owl\n\nGrüß Gott\n"
+    name, digest = store_prompt(tmp_path / "owl", text)
+
+    assert read_prompt(tmp_path / "owl", name, digest) == text
+    assert (tmp_path / "owl" / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_prompt_that_is_stored_meanwhile_stands_beside_the_first(tmp_path: Path) -> None:
+    stored = [store_prompt(tmp_path, text) for text in ("first", "second")]
+
+    assert [read_prompt(tmp_path, *one) for one in stored] == ["first", "second"]
+
+
+def test_a_prompt_that_is_gone_or_another_is_lost_and_is_named(tmp_path: Path) -> None:
+    name, digest = store_prompt(tmp_path, "mend the barn")
+    (tmp_path / name).write_text("burn the barn")
+    with pytest.raises(PromptLostError, match="is not the one that was stored"):
+        read_prompt(tmp_path, name, digest)
+
+    (tmp_path / name).unlink()
+    with pytest.raises(PromptLostError, match=f"{name} cannot be read: No such file"):
+        read_prompt(tmp_path, name, digest)

@@ -13,7 +13,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.waiting import until
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.loops.lives import Nest
@@ -22,19 +22,19 @@ from tests.workers.loops.lives import Nest
 @pytest.fixture
 def nest(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Nest:
     more: Any = {"INTERLOCK_PRUNE_AFTER_S": "0.001", "INTERLOCK_ARCHIVE": str(tmp_path / "archive")}
-    return Nest(Hands(server.url, prefix, tmp_path / "home", **more))
+    return Nest(InProcessWorker(server.url, prefix, tmp_path / "home", **more))
 
 
 def pruned(nest: Nest, *lives: str) -> Counter[str]:
     """Prune the partition of these lives, as soon as each is old enough."""
-    views = nest.hands.dispatch.views
+    views = nest.worker.dispatch.views
     old = max(nest.record(of).since_ms for of in lives) + 2
     until(lambda: views.now_ms() > old, what="they are old enough")
-    return prune.run(nest.hands.dispatch, partition_of(lives[0]))
+    return prune.run(nest.worker.dispatch, partition_of(lives[0]))
 
 
 def texts(nest: Nest) -> list[str]:
-    return [str(one.said["text"]) for one in nest.hands.dispatch.inboxes.after("owl/1", "0-0", 10)]
+    return [str(one.said["text"]) for one in nest.worker.dispatch.inboxes.after("owl/1", "0-0", 10)]
 
 
 def test_an_ended_life_is_archived_and_forgotten_and_who_lives_now_keeps_the_mail(
@@ -82,14 +82,14 @@ def test_a_life_that_is_still_cleared_away_keeps_its_inbox_and_that_of_the_other
     nest.ended(nest.born("owl/1"))
     nest.born("owl/2")
     nest.mailbox.send("owl", "never read")
-    nest.hands.client.fire("owl/2", "operator_stop")
-    assert nest.hands.owed("owl/2", "retirement")
+    nest.worker.client.fire("owl/2", "operator_stop")
+    assert nest.worker.due_effects("owl/2", "retirement")
 
     assert pruned(nest, "owl/1", "owl/2") == Counter(pruned=1, busy=1)
     assert texts(nest) == ["never read"]
     nest.cleared("owl/2")
     # Behind the others: one that was busy is looked at again later.
-    nest.hands.dispatch.indexes.postpone(nest.record("owl/2").id, 10**9)
+    nest.worker.dispatch.indexes.postpone(nest.record("owl/2").id, 10**9)
 
     assert pruned(nest, "owl/2") == Counter(pruned=1)
     assert texts(nest) == []
@@ -101,7 +101,7 @@ def test_who_is_born_while_the_last_life_is_forgotten_keeps_the_inbox(
     nest.born("owl/1")
     nest.mailbox.send("owl", "left")
     nest.ended("owl/1")
-    indexes = nest.hands.dispatch.indexes
+    indexes = nest.worker.dispatch.indexes
     forget = indexes.prune
 
     def born_meanwhile(*given: Any, last: bool, **more: Any) -> str:

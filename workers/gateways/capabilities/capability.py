@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from referencing import Registry as Schemas
 from referencing.exceptions import Unresolvable
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList
 from interlock.workers.text import sentence
 

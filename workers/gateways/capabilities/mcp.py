@@ -24,7 +24,7 @@ from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityDefectError,

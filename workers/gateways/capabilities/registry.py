@@ -21,8 +21,9 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, KernelError
-from interlock.kernel.machines.threads.autonomy import Level
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX, Part
+from interlock.kernel.machines.threads.thread.payloads import Part
+from interlock.kernel.record import CHILDREN_MAX
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     RUNTIME_PARAMETERS,
     Capability,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.record import CHILDREN_MAX
 from interlock.workers.text import sentence
 
 VALUE_BYTES_MAX = 16 * 1024

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from interlock.kernel.machines.threads.autonomy import ActionKind, Level
+from interlock.kernel.machines.threads.autonomy import ActionKind
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETERS, problems_of
 from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
 from interlock.workers.gateways.llm.outcome import Proposal

@@ -13,7 +13,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.embedded import EmbeddedModel
 from interlock.workers.gateways.llm.exchange import Exchange, Limits
 from interlock.workers.gateways.llm.outcome import ConfigurationError, Outcome

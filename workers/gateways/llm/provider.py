@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic_ai import Agent, ModelRetry, RunContext, ToolOutput
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.answer import ANSWERS, Answer, fault, proposals
 from interlock.workers.gateways.llm.exchange import Exchange
 from interlock.workers.gateways.llm.ledger import Bound, Ledger

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 
 # Raised with every change of what a phase is told or asked; each proposal carries the one it had.
 PROMPT_VERSION = 1

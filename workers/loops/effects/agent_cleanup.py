@@ -9,7 +9,7 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import Home
 from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 

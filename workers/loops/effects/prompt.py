@@ -9,10 +9,9 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
-from interlock.workers.loops.home import Home, ready
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.prompt import Surroundings, compose
-from interlock.workers.loops.stored import store_prompt
+from interlock.workers.loops.paths import Home, ready
+from interlock.workers.loops.prompt import Surroundings, compose, store_prompt
 
 MAILS_MAX = 200  # of each kind in one prompt
 COMMITS = 8

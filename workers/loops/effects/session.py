@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.home import Home
 from interlock.workers.loops.launch_spec import SessionLaunchSpec
+from interlock.workers.loops.paths import Home
 from interlock.workers.supervision.launch import SupervisorError, launch, process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
 

@@ -9,8 +9,8 @@ from interlock.kernel.machines.loops.effects import PROMPT, SESSION, WORKTREE
 from interlock.workers.engine.work import NotYetError, Outcome, Work
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.home import Home, ready
 from interlock.workers.loops.mailbox import Mailbox
+from interlock.workers.loops.paths import Home, ready
 
 # Where one of these is owed or draining, its process or its git may be there still.
 AT_WORK = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})

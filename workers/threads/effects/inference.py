@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.machines.threads.autonomy import Policy, Tier, tier_for, wants_combined
+from interlock.kernel.machines.threads.autonomy import Policy, tier_for, wants_combined
 from interlock.kernel.machines.threads.thread.changes import policy_of
 from interlock.kernel.record import Record, ancestors
+from interlock.kernel.scales import Tier
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.capability import Capability

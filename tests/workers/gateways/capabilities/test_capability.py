@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     PROBLEMS_MAX,
     Capability,

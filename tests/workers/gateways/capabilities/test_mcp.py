@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities import mcp
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
 from interlock.workers.gateways.capabilities.registry import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import CapabilityDefectError
 from interlock.workers.gateways.capabilities.extension import ExtensionError
 from interlock.workers.gateways.capabilities.registry import (

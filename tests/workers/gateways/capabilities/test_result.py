@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.record import CHILDREN_MAX
 from interlock.workers.gateways.capabilities.result import (
     VALUE_BYTES_MAX,
     InvalidResultError,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.model import Model, open_model
 from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Outcome
 from interlock.workers.gateways.llm.question import Choice, Question, Target

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 from interlock.workers.gateways.llm.outcome import Answered, Failed, FailureCode, Usage
 from interlock.workers.gateways.llm.question import Target
 from tests.fakes.openai_server import (

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import Nest
@@ -37,7 +37,7 @@ def nest(
     }.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
     monkeypatch.chdir(tmp_path)
-    return Nest(Hands(server.url, prefix, home))
+    return Nest(InProcessWorker(server.url, prefix, home))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def refuse(nest: Nest, run: Run) -> Refuse:
     """Return what types a command that is refused, for programs and people, and writes nothing."""
 
     def refused(*words: object, json_too: bool = True) -> str:
-        before = stored(nest.hands)
+        before = stored(nest.worker)
         shown = run(*words)
         assert shown.exit_code == 1, shown.output
         assert shown.stdout == ""
@@ -90,7 +90,7 @@ def refuse(nest: Nest, run: Run) -> Refuse:
             result = run(*words, "--json")
             assert result.exit_code == 1, result.output
             assert " ".join(json.loads(result.stdout)["message"].split()) == message
-        assert stored(nest.hands) == before
+        assert stored(nest.worker) == before
         return message
 
     return refused

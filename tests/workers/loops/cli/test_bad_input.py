@@ -186,14 +186,14 @@ def test_a_command_line_with_something_missing_ends_with_2_and_names_it(
     nest: Nest, run: Run, words: tuple[str, ...], option: str
 ) -> None:
     nest.born("owl/1")
-    before = stored(nest.hands)
+    before = stored(nest.worker)
 
     result = run(*words)
 
     assert result.exit_code == 2, result.output
     assert option in result.stderr
     assert result.stdout == ""
-    assert stored(nest.hands) == before
+    assert stored(nest.worker) == before
 
 
 def test_a_store_that_is_away_is_told_with_what_starts_one(

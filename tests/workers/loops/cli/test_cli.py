@@ -13,7 +13,7 @@ import pytest
 
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.loops import client as loop_client
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import Home
 from tests.workers.gateways.git.scene import at
 from tests.workers.loops.cli.conftest import Ask, Run, Tell
 from tests.workers.loops.lives import Nest
@@ -22,7 +22,7 @@ from tests.workers.loops.lives import Nest
 def output(nest: Nest, of: str) -> Path:
     """Return the file of what a life's last session printed, in its folder."""
     record = nest.record(of)
-    folder = Home(of, nest.hands.client.settings).session(int(record.data["attempt"]))
+    folder = Home(of, nest.worker.client.settings).session(int(record.data["attempt"]))
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "output.log"
 

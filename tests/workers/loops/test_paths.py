@@ -13,7 +13,7 @@ from interlock.workers.gateways.git.branch import marks
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
-from interlock.workers.loops.home import Home, is_name, name_of, ready
+from interlock.workers.loops.paths import Home, is_name, name_of, ready
 from tests.workers.gateways.git.scene import at, commit, git, make_repository, write
 
 
