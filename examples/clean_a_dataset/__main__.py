@@ -26,8 +26,7 @@ from interlock.workers.config import PREFIX, Settings, read_settings
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.runs import cli as run_cli
 from interlock.workers.runs.client import Heard, Runs
-from interlock.workers.runs.run_view import codon_shown
-from interlock.workers.runs.screen import dollars
+from interlock.workers.runs.screen import codon_shown, dollars
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent

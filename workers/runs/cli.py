@@ -14,14 +14,12 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.workers.runs import screen as run_screen
-from interlock.workers.runs.archive_cli import app as archive_app
 from interlock.workers.runs.client import Heard, Runs, number_of
-from interlock.workers.runs.run_view import codon_shown, run_shown
+from interlock.workers.runs.screen import codon_shown, run_shown
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 from interlock.workers.terminal.screen import plain
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
-app.add_typer(archive_app)
 
 PlanFile = Annotated[Path, typer.Argument(help="A plan: docs/runs.md says what is in it.")]
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="The folder it works on.")]
@@ -229,6 +227,68 @@ def tell(
     answer(value, as_json=as_json, show=plain)
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def validate(
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", help="The folder of the runs; else here.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Validate this export; its checkpoints only with --workspace."),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what needs no guess; all else is explained.")
+    ] = False,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Say whether records, logs, costs, checkpoints and folders agree; exit code 1 if not."""
+    if file is not None and repair:
+        raise typer.BadParameter("an export is not repaired; import it, and repair that")
+    runs = Runs(client(actor))
+    if file is not None:
+        found = runs.validate_export(file, workspace)
+    else:
+        found = runs.validate(workspace or HERE, repair=repair)
+    answer(found.as_data(), as_json=as_json, show=run_screen.validation)
+    if not found.valid:
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to; FILE.bak keeps what was there.")],
+    workspace: Workspace = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Write all runs of a folder, with their logs, into one file, while none is at work."""
+    done = Runs(client()).export(workspace, file)
+    value = {"file": str(done.file), "records": done.records, "warnings": done.warnings}
+    answer(value, as_json=as_json, show=run_screen.exported)
+
+
+@app.command(name="import")
+@guarded
+def import_(
+    file: Annotated[Path, typer.Argument(help="An export; its backup is used if it is torn.")],
+    workspace: Workspace = HERE,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Bring the runs of a folder back into a store that lost them; repeat it if it broke off."""
+    done = Runs(client(actor)).import_(file, workspace)
+    value = {
+        "workspace": done.workspace.id,
+        "file": str(done.source),
+        "written": done.written,
+        "there": done.there,
+        "warnings": done.warnings,
+    }
+    answer(value, as_json=as_json, show=run_screen.imported)
 
 
 def _said(event: str) -> dict[str, Any]:

@@ -33,8 +33,8 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.shadow import Shadow
-from interlock.workers.runs.codon.budget import Used, exceeded
 from interlock.workers.runs.codon.execution import CodonExecution
+from interlock.workers.runs.codon.limits import Used, exceeded
 from interlock.workers.runs.context import RunWork
 from interlock.workers.runs.history import codons_of, history
 from interlock.workers.runs.outcome import Ended

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.files.atomic import write_private
-from interlock.workers.runs.codon.process import Command
+from interlock.workers.runs.codon.leased_process import Command
 from interlock.workers.runs.context import RunWork
 from interlock.workers.runs.paths import CONVERSATION, MODEL, CodonPlace, codon_place
 from interlock.workers.runs.plan.model import Observed, Speech

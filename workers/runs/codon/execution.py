@@ -31,10 +31,9 @@ from interlock.workers.processes.agent.process import (
     Exit,
     SpawnError,
 )
-from interlock.workers.runs.codon.budget import Used
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.limits import PATIENCE, Limits
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, Process
+from interlock.workers.runs.codon.limits import PATIENCE, Limits, Used
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Hearing
 from interlock.workers.runs.context import RunWork

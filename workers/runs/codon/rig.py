@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interlock.workers.processes.agent.process import AgentProcess, SpawnError
 from interlock.workers.runs.codon import rig_copy
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, Process
 from interlock.workers.runs.outcome import NO_PROCESS, exit_code_of
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
 from interlock.workers.runs.plan.path import path_within

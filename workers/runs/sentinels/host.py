@@ -25,9 +25,9 @@ from interlock.workers.runs.sentinels.call import (
     instructions,
 )
 from interlock.workers.runs.sentinels.journal import Journal, Remark
+from interlock.workers.runs.sentinels.runner import Clock, Watch
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
 from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sentinels.watch import Clock, Watch
 
 
 @dataclass(frozen=True, slots=True)

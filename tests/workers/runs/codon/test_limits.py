@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machines.runs.values import MICRO_MAX, BudgetExceeded
-from interlock.workers.runs.codon.budget import Used
-from interlock.workers.runs.codon.limits import IDLE, SPENT, TIMED_OUT, Limits
+from interlock.workers.runs.codon.limits import IDLE, SPENT, TIMED_OUT, Limits, Used
 from interlock.workers.runs.codon.transcript import Hearing
 from interlock.workers.runs.plan.model import Budget, Exceeded, PlannedCodon
 from interlock.workers.supervision.codon_reports import CostsSet, Tokens

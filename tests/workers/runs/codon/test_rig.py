@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, Process
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.rig_copy import main
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder

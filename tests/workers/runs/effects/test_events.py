@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.store.inboxes import Mail
-from interlock.workers.runs.posted import Answer, apply
+from interlock.workers.runs.effects.events import Answer, apply
 from interlock.workers.runs.start import newest
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle

@@ -12,7 +12,7 @@ import pytest
 from interlock.kernel.machines.runs.values import UnloadReason
 from interlock.workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
 from interlock.workers.runs.sentinels.host import SentinelHost
-from tests.workers.runs.sentinels.observed import (
+from tests.workers.runs.sentinels.sentinel_hosts import (
     alive,
     calls_in,
     host_in,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from interlock.kernel.machines.runs.values import UnloadReason
 from interlock.workers.runs.sentinels.call import Book
 from interlock.workers.runs.sentinels.journal import REMARKS_MAX, Journal, Remark
+from interlock.workers.runs.sentinels.runner import Watch
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sentinels.watch import Watch
-from tests.workers.runs.sentinels.observed import sentinel
+from tests.workers.runs.sentinels.sentinel_hosts import sentinel
 
 
 async def never_called(events: Batch, book: Book) -> str:

@@ -14,11 +14,11 @@ from interlock.workers.runs.sentinels.call import (
     instructions,
     material,
 )
+from interlock.workers.runs.sentinels.runner import FAILURES_MAX
 from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sentinels.watch import FAILURES_MAX
 from interlock.workers.specs.json_line import COUNT_MAX
 from tests.waiting import until
-from tests.workers.runs.sentinels.observed import (
+from tests.workers.runs.sentinels.sentinel_hosts import (
     alive,
     calls_in,
     host_in,
