@@ -25,8 +25,8 @@ from interlock.workers.client import Client
 from interlock.workers.config import PREFIX, Settings, read_settings
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.runs import cli as run_cli
-from interlock.workers.runs.client import Heard, Runs
-from interlock.workers.runs.screen import codon_shown, dollars
+from interlock.workers.runs.client import AppliedEvent, Runs
+from interlock.workers.runs.screen import codon_value, dollars
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
@@ -64,20 +64,20 @@ class Story:
         """Tell of every codon that ends, until its run does; return the run."""
         opened, until = self.runs.workspace(self.workspace), time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
-            for heard in self.runs.heard(opened, self.position):
+            for heard in self.runs.events_after(opened, self.position):
                 self.position = heard.position
                 self._tell(heard)
                 if heard.ends:
-                    return self.runs.ended(heard.record, PATIENCE_S)
+                    return self.runs.wait_for_end(heard.record, PATIENCE_S)
             time.sleep(0.05)
         raise SystemExit(f"the run did not end within {PATIENCE_S:g} s")
 
-    def _tell(self, heard: Heard) -> None:
+    def _tell(self, heard: AppliedEvent) -> None:
         data = heard.event.get("data", {})
         if heard.event.get("type") != "CodonTransitioned" or data["to"] not in ENDED:
             return
         record = self.client.show(heard.record)
-        shown = codon_shown(record, record.since_ms)
+        shown = codon_value(record, record.since_ms)
         about = f"  {shown['codon']:<14}{shown['state']:<11}{dollars(shown['cost']):<11}"
         say(f"{about}{self._said(shown)}")
         for remark in self._remarks(heard.record):

@@ -152,7 +152,7 @@ def test_what_all_runs_have_spent_is_what_their_agents_and_sentinels_paid(
     yard.go("skipped")
     yard.go("stopped")
     ways: list[Callable[[], object]] = [
-        lambda: yard.runs.proceed(yard.workspace),
+        lambda: yard.runs.resume(yard.workspace),
         lambda: yard.runs.redo(yard.workspace, "stopped"),
         lambda: yard.runs.rollback(yard.workspace, "done:completed"),
         lambda: yard.runs.rollback(yard.workspace, "initial"),
@@ -206,7 +206,7 @@ def test_costs_add_up_after_conductors_are_killed_at_random(new_yard: NewYard) -
         if run.state == "crashed":
             crashes += 1
             yard.costs_hold()
-            yard.runs.proceed(yard.workspace)
+            yard.runs.resume(yard.workspace)
     yard.ends(yard.last)
 
     found = yard.costs_hold()

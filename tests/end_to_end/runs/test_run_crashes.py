@@ -48,7 +48,7 @@ def test_a_conductor_killed_in_any_live_state_of_its_codon_is_a_crash_that_is_go
             yard.sees(lambda of=yard: not of.processes(), what="no process of it is left")
 
         yard.go(CUE_OF[state])
-        yard.runs.proceed(yard.workspace)
+        yard.runs.resume(yard.workspace)
     for state, yard in found.items():
         yard.sees(lambda of=yard: of.codons(), what="its first codon is born")
         assert state != "completing_sentinels" or not is_alive(sentinel)
@@ -104,7 +104,7 @@ def test_a_conductor_that_is_lost_with_its_watchdog_leaves_an_agent_that_the_nex
     assert is_alive(agent)
     yard.ends(run, "crashed")
     yard.go("agent")
-    again = yard.runs.proceed(yard.workspace)
+    again = yard.runs.resume(yard.workspace)
     yard.sees(lambda: yard.codons(again.id), what="its first codon")
 
     assert not is_alive(agent)
@@ -228,7 +228,7 @@ def test_a_conductor_killed_between_any_two_events_loses_no_work_and_repeats_non
             yard.crashes(run)
             yard.sees(yard.is_quiet, what="no process of it is left")
             crashed.add(number)
-            yard.runs.proceed(yard.workspace)
+            yard.runs.resume(yard.workspace)
         for yard in found.values():
             yard.ends(yard.last)
             assert yard.did() == ["one", "two"], yard.story()
@@ -264,7 +264,7 @@ def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_is_gone_
     assert claimed.did() == []
     # The next one is not killed.
     (deployment.folder / f"once-{second.id.split('/')[0]}_2-after_claim").touch()
-    claimed.ends(claimed.runs.proceed(claimed.workspace))
+    claimed.ends(claimed.runs.resume(claimed.workspace))
     for yard in (unclaimed, claimed):
         assert yard.did() == ["one"]
         yard.rests()
@@ -313,7 +313,7 @@ def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run
     ]
     assert yard.shape() == ["one failed"]
     yard.go("agent")
-    yard.ends(yard.runs.proceed(yard.workspace))
+    yard.ends(yard.runs.resume(yard.workspace))
     assert yard.did() == ["one", "two"]
     assert yard.costs_hold()["total"] == 6
     yard.rests()
@@ -342,7 +342,7 @@ def test_a_conductor_that_was_frozen_for_longer_than_its_lease_can_do_nothing_an
     (waiting.cues / "mended").touch()
     for run, yard in zip(old, (busy, waiting), strict=True):
         yard.ends(run, "crashed")
-        yard.runs.proceed(yard.workspace)
+        yard.runs.resume(yard.workspace)
     new = [yard.meets("agent", 2 if yard is busy else 1) for yard in (busy, waiting)]
     before = [len(yard.heard()) for yard in (busy, waiting)]
     kill(*frozen, number=signal.SIGCONT)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.runs.codon.execution import REFUSED_MAX
+from interlock.workers.runs.codon.execution import REJECTED_NOTES_MAX
 from tests.end_to_end.runs.workspaces import NewYard, Yard
 
 pytestmark = [pytest.mark.timeout(300)]
 
-BAD_LINES = 3 * REFUSED_MAX
+BAD_LINES = 3 * REJECTED_NOTES_MAX
 
 
 def test_a_copy_of_a_workspace_begins_anew_and_is_gone_on_with(new_yard: NewYard) -> None:
@@ -25,20 +25,20 @@ def test_a_copy_of_a_workspace_begins_anew_and_is_gone_on_with(new_yard: NewYard
     """
     original, copy = new_yard("original"), new_yard("copy")
     original.does(plan, "failed")
-    original.ends(original.runs.proceed(original.workspace), "failed")
+    original.ends(original.runs.resume(original.workspace), "failed")
     # The checkpoints of two runs go with it, and it has no run yet.
     shutil.copytree(original.workspace, copy.workspace, symlinks=True, dirs_exist_ok=True)
 
     copy.does(plan, "failed")
     copy.go("two")
-    copy.ends(copy.runs.proceed(copy.workspace))
+    copy.ends(copy.runs.resume(copy.workspace))
 
     assert [run.state for run in copy.every_run()] == ["failed", "completed"]
     assert copy.shape() == ["two completed"]
     assert copy.did() == ["one", "two", "one", "two"]
     assert original.did() == ["one", "two"]
     original.go("two")
-    original.ends(original.runs.proceed(original.workspace))
+    original.ends(original.runs.resume(original.workspace))
     assert original.did() == ["one", "two"]
 
 
@@ -57,7 +57,7 @@ def test_what_an_agent_spends_counts_wherever_others_lead_it_and_after_its_end_i
     yard.meets("led")
     codon = yard.stands("running").id
     costs(yard, 5)
-    yard.sees(lambda: len(yard.notes(codon, "report_refused")) == REFUSED_MAX, what="the notes")
+    yard.sees(lambda: len(yard.notes(codon, "report_refused")) == REJECTED_NOTES_MAX, what="the notes")
     moved: dict[str, Any] = {"from": "running", "to": "completing_sentinels", "metadata": {}}
     yard.answer(yard.tells("CodonTransitioned", codon="one", **moved))
     yard.go("led")
@@ -80,7 +80,7 @@ def test_what_an_agent_spends_counts_wherever_others_lead_it_and_after_its_end_i
     found = yard.costs_hold()
     assert (found["run"], found["run_spent"], found["run_late"]) == (10, 10, 7)
     assert [note.detail["cost"] for note in yard.notes(codon, "late_costs")] == [7]
-    assert len(yard.notes(codon, "report_refused")) == REFUSED_MAX
+    assert len(yard.notes(codon, "report_refused")) == REJECTED_NOTES_MAX
 
 
 def costs(yard: Yard, micro: int) -> None:

@@ -163,7 +163,7 @@ def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Y
         ),
         "idle": (
             *(143, "running"),
-            ("timeout", "the agent was ended because it said nothing for too long"),
+            ("timeout", "the agent was ended because it was silent for too long"),
         ),
         "slow": (143, "running", ("timeout", "the agent was ended because it took too long")),
         "mute": (0, "running", ("unknown", "the agent ended without a result")),
@@ -255,7 +255,7 @@ def test_attempts_that_are_used_up_end_the_run_and_to_continue_starts_them_anew(
     assert yard.did() == ["first", "flaky", "flaky"]
 
     (yard.cues / "mended").touch()
-    again = yard.runs.proceed(yard.workspace)
+    again = yard.runs.resume(yard.workspace)
     yard.ends(again)
 
     assert again.id.endswith("/2")
@@ -379,7 +379,7 @@ def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_pro
     assert not is_alive(agent)
     assert yard.triggers(yard.codon().id)[-1] == ("run_ended", "clearance")
     yard.go("agent")
-    yard.ends(yard.runs.proceed(yard.workspace))
+    yard.ends(yard.runs.resume(yard.workspace))
     assert yard.did() == ["one", "two"], "the first try left nothing"
 
 
@@ -420,7 +420,7 @@ def test_a_workspace_goes_back_to_any_checkpoint_byte_for_byte_and_what_was_ther
     for refused in (
         partial(yard.runs.rollback, yard.workspace, "initial"),
         partial(yard.runs.redo, yard.workspace),
-        partial(yard.runs.proceed, yard.workspace),
+        partial(yard.runs.resume, yard.workspace),
     ):
         with pytest.raises(RunRefusedError, match="is at work; stop it first"):
             refused()

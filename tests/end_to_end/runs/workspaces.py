@@ -19,7 +19,7 @@ from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
-from interlock.workers.runs.client import Heard, Receipt, Runs
+from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
 from interlock.workers.runs.start import runs_of, workspace_id
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.processes import marked
@@ -206,10 +206,10 @@ class Yard:
         place = self.workspace / "done.txt"
         return place.read_text().split() if place.exists() else []
 
-    def heard(self) -> list[Heard]:
+    def heard(self) -> list[AppliedEvent]:
         """Return every event that was applied, in order."""
-        found: list[Heard] = []
-        while page := self.runs.heard(self.opened, found[-1].position if found else "0-0"):
+        found: list[AppliedEvent] = []
+        while page := self.runs.events_after(self.opened, found[-1].position if found else "0-0"):
             found += page
         return [one for one in found if one.event]
 

@@ -1,4 +1,4 @@
-"""Runs one command of a run under its leases: it moves its time to die, and hears it; no more."""
+"""Runs one command while the leases hold: extends its kill deadline, and ends it when told to."""
 
 from __future__ import annotations
 
@@ -16,63 +16,72 @@ GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is run: its words, where, with which environment and input, and where it prints to."""
+    """A command: its arguments, folder, environment, standard input and log files.
 
-    words: tuple[str, ...]
+    `reads_output` says whether its output is read line by line, and not only logged.
+    """
+
+    arguments: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
     output: Path
     errors: Path
-    mark: str
+    process_label: str
     prompt: str = ""
-    hears_output: bool = False
+    reads_output: bool = False
 
-    def heard(self, *, output: bool) -> Command:
-        """Return the same, whose output is heard line by line or not."""
-        return replace(self, hears_output=output)
+    def reading_output(self, reads_output: bool) -> Command:  # noqa: FBT001 - it is the only one
+        """Return the same command, whose output is read line by line or not."""
+        return replace(self, reads_output=reads_output)
 
-    def other(self, words: tuple[str, ...], prompt: str) -> Command:
-        """Return other words in the same place, with something to read."""
-        return replace(self, words=words, prompt=prompt)
+    def with_arguments(self, arguments: tuple[str, ...], prompt: str) -> Command:
+        """Return the same command with other arguments, and a prompt as its standard input."""
+        return replace(self, arguments=arguments, prompt=prompt)
 
 
-class Process:
-    """A command that runs as long as the leases of who runs it are good."""
+class LeasedProcess:
+    """A command whose process lives no longer than the leases of those that run it."""
 
     def __init__(self, command: Command, leases: tuple[Work, ...], *, log_bytes_max: int) -> None:
         self.command, self._leases, self._log_bytes_max = command, leases, log_bytes_max
-        self._armed = 0.0
+        self._kill_by = 0.0
 
     def start(self) -> AgentProcess:
         """Start it. Raises SpawnError, or OSError if a log cannot be made."""
-        one = self.command
-        self._armed = self._kill_by()
+        command = self.command
+        self._kill_by = self._kill_deadline()
         return AgentProcess.start(
-            list(one.words),
-            folder=one.folder,
-            environment=one.environment,
-            prompt=one.prompt,
+            list(command.arguments),
+            folder=command.folder,
+            environment=command.environment,
+            prompt=command.prompt,
             more_follows=False,
-            hears_output=one.hears_output,
-            logs=Logs(one.output, one.errors, self._log_bytes_max),
-            mark=one.mark,
-            kill_by=self._armed,
+            hears_output=command.reads_output,
+            logs=Logs(command.output, command.errors, self._log_bytes_max),
+            mark=command.process_label,
+            kill_by=self._kill_by,
         )
 
-    def followed(self, process: AgentProcess, look: Callable[[AgentProcess], str | None]) -> Exit:
-        """Return how it ended. `look` is called all the time; what it returns ends the process."""
+    def run_until(
+        self, process: AgentProcess, reason_to_end: Callable[[AgentProcess], str | None]
+    ) -> Exit:
+        """Wait for the process to end, and return how it ended.
+
+        `reason_to_end` is called at every poll; as soon as it returns a reason, the process is
+        ended for it. If this process dies, a watchdog kills the command at its kill deadline.
+        """
         while True:
             ended = process.wait(POLL_S)
-            why = look(process)
+            reason = reason_to_end(process)
             if ended is not None:
                 return ended
-            if self._kill_by() > self._armed + 1:
-                self._armed = self._kill_by()
-                process.arm(self._armed)
-            if why:
-                process.end(why, grace_s=GRACE_S)
+            if self._kill_deadline() > self._kill_by + 1:
+                self._kill_by = self._kill_deadline()
+                process.arm(self._kill_by)
+            if reason:
+                process.end(reason, grace_s=GRACE_S)
 
-    def _kill_by(self) -> float:
-        """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
+    def _kill_deadline(self) -> float:
+        """Return the time by which the process must be dead unless the leases are renewed."""
         good_until = min(work.held.good_until for work in self._leases)
         return good_until + CONDUCTOR.grace_ms / 2_000
