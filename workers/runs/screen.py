@@ -92,7 +92,7 @@ def costs(value: Row) -> None:
 
 def checkpoints(rows: Sequence[Row]) -> None:
     """Print checkpoints, the oldest first."""
-    table = grid("checkpoint", "run", "codon", "type", "goes on after")
+    table = grid("checkpoint", "run", "codon", "type", "continues after")
     for row in rows:
         number = row["run"].partition("/")[2]
         table.add_row(

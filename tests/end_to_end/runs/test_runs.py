@@ -323,7 +323,7 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
     assert tokens.data["failure_reason"]["message"] == "the codon's budget is exceeded"
     assert (time.data["budget_exceeded"]["currency"], full.data["final_cost"]) == ("duration", 12)
     for each, status in ((strict, "failed"), (lenient, "completed")):
-        ended = each.wait_for_end(whole.last, "failed")
+        ended = each.wait_for_end(each.last, "failed")
         assert each.codon_states() == ["cheap completed", f"expensive {status}"]
         assert ended.data["ended"]["codon"] == ("expensive" if each is strict else "last")
         assert each.check_costs()["run"] == 16

@@ -35,7 +35,9 @@ costs() { say "{\\"type\\": \\"$1\\", \\"cost_micro\\": $2}"; }
 result() { say '{"type": "result"}'; }
 failed() { say "{\\"type\\": \\"failed\\", \\"error\\": \\"$1\\"${2:+, \\"retry_after_s\\": $2}}"; }
 arrive() { echo "$$" >> "$CUES/$1.arrived"; }
-hold() { arrive "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; true; }
+hold() {
+  arrive "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; true
+}
 never() { hold never; }
 """
 # Bash reads this before it checks a sentinel's command: it can hold a codon in `starting`.
@@ -112,7 +114,7 @@ class RunWorkspace:
     # --- starting ---------------------------------------------------------------------------------
 
     def plan(self, text: str) -> Path:
-        """Write a plan whose commands can call our functions; `text` starts at its codons or before."""
+        """Write a plan whose commands can call our functions; `text` is its codons and more."""
         path = self.root / "plan.yaml"
         variables = {"BASH_ENV": str(self.root / "functions.sh"), "CUES": str(self.cues)}
         lines = [f"  {name}: {value}" for name, value in variables.items()]
@@ -317,7 +319,7 @@ class RunWorkspace:
         return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
     def wait_for_renewal(self, record_id: str) -> None:
-        """Wait until the lease of a record is renewed twice, so that its holder knows its orders."""
+        """Wait until a record's lease is renewed twice, so that its holder knows its orders."""
         show, seen = self.deployment.client.show, set[int]()
 
         def renewed() -> bool:

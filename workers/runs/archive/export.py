@@ -159,7 +159,7 @@ def _unended(archive: Archive) -> list[Finding]:
         Finding(
             Fault.CORRUPTED_DATA,
             record.id,
-            f"it is {record.state}, but an export holds ended records only; make it anew",
+            f"it is {record.state}, but an export has ended records only; export again",
         )
         for record in unfinished(archive)
     ]

@@ -1,4 +1,4 @@
-"""Runs one command while the leases hold: extends its kill deadline, and ends it when told to."""
+"""Runs one command while the leases hold: extends its kill deadline, or ends it for a reason."""
 
 from __future__ import annotations
 

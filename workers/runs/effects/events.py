@@ -119,7 +119,7 @@ def apply_event(dispatch: Dispatch, workspace: Record, mail: Mail) -> EventResul
 def _applied(
     dispatch: Dispatch, workspace: Record, event: RunEvent, sender: str, mail_id: str
 ) -> Record:
-    cause = Cause(COMPONENT, f"told by {sender}")
+    cause = Cause(COMPONENT, f"sent by {sender}")
     if isinstance(event, RunStarted):
         return start_run_from_event(dispatch, workspace, event.data, cause, op_id=mail_id)
     if isinstance(event, CodonStarted):
