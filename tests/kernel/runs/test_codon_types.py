@@ -1,4 +1,4 @@
-"""A type checker knows what is known of a codon in which state."""
+"""A type checker knows which fields a codon has in which state."""
 
 from __future__ import annotations
 
@@ -114,18 +114,18 @@ def test_a_field_that_a_state_does_not_have_is_not_read_there(found: Found) -> N
     assert len(told) > 80
 
 
-def test_what_is_not_known_in_every_state_is_not_read_of_any(found: Found) -> None:
+def test_a_field_that_not_every_state_has_is_not_read_of_any_codon(found: Found) -> None:
     (told,) = found["anywhere"].values()
     assert "[union-attr]" in told
 
 
-def test_asking_for_the_state_tells_what_is_known(found: Found) -> None:
+def test_asking_for_the_state_narrows_the_type(found: Found) -> None:
     assert found["narrowed"] == {}
     (told,) = found["not_narrowed"].values()
     assert told == '"CompletedCodon" has no attribute "current_cost" [attr-defined]'
 
 
-def test_who_forgets_a_state_is_told_which(found: Found) -> None:
+def test_a_forgotten_state_is_named(found: Found) -> None:
     assert found["all_states"] == {}
     for state in STATES:
         (told,) = found[f"without_{state}"].values()

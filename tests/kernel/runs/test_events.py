@@ -1,4 +1,4 @@
-"""The 13 published events: they read back as they are told, and what is none is told why."""
+"""The 13 published events: they are read and published again, and others are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.kernel.runs.codons import (
     METADATA,
     RUN_ID,
     STATES,
-    Led,
+    PureCodon,
     event_of,
     sentinel,
 )
@@ -123,7 +123,7 @@ def test_the_types_are_the_thirteen_of_the_page() -> None:
 
 @pytest.mark.parametrize("full", [False, True], ids=["must", "may"])
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_read_is_told_again_and_reads_as_the_same(name: str, *, full: bool) -> None:
+def test_an_event_that_is_read_and_published_again_is_the_same(name: str, *, full: bool) -> None:
     said = event(name, full=full)
     read = run_event(said)
 
@@ -136,7 +136,7 @@ def test_what_is_read_is_told_again_and_reads_as_the_same(name: str, *, full: bo
     assert checked(once) == once
 
 
-def test_a_version_that_is_not_said_is_the_first() -> None:
+def test_an_event_without_a_version_has_the_first() -> None:
     said = event("RunCompleted")
     assert run_event(said) == run_event({**said, "version": GOLDEN["version"]})
 
@@ -155,7 +155,7 @@ def test_another_type_is_refused_and_named(name: object) -> None:
 
 
 @pytest.mark.parametrize("said", [{}, [], "RunStarted", None, 7, {"data": {}}])
-def test_what_is_no_event_is_told_so(said: Any) -> None:
+def test_an_invalid_event_is_refused(said: Any) -> None:
     (problem,) = problems(said)
     assert problem.startswith("type: ")
 
@@ -233,7 +233,7 @@ def test_a_wrong_value_is_named_by_its_place(
     assert where in {problem.split(": ")[0] for problem in problems(event(name, **wrong))}
 
 
-def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
+def test_an_inbox_accepts_only_events_with_a_sender() -> None:
     assert WORKSPACE.mail_data is not None
     said = event("CostsUpdated")
     assert WORKSPACE.mail_data({"sender": "tool", "event": said}) == {
@@ -250,7 +250,7 @@ def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
             WORKSPACE.mail_data(wrong)
 
 
-def test_what_was_read_is_not_read_again() -> None:
+def test_an_event_is_not_read_twice() -> None:
     data = WORKSPACE.initial_data({"folder": "/data"})
     for upto, read in (("7-0", True), ("7-0", False), ("6-9", False), ("10-0", True)):
         record = Record(RecordId("data"), "workspace", "open", Version(1), data)
@@ -264,7 +264,7 @@ def test_what_was_read_is_not_read_again() -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_a_transition_does_not_say_is_counted_once_and_in_order(state: str) -> None:
+def test_the_missing_fields_of_a_transition_are_listed_in_order(state: str) -> None:
     must = GOLDEN["required_metadata"].get(state, [])
     assert missing(State(state), {}) == must
     assert missing(State(state), dict.fromkeys(must)) == must
@@ -300,7 +300,7 @@ NONE = {("codon", "skip_requested"), ("run", "stop_requested")}
 NONE |= {("workspace", trigger) for trigger in ("created", "event_read", "close")}
 
 
-def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
+def test_every_type_of_event_has_its_rows_and_no_row_has_two_types() -> None:
     of = {"workspace": "data", "run": RUN_ID, "codon": CODON_ID}
     producers: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for name, its_id in of.items():
@@ -327,8 +327,8 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
     assert len(every) == len(set(every)), "no row has two types"
 
 
-def test_a_codon_that_follows_what_is_published_of_another_is_the_same() -> None:
-    first, second = Led(loop_context=LOOP), Led(loop_context=LOOP)
+def test_a_codon_that_follows_the_published_events_of_another_is_the_same() -> None:
+    first, second = PureCodon(loop_context=LOOP), PureCodon(loop_context=LOOP)
     steps: tuple[tuple[str, dict[str, Any]], ...] = (
         ("checkpoint_created", {"checkpoint_type": "rig-setup", "sha": "r", "branch": "run-1"}),
         ("start", {}),
@@ -358,7 +358,7 @@ def test_a_codon_that_follows_what_is_published_of_another_is_the_same() -> None
         followed(first, second, trigger, payload)
 
 
-def followed(first: Led, second: Led, trigger: str, payload: Mapping[str, Any]) -> None:
+def followed(first: PureCodon, second: PureCodon, trigger: str, payload: Mapping[str, Any]) -> None:
     decision = first.fire(trigger, **payload)
     said = published(event_of(decision), "codon", first.data)
     assert said is not None
@@ -369,7 +369,7 @@ def followed(first: Led, second: Led, trigger: str, payload: Mapping[str, Any]) 
     assert (second.state, second.data) == (first.state, first.data)
 
 
-def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
+def test_a_run_that_follows_the_published_events_of_another_is_the_same() -> None:
     born = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
     record = Record(RecordId(RUN_ID), "run", "running", Version(1), born)
     birth = published(event_of(RUN.decide_creation(record)), "run", born)
@@ -404,7 +404,7 @@ def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_an_event_asks_is_admitted_by_the_table_or_refused_by_it(name: str) -> None:
+def test_the_trigger_of_an_event_is_admitted_or_refused_by_the_table(name: str) -> None:
     read = run_event(event(name))
     if isinstance(read, RunStarted | CodonStarted):
         return
