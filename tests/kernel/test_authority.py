@@ -31,11 +31,11 @@ def lifecycle(client: redis.Redis, prefix: str) -> Lifecycle:
 
 
 def thread(lifecycle: Lifecycle) -> Record:
-    born = lifecycle.create(
+    created = lifecycle.create(
         "thread", "one", {"inciting": {"title": "a"}, "policy": "end_to_end"}, Cause("test")
     )
-    assert born.record is not None
-    begun = lifecycle.fire(born.record, "begin_inference", {}, Call(Cause("test")))
+    assert created.record is not None
+    begun = lifecycle.fire(created.record, "begin_inference", {}, Call(Cause("test")))
     assert begun.record is not None
     return begun.record
 
