@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.defects import defects_of
+from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, TELL
 from interlock.kernel.errors import (
     CallError,
     IgnoredError,
@@ -279,6 +281,25 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
     # A subtask that is judged, recovered or given up comes to its end by itself.
     by_itself = {"task": ["planned", "done"]}
     assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
+
+
+# --- the kernel's own files ------------------------------------------------------------------
+
+KERNEL = Path(__file__).parents[2] / "kernel"
+SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, TELL)}
+FIELDS = {"abort"}  # also a field of payloads
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.glob("*.py")), ids=lambda path: path.name)
+def test_no_file_beside_the_machines_names_a_machine_or_its_effect(path: Path) -> None:
+    effects = {name for machine in MACHINES.values() for name in machine.effects}
+    names = (set(MACHINES) | effects) - SHARED - FIELDS
+    tree = ast.parse(path.read_text("utf-8"))
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+    assert not names & texts
+    assert not any("kernel.machines" in str(module) for module in modules)
 
 
 # --- defective tables ------------------------------------------------------------------------
