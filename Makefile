@@ -38,9 +38,9 @@ clean-a-dataset: $(RUN) ## Run a plan of codons over a spoilt table: a failure, 
 
 # Your own capabilities: make up INTERLOCK_CAPABILITIES=...
 up: export INTERLOCK_CAPABILITIES ?= examples/capabilities.toml
-up: export INTERLOCK_DESK ?= $(CURDIR)/.interlock/desk
+up: export EXAMPLE_DESK ?= $(CURDIR)/.interlock/desk
 up: $(RUN) ## Start store, workers, beat and Flower, and keep them up
-	@mkdir -p $(INTERLOCK_DESK)
+	@mkdir -p $(EXAMPLE_DESK)
 	@$(BIN)/interlock up
 
 test: $(DEV) ## Run the tests, on servers that they start themselves

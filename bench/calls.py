@@ -22,7 +22,7 @@ PAYLOAD = {
     "inciting": QUESTION.inciting,
     "policy": {"composition": "end_to_end", "combined_inference": True},
 }
-LOOK_S = 0.1
+POLL_S = 0.1
 
 
 def measure(place: Place) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def measure(place: Place) -> dict[str, Any]:
             model_api_key="no-secret",
         )
         client = Client(settings)
-        ids = [client.submit(PAYLOAD).id for _ in range(CALLS)]
+        ids = [client.submit(PAYLOAD, machine="thread").id for _ in range(CALLS)]
         held = list(place.client.scan_iter(_type="list", count=10_000))
         for name in held:
             place.client.rename(name, name + b":held")
@@ -51,7 +51,7 @@ def measure(place: Place) -> dict[str, Any]:
             concurrency=CALLS,
         )
         with fleet:
-            warm = client.submit(PAYLOAD).id
+            warm = client.submit(PAYLOAD, machine="thread").id
             _until(lambda: _answered_ms(client, warm) > 0)
             started_ms = place.now_ms()
             for name in held:
@@ -89,7 +89,7 @@ def _inferring(place: Place, client: Client) -> int:
     states = [state for state in _states(client) if "infer" in state]
     for partition in range(PARTITIONS):
         for state in states:
-            pipe.zcard(keys.standing_in(partition, "thread", state))
+            pipe.zcard(keys.state_index_of(partition, "thread", state))
     return int(sum(pipe.execute()))
 
 
@@ -102,4 +102,4 @@ def _until(done: Any) -> None:
     while not done():
         if time.monotonic() > until:
             raise RuntimeError(f"not answered within {PATIENCE_S:g} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)

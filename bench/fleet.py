@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from bench.marks import FOLDER, Seen, ready_in, seen_in
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 
 READY_S = 60.0
 STOP_S = 20.0
@@ -47,7 +47,7 @@ class Fleet:
         for number in range(self.processes):
             log = self._stack.enter_context((self.folder / f"worker-{number}.log").open("wb"))
             command = [*self.command, "-n", f"{self.app}{number}@%h"]
-            keeper = start_tethered(
+            keeper = start_bound(
                 command,
                 folder=Path.cwd(),
                 output=log,
@@ -72,7 +72,7 @@ class Fleet:
             if keeper.stdin is not None:
                 keeper.stdin.close()
         for keeper in self._keepers:
-            end_tethered(keeper, patience_s=STOP_S + 2)
+            end_bound(keeper, patience_s=STOP_S + 2)
         self._keepers.clear()
         self._stack.close()
 

@@ -35,7 +35,7 @@ ALONE, ROUNDS = 600, 3
 LINKS_FEW, LINKS_MANY = 100, 1_000
 WARM = 20
 SAMPLES = 50
-LOOK_S = 0.2
+POLL_S = 0.2
 RUN_S_MAX = 3_600.0
 GRAPH, WARMING, LOADING = "measured", "warming", "loading"
 # None is asked: to load the embedded one would only take time.
@@ -178,13 +178,13 @@ def _file(graph: str, number: int, needs: Needs) -> GraphFile:
 
 
 def _succeeded(place: Place, client: Client, graph: str) -> int:
-    key = client.dispatch.keys.standing_in(partition_of(graph), "job", "success")
+    key = client.dispatch.keys.state_index_of(partition_of(graph), "job", "success")
     assert len(set(map(partition_of, (GRAPH, WARMING, LOADING)))) == 3, "each is counted alone"
     return int(place.client.zcard(key))
 
 
 def _last_ms(place: Place, client: Client) -> float:
-    key = client.dispatch.keys.standing_in(partition_of(GRAPH), "job", "success")
+    key = client.dispatch.keys.state_index_of(partition_of(GRAPH), "job", "success")
     rows: Any = place.client.zrevrange(key, 0, 0, withscores=True)
     return float(rows[0][1])
 
@@ -302,4 +302,4 @@ def _until(over: Callable[[], bool]) -> None:
     while not over():
         if time.monotonic() > until:
             raise RuntimeError(f"not over within {RUN_S_MAX:g} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)

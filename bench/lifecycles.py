@@ -23,7 +23,7 @@ ROUNDS = 5
 PROCESSES = (1, 2)
 CHAINS = 600
 WARM = 20
-LOOK_S = 0.1
+POLL_S = 0.1
 DRAIN_S_MAX = 120.0
 # `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
 # use that time: as many as the product starts. Celery's own best is solo; tuned alike, threads.
@@ -69,7 +69,7 @@ def our_side(place: Place) -> Side:
     def done(chains: int) -> bool:
         pipe = place.client.pipeline(transaction=False)
         for partition in range(PARTITIONS):
-            pipe.zcard(dispatch.keys.standing_in(partition, CHAIN.name, State.DONE))
+            pipe.zcard(dispatch.keys.state_index_of(partition, CHAIN.name, State.DONE))
         return bool(sum(pipe.execute()) == chains)
 
     load = lambda chains: born(dispatch, chains)  # noqa: E731 - one line, as on the other side
@@ -180,4 +180,4 @@ def _until_done(side: Side, chains: int) -> None:
     while not side.done(chains):
         if time.monotonic() > until:
             raise RuntimeError(f"{side.app}: {chains} chains are not done in {DRAIN_S_MAX:g} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)

@@ -80,7 +80,7 @@ def _load(place: Place, dispatch: Dispatch, records: int) -> None:
         names = [
             keys.effects(partition),
             keys.timers(partition),
-            keys.standing_in(partition, CHAIN.name, State.FIRST),
+            keys.state_index_of(partition, CHAIN.name, State.FIRST),
             keys.tag(partition),
         ]
         numbers = ",".join(rows.pop((partition, due)))

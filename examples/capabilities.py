@@ -1,6 +1,6 @@
 """A desk to try things out on: capabilities that really write files, below one folder.
 
-INTERLOCK_DESK names the folder (default: ./desk). Each shows one thing to know when you write your
+EXAMPLE_DESK names the folder (default: ./desk). Each shows one thing to know when you write your
 own: how a repeated run stays one, what a person has to approve, how to fail.
 """
 
@@ -16,7 +16,7 @@ from typing import Annotated
 from icalendar import Calendar, Event
 from pydantic import Field
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.gateways.capabilities.capability import CapabilityError, Steps, capability
 from interlock.workers.gateways.capabilities.result import Failed, Succeeded
@@ -261,7 +261,7 @@ def print_badge(
 
 def desk() -> Path:
     """Return the desk's folder; the first time, it is laid out with some papers in its tray."""
-    root = Path(os.environ.get("INTERLOCK_DESK", "desk")).resolve()
+    root = Path(os.environ.get("EXAMPLE_DESK", "desk")).resolve()
     root.mkdir(parents=True, exist_ok=True)
     with locked(root / "tray"):
         if not (root / "tray").exists():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.workers.loops.client import Loops
     from interlock.workers.runs.client import Runs
     from interlock.workers.tasks.client import Tasks
+    from interlock.workers.threads.client import Threads
 
 __all__ = [
     "CallError",
@@ -38,6 +39,7 @@ __all__ = [
     "Submitted",
     "Succeeded",
     "Tasks",
+    "Threads",
     "capability",
     "read_settings",
 ]
@@ -55,6 +57,7 @@ _MODULES = {
     "workers.loops.client": ("Loops",),
     "workers.runs.client": ("Runs",),
     "workers.tasks.client": ("Tasks",),
+    "workers.threads.client": ("Threads",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

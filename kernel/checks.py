@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from interlock.kernel.effect import CASCADE
 from interlock.kernel.errors import HeldError, InvalidPayloadError
 from interlock.kernel.machine import Decision, Machine
-from interlock.kernel.store.commands import NO_WARRANT, Tenure, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, InitialLease, Warrant
 from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # what a script can count exactly
 
 
-def kept(decision: Decision, tenure: Tenure | None) -> None:
+def kept(decision: Decision, initial_lease: InitialLease | None) -> None:
     """Refuse what would leave work that is never published in nobody's hands."""
     names = [owed.effect.name for owed in decision.owes if owed.effect.kept]
-    if names and tenure is None:
+    if names and initial_lease is None:
         why = f"whoever takes it holds its {names[0]} from then on; claim it, do not fire it"
         raise HeldError(decision.after.id, why)
 

@@ -25,6 +25,7 @@ class Effect:
     A `kept` one is never published: the process that fires the row holds its lease from the start.
     A `local` one uses files of one computer, the record's host, and runs there.
     A `quick` one only reads and writes the store.
+    A `long` one may hold a thread of its worker for hours: deployments give it workers of its own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Effect:
     kept: bool = False
     local: bool = False
     quick: bool = False
+    long: bool = False
 
     def __str__(self) -> str:
         return self.name

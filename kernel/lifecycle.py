@@ -42,9 +42,9 @@ from interlock.kernel.store.commands import (
     Answer,
     Call,
     Doorbell,
+    InitialLease,
     Jot,
     Render,
-    Tenure,
     Warrant,
     entitled,
     facts_read,
@@ -102,13 +102,13 @@ class Lifecycle:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
 
         `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
         bounds what the record's whole family may spend; a root's own data say it otherwise.
-        `tenure` leases its first effect at once.
+        `initial_lease` leases its first effect at once.
         """
         machine = self.machine(machine_name)
         if not countdown and new_id.count("/") != len(machine.id_prefix):
@@ -130,7 +130,7 @@ class Lifecycle:
             counted=countdown,
         )
         decision = machine.decide_creation(newborn)
-        kept(decision, tenure)
+        kept(decision, initial_lease)
         answer = self.store.create(
             machine,
             decision,
@@ -140,7 +140,7 @@ class Lifecycle:
             render=self.render,
             countdown=countdown,
             bounds=bounds,
-            tenure=tenure,
+            initial_lease=initial_lease,
         )
         match answer.word:
             case "taken":
@@ -160,20 +160,21 @@ class Lifecycle:
         call: Call,
         facts: Data = NO_FACTS,
         *,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Fire a trigger. With a record in hand (after a claim) the first try needs no load.
 
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
         void, ConflictError after many lost races, HeldError where another of the family is in the
-        way, a StoreError where the store cannot serve. `tenure` leases the entered state's effect.
+        way, a StoreError where the store cannot serve. `initial_lease` leases the effect of the
+        entered state.
         """
         try:
-            return self._fired(target, trigger, payload, call, facts, tenure)
+            return self._fired(target, trigger, payload, call, facts, initial_lease)
         except IgnoredError as refusal:
             if isinstance(target, Record):
                 # It may have moved on since it was read.
-                return self.fire(target.id, trigger, payload, call, tenure=tenure)
+                return self.fire(target.id, trigger, payload, call, initial_lease=initial_lease)
             return self._ignored(target, trigger, refusal.why, call)
 
     def _fired(
@@ -183,7 +184,7 @@ class Lifecycle:
         payload: Data,
         call: Call,
         facts: Data,
-        tenure: Tenure | None,
+        initial_lease: InitialLease | None,
     ) -> Fired:
         record = target if isinstance(target, Record) else None
         of = record.id if record else record_id(str(target))
@@ -196,7 +197,7 @@ class Lifecycle:
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
-            kept(decision, tenure)
+            kept(decision, initial_lease)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -206,7 +207,7 @@ class Lifecycle:
                 cause=call.cause,
                 deltas=summed(call.deltas, decision.deltas),
                 render=self.render,
-                tenure=tenure,
+                initial_lease=initial_lease,
             )
             match answer.word:
                 case "committed":

@@ -23,7 +23,7 @@ from interlock.kernel.event import Note
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import PREFIX, Settings, read_settings
-from interlock.workers.ops.deployment import House
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.runs import cli as run_cli
 from interlock.workers.runs.client import Heard, Runs
 from interlock.workers.runs.run_view import codon_shown
@@ -179,8 +179,8 @@ def main() -> None:
     with Provider(script, ledger=ledger) as provider:
         told = {"HOME": str(home), "MODEL_BASE_URL": provider.url, "MODEL_API_KEY": "scripted"}
         settings = read_settings({f"{PREFIX}{name}": value for name, value in told.items()})
-        with House(settings, flower=False) as house:
-            story = Story(home, house.settings)
+        with Deployment(settings, flower=False) as deployment:
+            story = Story(home, deployment.settings)
             clean(story)
             describe(story, ledger)
     screen.out.print(f"after {time.monotonic() - began:.0f} s", style="dim")

@@ -16,14 +16,14 @@ from pathlib import Path
 from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
-from interlock.workers.ops.deployment import House
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 ENDS = ("closed", "failed", "cancelled")
 PATIENCE_S = 90.0
-LOOK_S = 0.2
+POLL_S = 0.2
 CALCULATOR = "def add(a, b):\n    return a - b\n"
 TEST = """import unittest
 
@@ -85,7 +85,7 @@ def watch(client: Client, ids: list[str]) -> list[Record]:
             if seen.get(one) != state:
                 seen[one] = state
                 screen.out.print(f"  {one:24} {state}", highlight=False)
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return [client.show(one) for one in ids]
 
 
@@ -96,7 +96,7 @@ def cleared(client: Client, ids: list[str]) -> None:
     while any(client.show(turn).state != "reaped" for turn in turns):
         if time.monotonic() > until:
             raise SystemExit("not every worktree was cleared away")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
 
 
 def tell(records: list[Record], repo: Path) -> None:
@@ -123,8 +123,8 @@ def main() -> None:
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home), "INTERLOCK_AGENTS_MAX": "4"})
-    with House(settings, flower=False) as house:
-        client = Client(house.settings, actor="example")
+    with Deployment(settings, flower=False) as deployment:
+        client = Client(deployment.settings, actor="example")
         ids = submit(Tasks(client), repo)
         records = watch(client, ids)
         cleared(client, ids)

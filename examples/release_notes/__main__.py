@@ -20,7 +20,7 @@ from interlock.workers.jobs.drawing.drawing import svg
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.ops.deployment import House
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
@@ -29,7 +29,7 @@ LAST = "release-notes/publish"
 NOTES = "RELEASE_NOTES.md"
 ENDS = ("success", "canceled")
 PATIENCE_S = 150.0
-LOOK_S = 0.1
+POLL_S = 0.1
 WISH = "put a summary on top: how much there is of each kind, and where"
 
 
@@ -45,8 +45,8 @@ def main() -> None:
     settings = read_settings({"INTERLOCK_HOME": str(home)})
     screen.out.rule("[bold]Interlock[/]: release notes from a git history, by ten jobs")
     screen.out.print(f"of {repository}", style="dim", soft_wrap=True)
-    with House(settings, flower=False, jobs=True) as house:
-        graphs = Graphs(Client(house.settings, actor="ann"))
+    with Deployment(settings, flower=False, jobs=True) as deployment:
+        graphs = Graphs(Client(deployment.settings, actor="ann"))
         file = read_graph(HERE / "graph.yaml")
         graphs.submit(file)
         stuck = steer(graphs, [f"{file.name}/{step.name}" for step in file.steps])
@@ -75,7 +75,7 @@ def steer(graphs: Graphs, jobs: list[str]) -> str:
         for record in records:
             if why := decide(graphs, record, decided):
                 return why
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return f"not all jobs ended within {PATIENCE_S:g} s"
 
 

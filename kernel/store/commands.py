@@ -108,7 +108,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class InitialLease:
     """Who is to hold the entered state's effect from its birth on, before anybody hears of it."""
 
     nonce: str
@@ -197,21 +197,27 @@ def chronicle_plan(machine: Machine) -> dict[str, int]:
     return {"chronicle": CHRONICLE_MIN} if machine.in_family_log else {}
 
 
-def lease_plan(tenure: Tenure | None, owes: Sequence[Owed]) -> dict[str, Any]:
+def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
     """Return what the scripts need to lease the state's effect to who fires."""
-    if tenure is None:
+    if initial_lease is None:
         return {}
     exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
-    words = {"nonce": tenure.nonce, "holder": word_of(tenure.holder), "ms": tenure.lease_ms}
+    words = {
+        "nonce": initial_lease.nonce,
+        "holder": word_of(initial_lease.holder),
+        "ms": initial_lease.lease_ms,
+    }
     return {"lease": words | {"exclusive": exclusive}}
 
 
 def rings(
-    bells: Sequence[Doorbell], owes: Sequence[Owed], tenure: Tenure | None
+    bells: Sequence[Doorbell], owes: Sequence[Owed], initial_lease: InitialLease | None
 ) -> tuple[Doorbell, ...]:
     """Leave out the message of an effect that is leased from its birth."""
     pairs = zip(bells, owes, strict=True)
-    return tuple(bell for bell, owed in pairs if tenure is None or owed.kind is not Kind.STATE)
+    return tuple(
+        bell for bell, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
+    )
 
 
 def word_of(holder: str) -> str:

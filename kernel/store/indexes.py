@@ -174,7 +174,7 @@ class Indexes:
             keys.op_times(record.id),
             keys.tombstone(record.id),
             keys.kids(record.id),
-            keys.standing(record.id, record.machine, record.state),
+            keys.state_index(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
             keys.dependents(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),

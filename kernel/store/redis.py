@@ -15,11 +15,11 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
     Doorbell,
+    InitialLease,
     Jot,
     Limits,
     Loaded,
     Render,
-    Tenure,
     Warrant,
     advance_bell,
     bounds_plan,
@@ -76,7 +76,7 @@ class Store:
         render: Render,
         countdown: str = "",
         bounds: Bounds = UNBOUND,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Answer:
         """Bear a record. `countdown` names the one of its parent that it joins."""
         record, keys = decision.after, self.keys
@@ -98,7 +98,7 @@ class Store:
         }
         plan |= {"parent": countdown} if parent else {}
         plan |= bounds_plan(bounds)
-        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
+        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         plan |= chronicle_plan(machine) | ({"within": True} if machine.needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
@@ -111,7 +111,7 @@ class Store:
             keys.effects(partition),
             keys.timers(partition),
             keys.waits(partition),
-            keys.standing(record.id, machine.name, record.state),
+            keys.state_index(record.id, machine.name, record.state),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
@@ -122,7 +122,9 @@ class Store:
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
             return Answer("held", detail=version.decode())
-        publish = () if messages or word != b"created" else rings(owed, decision.owes, tenure)
+        publish = (
+            () if messages or word != b"created" else rings(owed, decision.owes, initial_lease)
+        )
         return Answer(word.decode(), int(version), int(at_ms), publish)
 
     def commit(
@@ -136,9 +138,9 @@ class Store:
         cause: Cause,
         deltas: Mapping[str, int],
         render: Render,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `tenure` leases the entered state's effect at once."""
+        """Commit a decision, or nothing. `initial_lease` leases the entered state's effect."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
@@ -179,7 +181,7 @@ class Store:
         }
         plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
         plan |= bounds_plan(decision.bounds)
-        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
+        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         plan |= chronicle_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
@@ -188,7 +190,7 @@ class Store:
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()
         if word == "committed" and not messages:
-            publish = () if paused else rings(owed, decision.owes, tenure)
+            publish = () if paused else rings(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
         detail = "" if word == "committed" else advance
         return Answer(word, int(version), int(at_ms), publish, detail)
@@ -306,8 +308,8 @@ class Store:
             keys.effects(partition),
             keys.timers(partition),
             keys.waits(partition),
-            keys.standing(after.id, machine.name, before.state),
-            keys.standing(after.id, machine.name, after.state),
+            keys.state_index(after.id, machine.name, before.state),
+            keys.state_index(after.id, machine.name, after.state),
             keys.ended(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,

@@ -77,7 +77,7 @@ class Restores:
             keys.tombstone(record.id),
             keys.log(record.id),
             keys.timers(partition),
-            keys.standing(record.id, machine.name, record.state),
+            keys.state_index(record.id, machine.name, record.state),
             keys.ended(partition),
             keys.holds(record.id),
             keys.inbox(record.id),

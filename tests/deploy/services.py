@@ -100,7 +100,7 @@ class Deployed:
         own = SERVICES[service].get("environment", {})
         said = {key: self.here(str(value), name) for key, value in own.items()}
         places = {
-            "HOUSE_FOLDER": str(self.folder),
+            "DEPLOYMENT_FOLDER": str(self.folder),
             "STORE_USERS": str(self.folder / "users.acl"),
             "STORE_DATA": str(self.folder),
             "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}",

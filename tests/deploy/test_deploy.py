@@ -45,17 +45,17 @@ from tests.waiting import until
 def deployed(tmp_path: Path) -> Iterator[Deployed]:
     """Return every service of the compose file, just started."""
     needs_cli()
-    house = Deployed(tmp_path, find_binary())
+    deployment = Deployed(tmp_path, find_binary())
     try:
-        house.start("store")
-        house.becomes_healthy("store")
+        deployment.start("store")
+        deployment.becomes_healthy("store")
         for service in ("worker", "inference", "jobs", "sweeps", "intake", "flower"):
-            house.start(service)
+            deployment.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
-            house.start("beat", f"beat{number}")
-        yield house
+            deployment.start("beat", f"beat{number}")
+        yield deployment
     finally:
-        house.close()
+        deployment.close()
 
 
 @pytest.mark.proof
@@ -88,7 +88,7 @@ def every_healthcheck_succeeds(deployed: Deployed) -> None:
 def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
     client = deployed.client("producer")
 
-    client.submit(thread("jot", text="hello"), id="from-a-producer")
+    client.submit(thread("jot", text="hello"), machine="thread", id="from-a-producer")
 
     record = client.wait("from-a-producer", timeout_s=READY_S)
     assert (record.state, record.data["result"]) == ("done", "hello")
@@ -119,13 +119,17 @@ def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
         producer.send_task("interlock.submit", [request], queue="interlock.intake")
 
     client = deployed.client("operator")
-    until(lambda: "plain" in [one.id for one in client.list()], what="it exists", within_s=READY_S)
+    until(
+        lambda: "plain" in [one.id for one in client.list(machine="thread")],
+        what="it exists",
+        within_s=READY_S,
+    )
     assert client.wait("plain", timeout_s=READY_S).data["result"] == "from afar"
 
 
 def a_card_is_shown_to_the_producer_who_decides(deployed: Deployed) -> None:
     client = deployed.client("producer")
-    client.submit(thread("jot", policy="hands_off"), id="asks")
+    client.submit(thread("jot", policy="hands_off"), machine="thread", id="asks")
 
     card = client.cards()[0] if client.wait("asks", timeout_s=READY_S) else None
     assert card is not None
@@ -282,13 +286,13 @@ def test_the_store_starts_on_its_configuration_alone(
 def test_redis_takes_the_users_as_valkey_does(redis_server: EmbeddedServer, tmp_path: Path) -> None:
     del redis_server
     needs_cli()
-    house = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
-    house.start("store")
+    deployment = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
+    deployment.start("store")
     try:
-        house.becomes_healthy("store")
-        assert house.ask("operator", "ACL WHOAMI") in ("operator", b"operator")
+        deployment.becomes_healthy("store")
+        assert deployment.ask("operator", "ACL WHOAMI") in ("operator", b"operator")
     finally:
-        house.close()
+        deployment.close()
 
 
 def test_a_store_without_a_password_for_everybody_does_not_start(tmp_path: Path) -> None:

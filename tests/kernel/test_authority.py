@@ -135,7 +135,7 @@ def test_a_job_that_needs_a_sign_off_owes_no_approval_effect(
     assert lifecycle.fire("g/j", "approve", {}, Call(Cause("ann"), "1", seen)).version == 8
 
 
-def test_a_named_component_fires_its_rows_without_a_lease_and_no_others(
+def test_a_component_fires_without_a_lease_where_a_row_names_it(
     client: redis.Redis, prefix: str
 ) -> None:
     lifecycle = Lifecycle(Store(client, Keys(prefix), Limits()), {"turn": TURN}, lambda _: None)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.config import (
-    FOREIGN,
     PREFIX,
     Settings,
     SettingsError,
+    environment_of_work,
+    local_settings,
     read_settings,
-    settings_here,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
@@ -42,7 +42,7 @@ def test_an_unknown_variable_is_an_error_that_names_it() -> None:
 
 
 def test_an_empty_variable_counts_as_unset_and_others_are_not_ours() -> None:
-    given = {"INTERLOCK_MODEL": "", "INTERLOCK_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
+    given = {"INTERLOCK_MODEL": "", "EXAMPLE_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
 
     assert read_settings(given).model_fields_set == set()
 
@@ -129,9 +129,9 @@ def test_the_store_that_up_keeps_is_found(tmp_path: Path) -> None:
     place.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
-    found = settings_here(home)
-    named = settings_here({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
-    own = settings_here({**home, "INTERLOCK_CAPABILITIES": "b"})
+    found = local_settings(home)
+    named = local_settings({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
+    own = local_settings({**home, "INTERLOCK_CAPABILITIES": "b"})
 
     assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
     assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
@@ -143,7 +143,7 @@ def test_a_torn_file_of_up_is_said_to_be_one(tmp_path: Path, torn: str) -> None:
     (tmp_path / "up.json").write_text(torn)
 
     with pytest.raises(SettingsError, match=r"up\.json cannot be read"):
-        settings_here({"INTERLOCK_HOME": str(tmp_path)})
+        local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
@@ -164,5 +164,15 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert told in ("none", "the store", "per effect", "the host's name"), name
 
 
-def test_what_is_not_ours_is_documented_as_such() -> None:
-    assert all(name in PAGE and name not in ROWS for name in FOREIGN)
+def test_a_command_that_is_told_of_its_work_may_call_one_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
+
+    given = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
+
+    assert given["INTERLOCK_TASK_ID"] == "b/one"
+    assert "INTERLOCK_STORE_URL" not in given
+    assert read_settings(given).model_fields_set == {"model"}
+    with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
+        read_settings({"INTERLOCK_TASK_ID": "b/one"})

@@ -17,11 +17,11 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
-from tests.workers.threads.threads import client_of, matter
+from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
@@ -79,14 +79,14 @@ def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
             command = [sys.executable, "-m", "celery", "-A", "impatient", "worker"]
             options = ["-n", f"{log.stem}@%h", "-P", "threads", "-c", "2", "-l", "INFO"]
             quick = ["--without-mingle", "--without-gossip"]
-            keeper = start_tethered(
+            keeper = start_bound(
                 [*command, *options, *quick],
                 folder=tmp_path,
                 output=stack.enter_context(log.open("wb")),
                 grace_s=10,
                 environment={**os.environ, **settings, **variables},
             )
-            stack.callback(end_tethered, keeper, patience_s=15)
+            stack.callback(end_bound, keeper, patience_s=15)
             until(lambda: b" ready." in log.read_bytes(), what="it consumes", within_s=READY_S)
             return keeper
 
@@ -112,14 +112,16 @@ def push(client: Client, message: bytes) -> None:
 
 def request(record_id: str, **more: Any) -> dict[str, Any]:
     """Return a request as the documents have it."""
-    return {"id": record_id, "payload": matter(), **more}
+    return {"id": record_id, "payload": thread_payload(), **more}
 
 
 def exist(client: Client, *ids: str) -> None:
     """Wait until these records exist and have begun."""
     wanted = set(ids)
     until(
-        lambda: wanted <= {row.id for row in client.list() if row.state != "proposed"},
+        lambda: (
+            wanted <= {row.id for row in client.list(machine="thread") if row.state != "proposed"}
+        ),
         what=f"{ids} exist",
         within_s=READY_S,
     )
@@ -139,7 +141,7 @@ def test_a_message_of_the_wrong_shape_ends_no_intake_and_is_not_kept(
     exist(here, "one")
 
     assert process.poll() is None
-    assert sum(here.dispatch.aside.counts().values()) == 2
+    assert sum(here.dispatch.rejected.counts().values()) == 2
     until(lambda: not here.dispatch.client.hlen("unacked"), what="no receipt is owed")
 
 
@@ -160,20 +162,20 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     send(here, {**elsewhere, "id": "b/far"})
     until(lambda: here.list(machine="task"), what="the task is born")
     assert here.show("b/far").state == "open"
-    assert len(here.list()) == 2
+    assert len(here.list(machine="thread")) == 2
 
     wrong: list[Any] = [
-        {"id": "one", "payload": matter("Pens")},
-        {"payload": matter()},
+        {"id": "one", "payload": thread_payload("Pens")},
+        {"payload": thread_payload()},
         {"id": "three"},
         {"id": "three", "payload": "text"},
-        {"id": "three", "payload": matter(), "colour": "blue"},
-        {"id": "three", "payload": matter(), "priority": "high"},
-        {"id": "three", "payload": matter(), "priority": True},
-        {"id": "three", "payload": matter(), "machine": "washing"},
-        {"id": "three", "payload": matter(), "machine": 3},
-        {"id": "three", "payload": matter(colour="blue")},
-        {"id": "not an id", "payload": matter()},
+        {"id": "three", "payload": thread_payload(), "colour": "blue"},
+        {"id": "three", "payload": thread_payload(), "priority": "high"},
+        {"id": "three", "payload": thread_payload(), "priority": True},
+        {"id": "three", "payload": thread_payload(), "machine": "washing"},
+        {"id": "three", "payload": thread_payload(), "machine": 3},
+        {"id": "three", "payload": thread_payload(colour="blue")},
+        {"id": "not an id", "payload": thread_payload()},
         {"id": "three", "payload": {"title": "no backlog"}, "machine": "task"},
         task(signals=[{"type": "magic", "value": "x"}]),
         task(agent="no-such-command", repo=str(ROOT)),
@@ -193,9 +195,9 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     push(here, message(b'[[{}], {"id": "x"}, {}]', content_type="application/json"))
     send(here, request("after"))
     exist(here, "after")
-    until(lambda: sum(here.dispatch.aside.counts().values()) == len(wrong) + 6, what="counted")
-    assert {row.id for row in here.list()} == {"one", "two", "last", "after"}
-    kept = here.dispatch.aside.newest(100)
+    until(lambda: sum(here.dispatch.rejected.counts().values()) == len(wrong) + 6, what="counted")
+    assert {row.id for row in here.list(machine="thread")} == {"one", "two", "last", "after"}
+    kept = here.dispatch.rejected.newest(100)
     assert len(kept) == len(wrong) + 6
     assert all(one.reason for one in kept)
     assert "no such field" in " ".join(one.reason for one in kept)
@@ -203,7 +205,7 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
 
 def refused(client: Client, counts: Mapping[str, int]) -> None:
     """Wait until so many messages of each kind were set aside."""
-    until(lambda: client.dispatch.aside.counts() == counts, what=f"{counts} are set aside")
+    until(lambda: client.dispatch.rejected.counts() == counts, what=f"{counts} are set aside")
 
 
 def message(body: bytes, *, content_type: str, task: str | None = "interlock.submit") -> bytes:
@@ -238,7 +240,7 @@ def test_a_message_whose_worker_is_killed_before_the_record_exists_comes_again(
     send(here, request("one"))
     until(lambda: keeper.poll() is not None, what="the worker is killed", within_s=READY_S)
     assert died.exists()
-    assert here.list() == []
+    assert here.list(machine="thread") == []
 
     new_intake(here, DIES_ONCE=str(died))
 
@@ -261,10 +263,10 @@ def test_nothing_is_lost_while_the_store_is_away(
     before = proxy.connections
     send(here, *[request(f"r{number}") for number in range(20)])
     until(lambda: proxy.connections > before, what="intake tries to reach the store")
-    assert here.list() == []
+    assert here.list(machine="thread") == []
 
     proxy.heal()
 
     exist(here, *[f"r{number}" for number in range(20)])
     assert keeper.poll() is None
-    assert here.dispatch.aside.counts() == {}
+    assert here.dispatch.rejected.counts() == {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.record import Record, root_of
-from interlock.workers.config import environment_without_settings
+from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.evidence import kept_file
@@ -73,10 +73,7 @@ def variables(record: Record, role: str, folder: Path, run: Path, key: str) -> d
         "KEY": key,
         "RUN": str(record.data["runs"]),
     }
-    return {
-        **environment_without_settings(),
-        **{f"INTERLOCK_JOB_{name}": value for name, value in told.items()},
-    }
+    return environment_of_work({f"{PREFIX}JOB_{name}": value for name, value in told.items()})
 
 
 def _name(record: Record, other: str) -> str:

@@ -17,13 +17,13 @@ from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.brief import BRIEF, REPLY, variables
 from interlock.workers.jobs.reply import open_plain
-from interlock.workers.processes.bound import end_tethered, prolong, start_tethered
+from interlock.workers.processes.bound import end_bound, extend, start_bound
 
 OUTPUT = "output.log"
 RUNS = "runs"
 GRACE_S = 5.0
 PATIENCE_S = 10.0
-LOOK_S = 0.1
+POLL_S = 0.1
 ENDED = (128 + signal.SIGTERM, 128 + signal.SIGKILL)
 # How often a sign of life is written down, as a part of how long a silence may last.
 TOUCHES = 20
@@ -59,7 +59,7 @@ class Errand:
         where = Path(work.record.data.get("folder") or self.folder)
         environment = variables(work.record, self.role, self.folder, self.place, work.key)
         with (self.place / OUTPUT).open("wb") as output:
-            keeper = start_tethered(
+            keeper = start_bound(
                 ["/bin/bash", "-c", command],
                 folder=where,
                 output=output,
@@ -69,9 +69,9 @@ class Errand:
             try:
                 self._watch(keeper)
             finally:
-                code = end_tethered(keeper, patience_s=GRACE_S + PATIENCE_S)
+                code = end_bound(keeper, patience_s=GRACE_S + PATIENCE_S)
         cut_off = work.held.left_s <= 0 and code in ENDED
-        if work.stopped.is_set() or work.leaving.is_set() or cut_off:
+        if work.stopped.is_set() or work.giving_back.is_set() or cut_off:
             if self.reply.exists():
                 said = self.last_of(self.reply, 2_000)
                 work.audit("late_reply", {"role": self.role, "reply": said})
@@ -96,14 +96,14 @@ class Errand:
         work, seen, told_at = self.work, 0, time.monotonic()
         while True:
             # Without a lease somebody else may begin: it ends in time even if this process freezes.
-            prolong(keeper, work.held.left_s)
+            extend(keeper, work.held.left_s)
             try:
-                keeper.wait(LOOK_S)
+                keeper.wait(POLL_S)
             except subprocess.TimeoutExpired:
                 pass
             else:
                 return
-            if work.stopped.is_set() or work.leaving.is_set():
+            if work.stopped.is_set() or work.giving_back.is_set():
                 return
             size = (self.place / OUTPUT).stat().st_size
             now = time.monotonic()

@@ -72,18 +72,18 @@ def recount(work: Work) -> Outcome | None:
     counting = Dependent.of(record, begun[-1])
     left = dispatch.views.counted(record.id, counting.countdown) - {SENTINEL}
     for one in sorted(left):
-        work.go_on()
+        work.raise_if_stopped()
         ended = ended_as(dispatch, one)
         if ended:
             if ended != State.SUCCESS:
                 lose(work, one, ended)
-            dispatch.depart(counting, one, ended)
+            dispatch.leave_countdown(counting, one, ended)
             left.discard(one)
     if left:
         for one in ring_of(work, left):
             lose(work, one, RING)
             # Whoever frees it from that must not wait for it all the same.
-            dispatch.depart(counting, one, RING)
+            dispatch.leave_countdown(counting, one, RING)
         return None
     if dispatch.views.counted(record.id, counting.countdown):
         return None  # its registration is not over yet

@@ -24,7 +24,7 @@ from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client, Submitted
-from interlock.workers.engine.polling import looks
+from interlock.workers.engine.polling import polls
 from interlock.workers.jobs.admission import PAGE, GraphAdmission, named_in, pages
 from interlock.workers.jobs.commands import VERBS, Verb, next_steps
 from interlock.workers.jobs.file.file import GraphFile, Step
@@ -227,7 +227,7 @@ class Graphs:
             one
             for stage in machine.stages
             for partition in range(PARTITIONS)
-            for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE)
+            for one in self.dispatch.views.scan_state(machine, str(stage.state), partition, PAGE)
         )
 
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
@@ -247,7 +247,7 @@ class Graphs:
 
     def wait(self, job: str, over: Callable[[Record], bool], *, timeout_s: float) -> Record:
         """Return a job as soon as it is over something, or as it is when the time is up."""
-        for _ in looks(timeout_s):
+        for _ in polls(timeout_s):
             record = self.job(job)
             if over(record):
                 break
@@ -284,8 +284,8 @@ class Graphs:
         if op_id is None and not machine.rows(record.state, verb.trigger):
             told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(told + next_steps(machine, record))
-        words = self.client.signed(record, verb.trigger, words)
-        entered = self.client.entered(record, proposal) if proposal else record.entered
+        words = self.client.with_actor(record, verb.trigger, words)
+        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(words.get("reason", ""))
         call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)

@@ -23,7 +23,7 @@ from pydantic import (
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, State
 from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
 from interlock.workers.files.folder import problem_of_path
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 REPLY_BYTES_MAX = 256 * 1024
 PAUSE_S = 60

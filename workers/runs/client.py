@@ -24,7 +24,7 @@ from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
-from interlock.workers.engine.polling import Pace, looks
+from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.runs.archive.export import Exported, validate_export, write_export
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.archive.importing import Imported, import_export
@@ -269,7 +269,7 @@ class Runs:
 
     def follow(self, workspace: Record, after: str = NOTHING_HEARD) -> Iterator[Heard]:
         """Yield the events of a workspace in their order, and then what comes, without end."""
-        pace = Pace()
+        pace = Intervals()
         while True:
             page = self.heard(workspace, after)
             for one in page:
@@ -277,13 +277,13 @@ class Runs:
                 if one.event:
                     yield one
             if page:
-                pace.news()
+                pace.reset()
                 continue
-            pace.rest()
+            pace.sleep()
 
     def ended(self, run: str, wait_s: float) -> Record:
         """Return a run once it and all that it left has ended, or when the time is up."""
-        for _ in looks(wait_s):
+        for _ in polls(wait_s):
             record = self.client.show(run)
             if record.state != "running" and not record.entries:
                 break
@@ -314,7 +314,7 @@ class Runs:
 
         Returns what became of it. Raises StoreDownError when the time is up: no worker reads.
         """
-        for _ in looks(wait_s):
+        for _ in polls(wait_s):
             if found := self.answer(receipt):
                 return found
         raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")

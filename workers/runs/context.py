@@ -14,11 +14,11 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.effects import STEP
 from interlock.kernel.machines.runs.translation import branch_of
-from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.commands import Call, InitialLease
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.gateways.git.shadow import Checkpoint, Shadow
@@ -57,20 +57,22 @@ class RunWork:
         if start.loop_context is not None:
             birth["loop_context"] = start.loop_context.model_dump()
         lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
-        tenure = Tenure(uuid4().hex[:8], self.dispatch.holder, lease_ms)
+        initial_lease = InitialLease(uuid4().hex[:8], self.dispatch.holder, lease_ms)
         asked_at = time.monotonic()
 
         def bear() -> None:
             call = Call(Cause("conductor"))
-            self.dispatch.create("codon", place.id, birth, call, tenure=tenure)
+            self.dispatch.create("codon", place.id, birth, call, initial_lease=initial_lease)
 
-        self.work.patiently(bear)
-        lease = self.work.patiently(lambda: born_with(self.dispatch, place.id, tenure))
+        self.work.retried(bear)
+        lease = self.work.retried(
+            lambda: claim_initial_lease(self.dispatch, place.id, initial_lease)
+        )
         place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(place.mark, lease.key)
         return Work(
             self.dispatch,
-            self.work.equipment,
+            self.work.resources,
             MACHINES["codon"],
             lease,
             lease_ms=lease_ms,

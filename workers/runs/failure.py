@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.supervision.session_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
+from interlock.workers.text import sentence
 
 RETRY_AFTER_MS_MAX = 3_600_000
-_TEXT_LENGTH_MAX = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def failure_of(text: str, *, session_opened: bool, retry_after_ms: int | None = 
     `retry_after_ms` is what a provider wished for beside its text; one above an hour is ignored,
     and so is one in the text. A failure that is not tried again has none.
     """
-    looked_at = text[:_TEXT_LENGTH_MAX]
+    looked_at = text[:ERROR_LENGTH_READ]
     kind, retriable = FailureType.UNKNOWN, session_opened
     for pattern, of, again in _KINDS:
         if pattern.search(looked_at):
@@ -79,11 +79,6 @@ def sentinels_not_loaded(refs: tuple[str, ...], *, why: str) -> Failure:
     return Failure(
         FailureType.SENTINEL_LOAD_FAILURE, retriable=False, message=said, sentinel_refs=refs
     )
-
-
-def says_context_exceeded(text: str) -> bool:
-    """Tell whether an error's text says that the conversation is longer than the model reads."""
-    return _TOO_LONG.search(text[:_TEXT_LENGTH_MAX]) is not None
 
 
 def _wished_ms(text: str) -> int | None:
@@ -111,13 +106,6 @@ _WISH = re.compile(
     re.IGNORECASE,
 )
 _UNITS_MS = {"ms": 1, "mi": 60_000, "m": 60_000, "s": 1_000, "se": 1_000}
-_TOO_LONG = _any(
-    r"\b(?:prompt|input|conversation|request) is too long",
-    r"\b(?:prompt|input)[-_ ]too[-_ ]long",
-    r"\bcontext[-_ ](?:length|window|limit)[-_ ]?(?:is |was |has been )?(?:exceeded|exhausted)",
-    r"\bexceed\w*\s(?:\S+\s){0,4}context[-_ ](?:length|window|limit|size)",
-    r"\bmaximum context length\b",
-)
 # fmt: off
 _KINDS = (
     (_any(r"\brate[-_ ]?limit", r"\btoo[-_ ]many[-_ ]requests\b",
@@ -138,7 +126,7 @@ _KINDS = (
           r"\bnot logged in\b"),
      FailureType.API_ERROR, False),
     (_any(_status("(?:400|413|422)"), r"\binvalid[-_ ]request", r"\bbad request\b",
-          _TOO_LONG.pattern),
+          CONTEXT_EXCEEDED.pattern),
      FailureType.API_ERROR, False),
     (_any(_status("429")),
      FailureType.RATE_LIMIT, True),

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.runs.failure import Failure, failure_of
 from interlock.workers.runs.plan.model import Exceeded
+from interlock.workers.text import sentence
 
 NO_PROCESS = -1
 _OF_SIGNALS = 128

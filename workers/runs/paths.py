@@ -21,13 +21,13 @@ class RunPlace:
     settings: Settings
 
     @property
-    def papers(self) -> Path:
+    def work_folder(self) -> Path:
         """Where what belongs to the run itself is."""
         return self.settings.home.absolute() / FOLDER / self.id
 
     def codon(self, number: int) -> CodonPlace:
         """Return the place of one execution, by its number in the run."""
-        return CodonPlace(f"{self.id}/{number}", self.papers / f"{number:04d}")
+        return CodonPlace(f"{self.id}/{number}", self.work_folder / f"{number:04d}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Conducts one run of codons: holds its lease, executes one codon after the other, tells its end.
 
-A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it. Which codon comes
+A forker forks it, with its spec as sys.argv[1]. It outlives whoever started it. Which codon comes
 next is told by the plan and the records of those before; nothing of that is kept here alone.
 """
 
@@ -26,14 +26,13 @@ from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.polling import looks
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.polling import polls
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.shadow import Shadow
-from interlock.workers.runs.brief import RunBrief, read_brief
 from interlock.workers.runs.codon.budget import Used, exceeded
 from interlock.workers.runs.codon.execution import CodonExecution
 from interlock.workers.runs.context import RunWork
@@ -42,30 +41,30 @@ from interlock.workers.runs.outcome import Ended
 from interlock.workers.runs.paths import RunPlace, codon_place, marks_of
 from interlock.workers.runs.plan.model import Plan
 from interlock.workers.runs.sequence import Execution, Finished, Halted, Start, next_step
-from interlock.workers.supervision.launch import detach
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.supervision.launch import LaunchSpec, hand_over
+from interlock.workers.supervision.leftovers import kill_leftovers
 
-LOOK_S = 0.1
+POLL_S = 0.1
 # Beyond the lease and grace of what an earlier run left, nothing of it can be at work.
 CLEAR_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
 
 
-class Conductor:
+class RunSupervisor:
     """One run, from where its records say that it stands."""
 
-    def __init__(self, brief: RunBrief, dispatch: Dispatch) -> None:
+    def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
         self.dispatch, settings = dispatch, dispatch.settings
         effect = dispatch.effect("run", CONDUCTOR.name)
         asked_at = time.monotonic()
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(
-            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
         )
         self.work = Work(
             dispatch,
-            Equipment(settings),
+            Resources(settings),
             MACHINES["run"],
             lease,
             lease_ms=effect.lease_ms,
@@ -78,7 +77,7 @@ class Conductor:
             lambda: dispatch.leases, lease_s=effect.lease_ms / 1_000, begin=lambda: None
         )
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Conduct the run to its end, and tell what became of it."""
         self.heartbeat.hold(self.work.held)
         try:
@@ -106,7 +105,7 @@ class Conductor:
             if self._stops():
                 return Outcome("fail", {"reason": self._asked_to_stop()})
             run = run or self._begun()
-            codons = self.work.patiently(partial(codons_of, self.dispatch.views, self.place.id))
+            codons = self.work.retried(partial(codons_of, self.dispatch.views, self.place.id))
             done, begins = history(self.work.record, codons)
             match next_step(self.plan, done, begins=begins):
                 case Finished():
@@ -151,8 +150,8 @@ class Conductor:
 
     def _cleared(self) -> str:
         """Wait until nothing of an earlier run can be at work here; say what is, after long."""
-        for _ in looks(CLEAR_S_MAX):
-            left = self.work.patiently(self._left)
+        for _ in polls(CLEAR_S_MAX):
+            left = self.work.retried(self._left)
             if not left:
                 return ""
             if self._stops():
@@ -179,7 +178,7 @@ class Conductor:
         mark = codon_place(codon, self.dispatch.settings).mark
         if mark.is_file():
             for one in marks_of(mark.read_text("utf-8")):
-                end_left(one, of=codon)
+                kill_leftovers(one, owner=codon)
 
     # --- to go on --------------------------------------------------------------------------------
 
@@ -193,13 +192,13 @@ class Conductor:
             # Another of its workspace is still being ended: then it is tried again.
             CodonExecution(run, start, number, previous=previous, used=used).perform()
             return
-        self._rested(int(LOOK_S * 1_000))
+        self._rested(int(POLL_S * 1_000))
 
     def _rested(self, delay_ms: int) -> bool:
         """Wait so long; False where somebody wants the run to end."""
         until = time.monotonic() + delay_ms / 1_000
         while (left_s := until - time.monotonic()) > 0 and not self._stops():
-            time.sleep(min(LOOK_S, left_s))
+            time.sleep(min(POLL_S, left_s))
         return not self._stops()
 
     def _stops(self) -> bool:
@@ -211,7 +210,7 @@ class Conductor:
         return "stopped"
 
     def _now_ms(self) -> int:
-        return self.work.patiently(self.dispatch.views.now_ms)
+        return self.work.retried(self.dispatch.views.now_ms)
 
 
 def continued(start: Start, done: list[Execution]) -> Execution | None:
@@ -240,6 +239,6 @@ def _may_be_at_work(record: Record) -> bool:
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: Conductor(brief, assembled(read_settings())))
+    """Take over what a spec names, say so, and go on alone."""
+    spec = LaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, open_dispatch(read_settings())))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, TypeAlias
 
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 DEPTH_MAX = 8
 NAME_LENGTH_MAX = 200

@@ -85,7 +85,7 @@ class Agents:
         ids = [
             one
             for stage in machine.stages
-            for one in self.dispatch.views.standing_in(
+            for one in self.dispatch.views.list_in_partition(
                 machine, str(stage.state), partition, LISTED_MAX
             )
             if root_of(one) == backlog

@@ -6,27 +6,29 @@ from typing import Annotated
 
 import typer
 
-from interlock.workers.loops.cli import app as loop_app
+from interlock.workers.tasks.agent_screen import agents as show_agents
 from interlock.workers.tasks.agent_screen import identities as show_identities
 from interlock.workers.tasks.agents import Agents, Scope
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
 
-app = typer.Typer(
-    help="Agents: long-lived ones and their mail; who is at work on tasks, and how far each is "
-    "trusted.",
-    no_args_is_help=True,
-)
-app.add_typer(loop_app)
+app = typer.Typer()
 
 Backlog = Annotated[str, typer.Argument(help="A backlog.")]
-Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent list` shows it.")]
+Agent = Annotated[str, typer.Argument(help="An agent's id, as `agent workers` shows it.")]
 Identity = Annotated[str, typer.Argument(help="An identity's id, as `agent trust` shows it.")]
 
 
 def agents(actor: str = "person") -> Agents:
     """Open the agents on the store that the settings name."""
     return Agents(client(actor))
+
+
+@app.command()
+@guarded
+def workers(backlog: Backlog, as_json: AsJson = False) -> None:
+    """List the agents at work on a backlog's tasks, each with its task and process."""
+    answer(agents().of(backlog), as_json=as_json, show=show_agents)
 
 
 @app.command()
@@ -47,7 +49,7 @@ def known(
 ) -> None:
     """Say the id of an identity, also before its first task, so that one can vouch for it."""
     of = agents().known(backlog, name=name, role=role, command=command)
-    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.flagged)
+    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -57,7 +59,7 @@ def promote(
 ) -> None:
     """Vouch for an identity: it is trusted one level more."""
     record = agents(actor).promote(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -67,7 +69,7 @@ def retire(
 ) -> None:
     """Take an identity out of service: it claims nothing more."""
     record = agents(actor).retire(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -81,4 +83,4 @@ def abort(
 ) -> None:
     """Abort an agent's session with all below it, its siblings, or its tool call."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

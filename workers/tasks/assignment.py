@@ -11,13 +11,12 @@ from uuid import uuid4
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.supervision.launch import KeeperError, start_detached
-from interlock.workers.tasks.brief import Brief
+from interlock.workers.supervision.launch import SupervisorError, launch
 from interlock.workers.tasks.claims import (
     ERROR_LENGTH_MAX,
     PARTY,
@@ -28,8 +27,9 @@ from interlock.workers.tasks.claims import (
     prepared,
     runs_here,
 )
-from interlock.workers.tasks.papers import forget_old_papers
+from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 from interlock.workers.tasks.slots import Slot, take_slot
+from interlock.workers.tasks.work_folders import delete_old_work_folders
 from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 SPAWN_LIMIT_S = 600
@@ -40,7 +40,7 @@ def assign(dispatch: Dispatch, root: str) -> int:
     started = 0
     # What cannot be removed now is tried again with the next agent.
     with suppress(OSError):
-        forget_old_papers(dispatch.settings)
+        delete_old_work_folders(dispatch.settings)
     for line in dispatch.views.lines(root):
         for record in in_line(dispatch, root, line):
             if not runs_here(record.data):
@@ -75,23 +75,23 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
     try:
         with renewing(renew, every_s=lease_ms / 3_000):
             prepared_place = prepared(dispatch, task, agent=place.agent)
-        brief = Brief(
-            agent_key=agent.key,
-            agent_token=agent.token,
-            papers=str(place.papers(dispatch.settings)),
+        spec = TaskLaunchSpec(
+            key=agent.key,
+            token=agent.token,
+            work_folder=str(place.work_folder(dispatch.settings)),
             command=str(data["agent"]),
             stream=str(data["stream"]),
             session=bool(data["session"]),
             place=prepared_place,
         )
-        start_detached(
+        launch(
             "interlock.workers.tasks.supervisor",
-            brief.write(),
+            spec.write(),
             renew,
             every_s=lease_ms / 3_000,
             pass_fds=(slot.descriptor,),
         )
-    except (GitError, OSError, KeeperError) as failure:
+    except (GitError, OSError, SupervisorError) as failure:
         given_up(dispatch, task, failure)
         reason = str(failure)[:ERROR_LENGTH_MAX]
         told = {"reason": reason, "code": "spawn_error"}
@@ -101,7 +101,10 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
 
 
 def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
-    data, tenure = task.record.data, Tenure(uuid4().hex[:8], dispatch.holder, _agent_ms(dispatch))
+    data, initial_lease = (
+        task.record.data,
+        InitialLease(uuid4().hex[:8], dispatch.holder, _agent_ms(dispatch)),
+    )
     claimed = data["claim"]
     agent = {
         "name": place.name,
@@ -119,8 +122,8 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
     if data["stream"] == "plain":
         # Many commands say nothing before their end: their deadline is their limit.
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
-    dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), tenure=tenure)
-    return born_with(dispatch, place.agent, tenure)
+    dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), initial_lease=initial_lease)
+    return claim_initial_lease(dispatch, place.agent, initial_lease)
 
 
 def _agent_ms(dispatch: Dispatch) -> int:

@@ -22,16 +22,16 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause
 from interlock.kernel.machines.tasks.deadline import Complexity, Deadline, Scope, deadline
 from interlock.kernel.record import Record, partition_of, root_of
-from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
-from interlock.workers.supervision.leftovers import end_remains
-from interlock.workers.tasks.brief import Place
+from interlock.workers.tasks.launch_spec import ClaimPaths
+from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,9 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
     """Claim a task for an agent. Whoever was faster, or is in the way, is no failure: None."""
     if not _is_due(dispatch, record):
         return None
-    tenure = Tenure(uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms)
+    initial_lease = InitialLease(
+        uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
+    )
     limit, data = time_for(dispatch, record), record.data
     try:
         who = identified(
@@ -90,8 +92,14 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
             "deadline_s": limit.seconds,
             "deadline_reasons": list(limit.reasons),
         }
-        dispatch.fire(record, "claimed", words, party(PARTY, "claimed", record.id), tenure=tenure)
-        return born_with(dispatch, record.id, tenure)
+        dispatch.fire(
+            record,
+            "claimed",
+            words,
+            party(PARTY, "claimed", record.id),
+            initial_lease=initial_lease,
+        )
+        return claim_initial_lease(dispatch, record.id, initial_lease)
     except (CallError, ConflictError, FencedError, HeldError) as refusal:
         log.debug("%s is not claimed: %s", record.id, refusal)
         return None
@@ -170,7 +178,7 @@ def time_for(dispatch: Dispatch, record: Record) -> Deadline:
     """Return how long a task may take: by its size, and by what tasks of its role took before."""
     data = record.data
     machine = dispatch.lifecycle.machine("task")
-    closed = dispatch.views.standing_in(
+    closed = dispatch.views.list_in_partition(
         machine, "closed", partition_of(record.id), HISTORY_MAX, newest=True
     )
     durations = []
@@ -188,7 +196,7 @@ def time_for(dispatch: Dispatch, record: Record) -> Deadline:
     )
 
 
-def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
+def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> ClaimPaths:
     """Bear the turn of a claim and make its worktree. Raises GitError or OSError."""
     place, data = workplace_of(task.record), task.record.data
     folder = str(place.folder(dispatch.settings))
@@ -200,7 +208,7 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> Place:
     _end_the_last(dispatch, place)
     tree = _worktree(dispatch, place, data)
     dispatch.fire(place.turn, "agent_spawned", {}, party(PARTY, "agent_spawned", place.turn))
-    return Place(
+    return ClaimPaths(
         task_key=task.key,
         task_token=task.token,
         turn=place.turn,
@@ -216,7 +224,7 @@ def _end_the_last(dispatch: Dispatch, place: Workplace) -> None:
     with suppress(UnknownRecordError):
         turn = dispatch.views.record(Workplace(place.task, place.number - 1).turn)
         if agent := turn.data.get("agent"):
-            end_remains(dispatch, str(agent))
+            kill_leftovers_of(dispatch, str(agent))
 
 
 def _worktree(dispatch: Dispatch, place: Workplace, data: Data) -> Worktree:

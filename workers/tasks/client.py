@@ -20,9 +20,9 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record, partition_of, root_of, split_key
 from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client, Submitted
-from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
@@ -114,15 +114,15 @@ class Tasks:
         found = self.client.show(task)
         if found.data.get("agent"):
             raise HeldError(task, "it is for the agent that it names")
-        tenure = Tenure(uuid4().hex[:8], owner, effect.lease_ms)
+        initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
         known = {"name": owner, "role": str(found.data["role"]), "command": ""}
         who = identified(self.dispatch, root_of(task), **known)
         words = {"owner": owner, "identity": who, "role": role}
         payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
         given = {name: value for name, value in payload.items() if value is not None}
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
-        self.dispatch.fire(task, "claimed", given, call, tenure=tenure)
-        lease = born_with(self.dispatch, task, tenure)
+        self.dispatch.fire(task, "claimed", given, call, initial_lease=initial_lease)
+        lease = claim_initial_lease(self.dispatch, task, initial_lease)
         return Claim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
@@ -175,7 +175,7 @@ class Tasks:
         found = []
         for stage in machine.stages:
             state = str(stage.state)
-            for one in self.dispatch.views.standing_in(machine, state, partition, LISTED_MAX):
+            for one in self.dispatch.views.list_in_partition(machine, state, partition, LISTED_MAX):
                 if root_of(one) != backlog:
                     continue
                 record = self.client.show(one)

@@ -12,7 +12,7 @@ from interlock.kernel.event import Cause, Event
 from interlock.kernel.published_event import LifecycleEvents
 from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.views import Place
+from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
 from interlock.workers.tasks.workplace import AT_WORK
 
@@ -96,7 +96,7 @@ class DeadLetters:
 
     def _given_up(self, partition: int, backlog: str | None) -> Iterator[Record]:
         listed = 0
-        for standing in self.views.standing_since(Place("task", "failed", partition)):
+        for standing in self.views.list_in_state_since(StateKey("task", "failed", partition)):
             if backlog and root_of(standing.id) != backlog:
                 continue
             try:

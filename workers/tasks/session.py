@@ -10,8 +10,8 @@ from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.tasks.assignment import renewing
-from interlock.workers.tasks.brief import Place
 from interlock.workers.tasks.claims import claim, given_up, in_line, prepared, runs_here
+from interlock.workers.tasks.launch_spec import ClaimPaths
 
 SAME = (
     "agent",
@@ -25,7 +25,7 @@ SAME = (
 )
 
 
-def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, Place] | None:
+def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, ClaimPaths] | None:
     """Claim a task like its first one and make its worktree; None where there is none."""
     root = root_of(agent.id)
     for record in in_line(dispatch, root, str(first["role"])):
@@ -38,7 +38,7 @@ def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, Pl
     return None
 
 
-def _prepared(dispatch: Dispatch, agent: Record, lease: Lease) -> tuple[Lease, Place] | None:
+def _prepared(dispatch: Dispatch, agent: Record, lease: Lease) -> tuple[Lease, ClaimPaths] | None:
     lease_ms = dispatch.effect("task", "agent").lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:

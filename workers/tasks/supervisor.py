@@ -1,6 +1,6 @@
 """Keeps one agent's process: leases, orders, reports, its end. It outlives whoever started it.
 
-A forker forks it, with its brief as sys.argv[1]. It decides nothing: tables do, and orders come
+A forker forks it, with its spec as sys.argv[1]. It decides nothing: tables do, and orders come
 from them.
 """
 
@@ -22,30 +22,30 @@ from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.leases import Lease
-from interlock.workers.config import PREFIX, environment_without_settings, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.config import PREFIX, environment_of_work, read_settings
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.launch import detach
+from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
     AbortRaised,
+    AgentBlocked,
+    AgentFailed,
     AgentStream,
-    Blocked,
-    ChildCancelled,
-    Failed,
-    Split,
+    CancelRequested,
+    SplitRequested,
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.tasks.agent_end import agent_end, ours
-from interlock.workers.tasks.brief import Brief, read_brief
 from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.launch_spec import TaskLaunchSpec
 from interlock.workers.tasks.session import next_task
 from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
-LOOK_S = 0.1
+POLL_S = 0.1
 LIFE_S = 1.0
 NEXT_S = 1.0
 FILES_S = 5.0
@@ -57,17 +57,17 @@ FAILURES_MAX = 3
 OVER = "over"
 
 
-class Keeper:
+class TaskSupervisor:
     """One agent, and the task that it works on now: none between two tasks of a session."""
 
-    def __init__(self, brief: Brief, dispatch: Dispatch) -> None:
-        self.brief, self.dispatch = brief, dispatch
+    def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
+        self.spec, self.dispatch = spec, dispatch
         self.own: AgentStream = STREAMS["interlock"]()
-        self.stream: AgentStream = STREAMS[brief.stream]()
-        self.equipment = Equipment(dispatch.settings)
-        place = brief.place
+        self.stream: AgentStream = STREAMS[spec.stream]()
+        self.resources = Resources(dispatch.settings)
+        place = spec.place
         task = self._adopted("task", AGENT, place.task_key, place.task_token)
-        self.agent = self._adopted("agent", SUPERVISION, brief.agent_key, brief.agent_token)
+        self.agent = self._adopted("agent", SUPERVISION, spec.key, spec.token)
         self.turn: TaskTurn | None = TaskTurn(task, place, self.agent.record)
         self.first = self.turn
         self.heartbeat = self._heartbeat()
@@ -91,14 +91,14 @@ class Keeper:
         machine = MACHINES[lease.record.machine]
         lease_ms = self.dispatch.effect(machine.name, lease.name).lease_ms
         return Work(
-            self.dispatch, self.equipment, machine, lease, lease_ms=lease_ms, asked_at=asked_at
+            self.dispatch, self.resources, machine, lease, lease_ms=lease_ms, asked_at=asked_at
         )
 
     def _heartbeat(self) -> Heartbeat:
         lease_s = self.agent.held.lease_ms / 1_000
         return Heartbeat(lambda: self.dispatch.leases, lease_s=lease_s, begin=lambda: None)
 
-    def keep(self) -> None:
+    def run(self) -> None:
         """Run the agent to its end, and tell what became of it."""
         for work in (self.first.work, self.agent):
             self.heartbeat.hold(work.held)
@@ -112,25 +112,25 @@ class Keeper:
         self._conclude(ended)
 
     def _started(self) -> AgentProcess:
-        brief, turn = self.brief, self.first
-        papers = Path(brief.papers)
-        (papers / "task.md").write_text(turn.prompt, "utf-8")
-        own = {} if brief.session else {**turn.words, "TASK_FILE": str(papers / "task.md")}
-        kept = environment_without_settings()
+        spec, turn = self.spec, self.first
+        work_folder = Path(spec.work_folder)
+        (work_folder / "task.md").write_text(turn.prompt, "utf-8")
+        own = {} if spec.session else {**turn.words, "TASK_FILE": str(work_folder / "task.md")}
+        told = {f"{PREFIX}{name}": value for name, value in own.items()}
         return AgentProcess.start(
-            ["bash", "-c", brief.command],
+            ["bash", "-c", spec.command],
             # The worktree of a session's first task is gone before its last.
-            folder=papers if brief.session else Path(brief.place.worktree),
-            environment={**kept, **{f"{PREFIX}{name}": value for name, value in own.items()}},
-            prompt=turn.line if brief.session else turn.prompt,
-            more_follows=brief.session,
-            hears_output=brief.stream != "plain",
-            logs=Logs(
-                papers / "output.log",
-                papers / "errors.log",
+            folder=work_folder if spec.session else Path(spec.place.worktree),
+            environment=environment_of_work(told),
+            prompt=turn.line if spec.session else turn.prompt,
+            more_follows=spec.session,
+            reads_output=spec.stream != "plain",
+            logs=LogFiles(
+                work_folder / "output.log",
+                work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=self.agent.key,
+            label=self.agent.key,
             kill_by=self._kill_by(),
         )
 
@@ -139,14 +139,14 @@ class Keeper:
         graces = [(self.agent.held, SUPERVISION.grace_ms)]
         if self.turn is not None and not self.turn.settled:
             graces.append((self.turn.work.held, AGENT.grace_ms))
-        return min(held.good_until + grace / 2_000 for held, grace in graces)
+        return min(held.valid_until + grace / 2_000 for held, grace in graces)
 
     # --- while it runs -------------------------------------------------------------------------
 
     def _followed(self, process: AgentProcess) -> Exit:
         began, armed = time.monotonic(), 0.0
         while True:
-            ended = process.wait(LOOK_S)
+            ended = process.wait(POLL_S)
             self._hear(process)
             if ended is not None:
                 return ended
@@ -155,22 +155,22 @@ class Keeper:
                 armed = self._kill_by()
                 process.arm(armed)
             lives = process.progress > began or now > began + LIFE_S
-            if lives and not self.alive and not isinstance(self.first.monitor.told, Failed):
+            if lives and not self.alive and not isinstance(self.first.monitor.told, AgentFailed):
                 self._confirm(process)
             self._note_progress(process.progress, now)
             self._look_at_files(now)
             if why := self._why_end():
                 process.end(why, grace_s=GRACE_S)
-            elif self.brief.session:
+            elif self.spec.session:
                 self._lead_on(process, now)
 
     def _hear(self, process: AgentProcess) -> None:
         told = [self.own.feed(line) for line in process.reports()]
-        if self.brief.stream != "plain":
+        if self.spec.stream != "plain":
             told += [self.stream.feed(line) for line in process.output_lines()]
         said = [report for reports in told for report in reports]
         # One that only says that it cannot begin has given no sign of life.
-        if not (self.alive or all(isinstance(one, Failed) for one in said)):
+        if not (self.alive or all(isinstance(one, AgentFailed) for one in said)):
             self._confirm(process)
         if self.turn is None:
             return
@@ -187,17 +187,17 @@ class Keeper:
                     raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
                     with suppress(KernelError):
                         self.agent.fire(Outcome("abort_raised", raised))
-                case ChildCancelled() if refusal := turn.cancel_child(one):
+                case CancelRequested() if refusal := turn.cancel_child(one):
                     self._reply(process, refusal)
         match turn.monitor.told:
-            case (Blocked() | Split()) as told if not turn.settled:
+            case (AgentBlocked() | SplitRequested()) as told if not turn.settled:
                 if refusal := turn.offer(told):
                     turn.monitor.told = None
                     self._reply(process, refusal)
 
     def _reply(self, process: AgentProcess, refusal: str) -> None:
         """Tell a session what was refused; others read nothing after their prompt."""
-        if self.brief.session:
+        if self.spec.session:
             line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
             process.send(line, last=False)
 
@@ -211,8 +211,8 @@ class Keeper:
         taken = turn is not None and not turn.settled and turn.work.stopped.is_set()
         if self.agent.stopped.is_set() or taken:
             return self._why_stopped()
-        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, Failed))
-        return OVER if over and not self.brief.session else ""
+        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, AgentFailed))
+        return OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
         """Return what the records say of an order to stop."""
@@ -267,7 +267,7 @@ class Keeper:
             self._take_up(process, now)
         elif turn.settled:
             self._put_down()
-        elif isinstance(turn.monitor.told, Failed):
+        elif isinstance(turn.monitor.told, AgentFailed):
             turn.tell(of_failed(turn.monitor.told))
             self.failures_in_row += 1
             self._put_down()
@@ -347,20 +347,20 @@ class Keeper:
         told = self.turn.monitor.told if self.turn else None
         if self.turn is not None and not self.turn.settled:
             self.turn.tell(self._outcome(self.turn, ended, abort))
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             abort = abort or of_failed(told).payload["abort"]
         end = agent_end(ended, abort, told, trip=self.trip, alive=self.alive)
         tell(self.agent, end, otherwise="ended")
 
     def _outcome(self, turn: TaskTurn, ended: Exit, abort: AbortReason | None) -> Outcome:
         told = turn.monitor.told
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             return of_failed(told)
         if abort is not None:
             return turn.failed(ended, abort, self.trip)
         if self.finishing is not None:
             return self.finishing.result()
-        if self.brief.session and turn.monitor.summary is None:
+        if self.spec.session and turn.monitor.summary is None:
             return Outcome("failed", {"reason": "its agent ended before its task did"})
         if not self.alive:
             self.alive = True
@@ -371,6 +371,6 @@ class Keeper:
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: Keeper(brief, assembled(read_settings())))
+    """Take over what a spec names, say so, and go on alone."""
+    spec = TaskLaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, open_dispatch(read_settings())))

@@ -52,12 +52,12 @@ class Workplace:
         """Return the branch of the checkout in which a commit of this claim is judged."""
         return f"{self.branch}{COURT}{commit[:12]}"
 
-    def papers(self, settings: Settings) -> Path:
+    def work_folder(self, settings: Settings) -> Path:
         """Return the folder of what the keeper keeps: its order, its log, the agent's output."""
-        return papers_of(self.agent, settings)
+        return work_folder_of(self.agent, settings)
 
 
-def papers_of(agent: str, settings: Settings) -> Path:
+def work_folder_of(agent: str, settings: Settings) -> Path:
     """Return the folder of what an agent's keeper keeps on this machine."""
     root, _, name = record_id(agent).partition("/agent~")
     return settings.home.absolute() / "keepers" / root / name

@@ -12,32 +12,8 @@ from enum import StrEnum, auto
 from functools import reduce
 from math import isfinite
 
-from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
-
-
-class Level(Ranked):
-    """How bad it can get. `Level(value)` reads an unknown or missing value as HIGH."""
-
-    LOW = auto()
-    MEDIUM = auto()
-    HIGH = auto()
-
-    @classmethod
-    def _missing_(cls, value: object) -> Level:
-        del value
-        return cls.HIGH
-
-
-class Tier(Ranked):
-    """Who infers, from the cheapest to the dearest."""
-
-    LOCAL_TOOL_CALLING = auto()
-    LOCAL_FAST = auto()
-    FRONTIER_FAST = auto()
-    FRONTIER_BALANCED = auto()
-    FRONTIER_BEST = auto()
-    AGENT_HEADLESS = auto()
-    USER = auto()
+from interlock.kernel.policy_axis import PolicyError, budget, flag, fraction, word, words
+from interlock.kernel.scales import Level, Tier
 
 
 class Gate(StrEnum):

@@ -1,4 +1,4 @@
-"""Graphs of jobs in a real house: in order, each once, whatever they wait for and whoever dies."""
+"""Graphs of jobs in a real deployment: in order and each once, whichever process dies."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.manifest import read_manifest
 from interlock.workers.jobs.view import manifest_now
 from interlock.workers.ops.inspection import verify_all
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 
 SEED = "JOB_GRAPHS_SEED"
 QUEUES = {"wide": 3, "narrow": 1}
@@ -88,9 +88,9 @@ def shuffled(draw: random.Random, ids: Mapping[str, Any]) -> list[str]:
 # --- what is true at the end -----------------------------------------------------------------
 
 
-def all_went_well(house: House, plan: Plan, *, killed: bool = False) -> None:
+def all_went_well(deployment: Deployment, plan: Plan, *, killed: bool = False) -> None:
     """See that every job ran to its success, in order, within its slots; nothing may be left."""
-    events = {of: house.events(of) for of in plan.jobs}
+    events = {of: deployment.events(of) for of in plan.jobs}
     faults = [
         *wrong_jobs(plan, events, killed=killed),
         *wrong_order(plan, events),
@@ -99,12 +99,12 @@ def all_went_well(house: House, plan: Plan, *, killed: bool = False) -> None:
     assert faults == []
     # A graph looks after itself from time to time, also when all its jobs have ended.
     rest = {f"{graph}:recheck" for graph in SLOTS}
-    house.sees(lambda: set(indexed(house)) == rest, what="nothing is owed", within_s=60)
+    deployment.sees(lambda: set(indexed(deployment)) == rest, what="nothing is owed", within_s=60)
     for of, payload in plan.jobs.items():
         if folder := payload.get("dir"):
-            assert read_manifest(Path(folder)) == manifest_now(house.client.dispatch, of), of
-    assert list(left(house, plan)) == []
-    assert verify_all(house.client.dispatch, None)["faults"] == []
+            assert read_manifest(Path(folder)) == manifest_now(deployment.client.dispatch, of), of
+    assert list(left(deployment, plan)) == []
+    assert verify_all(deployment.client.dispatch, None)["faults"] == []
 
 
 def wrong_jobs(plan: Plan, events: Mapping[str, list[Event]], *, killed: bool) -> Iterator[str]:
@@ -162,42 +162,44 @@ def at_once(found: list[Span]) -> int:
     return max(itertools.accumulate(step for _, step in steps), default=0)
 
 
-def indexed(house: House) -> list[str]:
+def indexed(deployment: Deployment) -> list[str]:
     """Return every effect, timer and wait that somebody would look at."""
-    keys = house.client.dispatch.keys
+    keys = deployment.client.dispatch.keys
     places = (keys.effects, keys.timers, keys.waits)
     return [
         member.decode()
         for place, partition in itertools.product(places, range(PARTITIONS))
-        for member in read(house.client.dispatch.client, "ZRANGE", place(partition), 0, -1)
+        for member in read(deployment.client.dispatch.client, "ZRANGE", place(partition), 0, -1)
     ]
 
 
-def left(house: House, plan: Plan) -> Iterator[str]:
+def left(deployment: Deployment, plan: Plan) -> Iterator[str]:
     """Name what is left of slots, lines and countdowns."""
-    dispatch = house.client.dispatch
+    dispatch = deployment.client.dispatch
     names = [f"graph:{graph}" for graph in SLOTS] + [f"queue:{queue}" for queue in QUEUES]
     for name, key in itertools.product(names, (dispatch.keys.slots, dispatch.keys.slots_line)):
         yield from map(str, read(dispatch.client, "ZRANGE", key(name), 0, -1))
     for of in plan.jobs:
-        begun = [event.version for event in house.events(of) if event.trigger == "activate"]
+        begun = [event.version for event in deployment.events(of) if event.trigger == "activate"]
         for version in begun:
             yield from dispatch.views.counted(of, f"{DEPENDENCIES}:{version}")
 
 
-def over(house: House, plan: Plan) -> bool:
-    machine = house.client.dispatch.lifecycle.machine("job")
-    return house.client.dispatch.views.counts(machine)["success"] == len(plan.jobs)
+def over(deployment: Deployment, plan: Plan) -> bool:
+    machine = deployment.client.dispatch.lifecycle.machine("job")
+    return deployment.client.dispatch.views.counts(machine)["success"] == len(plan.jobs)
 
 
-def succeed(house: House, plan: Plan, *, within_s: float) -> None:
+def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
     """Wait until every job has ended well; tell the story of one that has not."""
     try:
-        house.sees(lambda: over(house, plan), what="every job has succeeded", within_s=within_s)
+        deployment.sees(
+            lambda: over(deployment, plan), what="every job has succeeded", within_s=within_s
+        )
     except AssertionError as late:
-        stuck = [of for of in plan.jobs if house.client.show(of).state != "success"]
+        stuck = [of for of in plan.jobs if deployment.client.show(of).state != "success"]
         first = next(of for of in stuck if not set(plan.jobs[of]["depends_on"]) & set(stuck))
-        told = f"{len(stuck)} have not: {stuck[:20]}\n{house.story(first)}"
+        told = f"{len(stuck)} have not: {stuck[:20]}\n{deployment.story(first)}"
         raise AssertionError(f"{late}\n{told}") from None
 
 
@@ -205,80 +207,84 @@ def succeed(house: House, plan: Plan, *, within_s: float) -> None:
 
 
 def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house(**HOUSE).full(workers=2)
-    graphs, plan = Graphs(house.client), Plan.drawn(60, tmp_path, commands=0.2)
+    deployment = new_deployment(**HOUSE).full(workers=2)
+    graphs, plan = Graphs(deployment.client), Plan.drawn(60, tmp_path, commands=0.2)
     plan.hand_in(graphs)
 
-    succeed(house, plan, within_s=90)
-    all_went_well(house, plan)
+    succeed(deployment, plan, within_s=90)
+    all_went_well(deployment, plan)
 
 
-def under_fire(house: House, plan: Plan, *, kills_max: int, within_s: float) -> int:
+def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: float) -> int:
     """Kill one worker after the other while there is work; return how many died."""
-    graphs, draw = Graphs(house.client), random.Random(f"{plan.seed} kills")
+    graphs, draw = Graphs(deployment.client), random.Random(f"{plan.seed} kills")
     for _ in range(WORKERS):
-        house.worker(concurrency=2, ready=False)
-    house.beat()
+        deployment.worker(concurrency=2, ready=False)
+    deployment.beat()
     plan.hand_in(graphs)
     kills, until = 0, time.monotonic() + within_s
-    while kills < kills_max and time.monotonic() < until and not over(house, plan):
+    while kills < kills_max and time.monotonic() < until and not over(deployment, plan):
         # The workload, not a wait: whoever is killed is in the middle of something.
         time.sleep(draw.uniform(0, 2 * PAUSE_S))
-        ready = [w for w in house.processes if w.name.startswith("w") and w.alive and w.is_ready()]
+        ready = [
+            w for w in deployment.processes if w.name.startswith("w") and w.alive and w.is_ready()
+        ]
         if ready:
             draw.choice(ready).kill()
-            house.worker(concurrency=2, ready=False)
+            deployment.worker(concurrency=2, ready=False)
             kills += 1
     sys.stdout.write(f"{kills} workers were killed\n")
-    succeed(house, plan, within_s=until - time.monotonic())
-    all_went_well(house, plan, killed=True)
+    succeed(deployment, plan, within_s=until - time.monotonic())
+    all_went_well(deployment, plan, killed=True)
     return kills
 
 
 @pytest.mark.proof
 def test_whoever_is_killed_a_small_graph_ends_in_order_each_job_once(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     plan = Plan.drawn(30, tmp_path, commands=0.1, work_s=0.05)
 
-    assert under_fire(new_house(**HOUSE), plan, kills_max=4, within_s=90) >= 1
+    assert under_fire(new_deployment(**HOUSE), plan, kills_max=4, within_s=90) >= 1
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1_200)
 def test_whoever_is_killed_three_hundred_jobs_end_in_order_each_job_once(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     plan = Plan.drawn(300, tmp_path, commands=0.15, work_s=0.05)
 
-    assert under_fire(new_house(**HOUSE), plan, kills_max=1_000, within_s=900) > 20
+    assert under_fire(new_deployment(**HOUSE), plan, kills_max=1_000, within_s=900) > 20
 
 
 # --- a blocked head --------------------------------------------------------------------------
 
 
 def test_a_head_that_waits_for_a_full_queue_holds_up_nobody_behind_it(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house(**HOUSE).full()
-    graphs = Graphs(house.client)
+    deployment = new_deployment(**HOUSE).full()
+    graphs = Graphs(deployment.client)
     graphs.open("g", {"slots": 1})
     stays = f"until test -e {tmp_path / 'go'}; do sleep 0.05; done"
     common = {"auto_approve": True, "folder": str(tmp_path)}
     full = {"phases": [{"worker": {"command": stays}}], "queue": "narrow"}
     graphs.create("h/full", {**common, **full}, held=False)
-    house.reaches("h/full", "running")
+    deployment.reaches("h/full", "running")
     quick = {"phases": [{"worker": {"capability": "jot"}}]}
     graphs.create("g/head", {**common, **quick, "queue": "narrow"}, priority=0, held=False)
-    house.sees(lambda: house.client.show("g/head").data.get("slots"), what="the head waits")
+    deployment.sees(
+        lambda: deployment.client.show("g/head").data.get("slots"), what="the head waits"
+    )
     behind = [f"g/b{n}" for n in range(5)]
     for of in behind:
         graphs.create(of, {**common, **quick}, priority=9, held=False)
 
-    house.ends(*behind)
-    assert house.client.show("g/head").state == "pending"
-    assert house.client.show("g/head").data["slots"] == ["queue:narrow"]
+    deployment.ends(*behind)
+    assert deployment.client.show("g/head").state == "pending"
+    assert deployment.client.show("g/head").data["slots"] == ["queue:narrow"]
     (tmp_path / "go").touch()
-    house.ends("h/full", "g/head")
+    deployment.ends("h/full", "g/head")

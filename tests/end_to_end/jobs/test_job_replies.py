@@ -1,6 +1,6 @@
 """What workers and reviewers of jobs may answer, and what becomes of all else; real commands.
 
-The tests share a house, and each has a graph of its own there.
+The tests share a deployment, and each has a graph of its own there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.jobs.view import manifest_now
-from tests.end_to_end.deployment import House, Preloaded
+from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.test_job_rows import HANGS, answers, first_run, job, last, triggers
 from tests.processes import is_alive
 
@@ -157,15 +157,15 @@ def opened(
     server: EmbeddedServer,
     folder: Path,
     **variables: str,
-) -> Iterator[House]:
-    """Open a house that several tests share, each with a graph of its own."""
+) -> Iterator[Deployment]:
+    """Open a deployment that several tests share, each with a graph of its own."""
     failed = request.session.testsfailed
-    house = House(preloaded, folder, server.url, f"t{uuid4().hex[:12]}", variables)
+    deployment = Deployment(preloaded, folder, server.url, f"t{uuid4().hex[:12]}", variables)
     try:
-        yield house.full(concurrency=60)
+        yield deployment.full(concurrency=60)
     finally:
-        house.client.dispatch.client.close()
-        house.close(failed=request.session.testsfailed > failed)
+        deployment.client.dispatch.client.close()
+        deployment.close(failed=request.session.testsfailed > failed)
 
 
 @pytest.fixture(scope="module")
@@ -174,18 +174,18 @@ def shared(
     preloaded: Preloaded,
     server: EmbeddedServer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    with opened(request, preloaded, server, folder) as house:
-        yield house
+) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("deployment")
+    with opened(request, preloaded, server, folder) as deployment:
+        yield deployment
 
 
 class Bench:
     """A graph of one test: its jobs, and what they left."""
 
-    def __init__(self, house: House, folder: Path) -> None:
-        self.house, self.folder = house, folder
-        self.graphs, self.graph = Graphs(house.client), f"g{uuid4().hex[:8]}"
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        self.deployment, self.folder = deployment, folder
+        self.graphs, self.graph = Graphs(deployment.client), f"g{uuid4().hex[:8]}"
 
     def new(self, name: str, command: str = "true", **more: Any) -> str:
         """Create a job that keeps what it makes in a directory of this test, and begin it."""
@@ -198,7 +198,7 @@ class Bench:
         return self.folder / of.partition("/")[2]
 
     def reaches(self, of: str, *states: str) -> Record:
-        return self.house.reaches(of, *states, within_s=60)
+        return self.deployment.reaches(of, *states, within_s=60)
 
     def stops(self, of: str) -> tuple[str, str]:
         """Wait until a person is asked about a job; return the code and the sentence."""
@@ -208,24 +208,26 @@ class Bench:
     def goes_on(self, of: str, trigger: str) -> Event:
         """Wait until something happens to a job."""
         try:
-            self.house.sees(lambda: trigger in triggers(self.house, of), what=trigger, within_s=60)
+            self.deployment.sees(
+                lambda: trigger in triggers(self.deployment, of), what=trigger, within_s=60
+            )
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.house.story(of)}") from None
-        return last(self.house, of, trigger)
+            raise AssertionError(f"{late}\n{self.deployment.story(of)}") from None
+        return last(self.deployment, of, trigger)
 
     def sees(self, file: str) -> None:
         """Wait for a file that a command makes in the folder."""
-        self.house.sees((self.folder / file).exists, what=file, within_s=60)
+        self.deployment.sees((self.folder / file).exists, what=file, within_s=60)
 
     def spent(self, of: str) -> int:
         """Return what a job has cost, in micro-dollars; nothing may be reserved any more."""
-        counters = self.house.client.show(of).counters
+        counters = self.deployment.client.show(of).counters
         assert counters.get("tree.reserved", 0) == 0
         return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
 
 
 @pytest.fixture
-def bench(shared: House, tmp_path: Path) -> Bench:
+def bench(shared: Deployment, tmp_path: Path) -> Bench:
     return Bench(shared, tmp_path)
 
 
@@ -248,7 +250,7 @@ def test_a_workers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench:
     }
     assert wrong == {}
     for of in jobs.values():
-        card = bench.house.client.card(of)
+        card = bench.deployment.client.card(of)
         assert card is not None
         assert WRONG in card.question
         assert bench.graphs.job(of).data["runs"] == 1
@@ -291,7 +293,7 @@ def test_a_reviewer_is_asked_again_after_a_while_and_its_old_reply_counts_no_mor
 
     bench.reaches(of, "success")
 
-    reviews = [one for one in bench.house.events(of) if one.source == "reviewing"]
+    reviews = [one for one in bench.deployment.events(of) if one.source == "reviewing"]
     assert [one.trigger for one in reviews] == ["retry", "review_completed"]
     assert reviews[1].at_ms - reviews[0].at_ms >= 2_000
     assert bench.graphs.job(of).data["runs"] == 1
@@ -316,9 +318,9 @@ def test_without_a_reply_the_exit_code_says_what_became_of_the_work(bench: Bench
     assert bench.stops(killed) == ("stuck", "exit code 137: no output")
     assert bench.stops(ended) == ("stuck", "exit code 143: no output")
     assert bench.stops(again) == ("stuck", "exit code 75: busy")
-    assert triggers(bench.house, again).count("scheduled") == 2
+    assert triggers(bench.deployment, again).count("scheduled") == 2
     assert bench.stops(late) == ("stuck", "exit code 124: no output")
-    assert last(bench.house, late, "retry").target == STOPS
+    assert last(bench.deployment, late, "retry").target == STOPS
 
 
 def test_a_reply_counts_whatever_the_exit_code_says(bench: Bench) -> None:
@@ -330,8 +332,8 @@ def test_a_reply_counts_whatever_the_exit_code_says(bench: Bench) -> None:
     assert bench.reaches(completed, "success").data["summary"] == "it is"
     assert bench.stops(stuck) == ("stuck", "which key?")
     bench.reaches(retried, "success")
-    waited_ms = last(bench.house, retried, "backoff_elapsed").at_ms
-    waited_ms -= last(bench.house, retried, "retry").at_ms
+    waited_ms = last(bench.deployment, retried, "backoff_elapsed").at_ms
+    waited_ms -= last(bench.deployment, retried, "retry").at_ms
     assert waited_ms >= 3_000
 
 
@@ -341,10 +343,10 @@ def test_what_a_command_leaves_behind_ends_with_it(bench: Bench) -> None:
     bench.reaches(of, "success")
 
     left = int((bench.folder / "left").read_text())
-    bench.house.sees(lambda: not is_alive(left), what="what it left has ended")
+    bench.deployment.sees(lambda: not is_alive(left), what="what it left has ended")
 
 
-def test_a_command_knows_its_job_and_nothing_of_the_house(bench: Bench) -> None:
+def test_a_command_knows_its_job_and_no_setting_of_the_deployment(bench: Bench) -> None:
     bench.reaches(bench.new("a", "env > env; cp $INTERLOCK_JOB_BRIEF brief"), "success")
 
     lines = (bench.folder / "env").read_text().splitlines()
@@ -389,17 +391,17 @@ def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench)
     bench.graphs.command(of, "suspend", {"reason": "wait"})
 
     told = f"{of} says what came late"
-    bench.house.sees(lambda: bench.house.notes(of, "late_reply"), what=told)
-    bench.house.settles(of)
-    record = bench.house.checked(of)
-    assert "just in time" in bench.house.notes(of, "late_reply")[0].detail["reply"]
+    bench.deployment.sees(lambda: bench.deployment.notes(of, "late_reply"), what=told)
+    bench.deployment.settles(of)
+    record = bench.deployment.checked(of)
+    assert "just in time" in bench.deployment.notes(of, "late_reply")[0].detail["reply"]
     assert (record.state, record.data["phase"], record.data["summary"]) == (
         "suspended",
         1,
         "planned",
     )
     assert [one["path"] for one in record.data["evidence"]] == ["plan"]
-    metrics = manifest_now(bench.house.client.dispatch, of)["metrics"]
+    metrics = manifest_now(bench.deployment.client.dispatch, of)["metrics"]
     assert metrics["cumulative_time_seconds"] > 0
     # What it says it has spent is spent, however late it says so.
     assert metrics["cumulative_cost"] == 75
@@ -417,8 +419,8 @@ def test_a_late_reply_that_cannot_be_read_keeps_nobody(bench: Bench) -> None:
 
     bench.graphs.command(of, "suspend")
 
-    bench.house.settles(of)
-    [noted] = bench.house.notes(of, "late_reply")
+    bench.deployment.settles(of)
+    [noted] = bench.deployment.notes(of, "late_reply")
     assert noted.detail["reply"] == "it cannot be read: it is no plain file"
 
 
@@ -441,7 +443,7 @@ def test_evidence_is_hashed_and_kept_whatever_a_later_run_writes(bench: Bench) -
         kept = bench.dir(of) / ".evidence" / digest
         assert kept.read_bytes() == content
         assert kept.stat().st_mode & 0o777 == 0o444
-    shown_first = [event.payload for event in bench.house.events(of)]
+    shown_first = [event.payload for event in bench.deployment.events(of)]
     assert [one["evidence"][0]["sha256"] for one in shown_first if one.get("evidence")] == [
         first[0]["sha256"],
         second[0]["sha256"],
@@ -474,7 +476,7 @@ def test_what_reviewers_and_stewards_say_is_in_the_next_brief(bench: Bench) -> N
     bench.graphs.command(of, "resubmit", {"reason": "mind the ä"})
     bench.reaches(of, "approval_required")
     bench.graphs.command(of, "reject", {"reason": "once more"})
-    bench.house.sees((bench.dir(of) / "brief3").exists, what="the third brief")
+    bench.deployment.sees((bench.dir(of) / "brief3").exists, what="the third brief")
 
     first, second, third = (read(bench.dir(of) / f"brief{run}") for run in (1, 2, 3))
 
@@ -511,15 +513,15 @@ def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) ->
     of = bench.new("a", f"test -e told || {{ touch told; {limited}; }}")
     paused = bench.goes_on(of, "pause")
     # Nobody is asked about what lifts itself.
-    assert bench.house.client.card(of) is None
+    assert bench.deployment.client.card(of) is None
 
     bench.reaches(of, "success")
 
     assert (paused.cause.actor, paused.payload["code"]) == ("worker", "rate_limit")
-    waited_ms = last(bench.house, of, "unpause").at_ms - paused.at_ms
+    waited_ms = last(bench.deployment, of, "unpause").at_ms - paused.at_ms
     assert waited_ms >= 2_000
-    assert triggers(bench.house, of).count("scheduled") == 1
-    assert "retry" not in triggers(bench.house, of)
+    assert triggers(bench.deployment, of).count("scheduled") == 1
+    assert "retry" not in triggers(bench.deployment, of)
 
 
 def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Bench) -> None:
@@ -531,22 +533,24 @@ def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Be
     waits = bench.new("waits", depends_on=[quiet], running_s=1, reviewing_s=1)
 
     bench.reaches(lively, "success")
-    signs = bench.house.notes(lively, "sign_of_life")
+    signs = bench.deployment.notes(lively, "sign_of_life")
     assert any("output_bytes" in sign.detail for sign in signs)
-    assert "recovered" not in triggers(bench.house, lively)
+    assert "recovered" not in triggers(bench.deployment, lively)
 
     first = bench.goes_on(quiet, "recovered")
     assert (first.cause.actor, first.payload["code"]) == ("stalls", "stalled")
-    signs = [one for one in bench.house.notes(quiet, "sign_of_life") if one.at_ms < first.at_ms]
+    signs = [
+        one for one in bench.deployment.notes(quiet, "sign_of_life") if one.at_ms < first.at_ms
+    ]
     assert first.at_ms - signs[-1].at_ms >= 2_000
     assert "output_bytes" in signs[-1].detail
     assert bench.stops(quiet) == ("stalled", "it gave no sign of life for too long")
-    assert triggers(bench.house, quiet).count("recovered") == 2
+    assert triggers(bench.deployment, quiet).count("recovered") == 2
     pids = [int(pid) for pid in (bench.folder / "pids").read_text().split()]
     assert len(pids) == 2
-    bench.house.sees(lambda: not any(map(is_alive, pids)), what="both have ended")
+    bench.deployment.sees(lambda: not any(map(is_alive, pids)), what="both have ended")
     assert bench.stops(unread) == ("stalled", "it gave no sign of life for too long")
-    targets = [e.target for e in bench.house.events(unread) if e.trigger == "recovered"]
+    targets = [e.target for e in bench.deployment.events(unread) if e.trigger == "recovered"]
     assert targets == ["review_required", STOPS]
     # What only waits is never too quiet.
     assert bench.graphs.job(waits).state == "pending"
@@ -579,8 +583,8 @@ def test_a_limit_of_time_counts_what_was_used_before_a_pause(bench: Bench) -> No
 
     assert bench.stops(of)[0] == "limit_reached"
 
-    went_on = last(bench.house, of, "unpause").at_ms
-    assert last(bench.house, of, "limit_reached").at_ms - went_on < 3_500
+    went_on = last(bench.deployment, of, "unpause").at_ms
+    assert last(bench.deployment, of, "limit_reached").at_ms - went_on < 3_500
 
 
 def test_most_of_a_limit_warns_once_and_stops_nothing(bench: Bench) -> None:
@@ -592,7 +596,7 @@ def test_most_of_a_limit_warns_once_and_stops_nothing(bench: Bench) -> None:
     bench.goes_on(of, "limit_reached")
 
     # Before the fourth, three of four were used.
-    [warned] = bench.house.notes(of, "limit_warning")
+    [warned] = bench.deployment.notes(of, "limit_warning")
     assert warned.detail == {"limit": "iterations", "used": 3, "allowed": 4, "of": "job"}
     told = "the job's limit of iterations is reached: 4 of 4 runs"
     assert bench.stops(of) == ("limit_reached", told)

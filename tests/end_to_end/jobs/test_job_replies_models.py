@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.gateways.llm.job import JobModel, Order, open_job_model
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
 from interlock.workers.jobs.view import manifest_now
-from tests.end_to_end.deployment import House, Preloaded
+from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.test_job_replies import STOPS, Bench, opened
 from tests.end_to_end.jobs.test_job_rows import answers, last, triggers
 from tests.end_to_end.threads import capabilities
@@ -46,7 +46,7 @@ def rude() -> dict[str, Any]:
     return {"action": "STUCK", "why": "it is a secret"}
 
 
-# What the workers of this house find in this module.
+# What the workers of this deployment find in this module.
 CAPABILITIES = tuple(
     capabilities.made(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
 )
@@ -105,7 +105,7 @@ def shared(
     server: EmbeddedServer,
     provider: Provider,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[House]:
+) -> Iterator[Deployment]:
     with OpenAIServer(otherwise=provider) as model:
         variables = {
             "INTERLOCK_CAPABILITIES": f"tests.end_to_end.threads.capabilities,{__name__}",
@@ -114,9 +114,9 @@ def shared(
             "INTERLOCK_MODEL_API_KEY": "no-secret",
             "INTERLOCK_MODEL_ATTEMPTS_MAX": "1",
         }
-        folder = tmp_path_factory.mktemp("house")
-        with opened(request, preloaded, server, folder, **variables) as house:
-            yield house
+        folder = tmp_path_factory.mktemp("deployment")
+        with opened(request, preloaded, server, folder, **variables) as deployment:
+            yield deployment
 
 
 class Desk(Bench):
@@ -133,22 +133,22 @@ class Desk(Bench):
 
     def spent(self, of: str) -> int:
         """Return what a job has cost, in micro-dollars; nothing may be reserved any more."""
-        self.house.settles(of)
-        counters = self.house.client.show(of).counters
+        self.deployment.settles(of)
+        counters = self.deployment.client.show(of).counters
         assert counters.get("tree.reserved", 0) == 0
         return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
 
 
 @pytest.fixture
-def desk(shared: House, tmp_path: Path) -> Desk:
+def desk(shared: Deployment, tmp_path: Path) -> Desk:
     return Desk(shared, tmp_path)
 
 
 def bound_micro(order: str) -> int:
     """Return the most that this order can cost, without its material: two requests."""
-    model = open_job_model(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
+    model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
     assert isinstance(model, JobModel)
-    return model.ledger(Order(reviews=False, order=order, material={})).bound.micro()
+    return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
 
 
 def summary(record: Record) -> str:
@@ -174,7 +174,7 @@ def test_what_a_model_answers_is_kept_as_evidence_and_its_price_is_booked(
     ]
     assert (desk.dir(of) / ".evidence" / digest).read_text() == POEM
     assert desk.spent(of) == ONE_ANSWER
-    metrics = manifest_now(desk.house.client.dispatch, of)["metrics"]
+    metrics = manifest_now(desk.deployment.client.dispatch, of)["metrics"]
     assert metrics["cumulative_cost"] == ONE_ANSWER / 10_000
     [prompt] = provider.prompts("write a poem")
     assert all(word in prompt for word in ("to please", "two commits", "ab12 mend it"))
@@ -194,7 +194,7 @@ def test_a_model_that_reviews_says_why_and_the_worker_hears_it(
     desk.graphs.command(bad, "resubmit")
 
     told = "the second run"
-    desk.house.sees(lambda: len(provider.prompts("write badly")) == 2, what=told)
+    desk.deployment.sees(lambda: len(provider.prompts("write badly")) == 2, what=told)
     assert "it does not rhyme" in provider.prompts("write badly")[1]
 
 
@@ -203,7 +203,7 @@ def test_a_model_that_objects_without_a_reason_is_no_lost_worker(desk: Desk) -> 
 
     assert "say why an intervention is required" in desk.stops(of)[1]
 
-    assert "recovered" not in triggers(desk.house, of)
+    assert "recovered" not in triggers(desk.deployment, of)
     assert desk.spent(of) == 2 * ONE_ANSWER
 
 
@@ -234,7 +234,7 @@ def test_a_provider_that_names_a_time_is_left_alone_until_then(
     assert summary(desk.reaches(of, "success")) == "a poem"
 
     assert (paused.payload["code"], "429" in paused.cause.reason) == ("rate_limit", True)
-    waited_ms = last(desk.house, of, "unpause").at_ms - paused.at_ms
+    waited_ms = last(desk.deployment, of, "unpause").at_ms - paused.at_ms
     assert waited_ms >= 2_000
     first, second = (at for at, _ in provider.asked["later 2"])
     assert second - first >= 2
@@ -259,7 +259,7 @@ def test_no_call_is_made_that_the_limits_do_not_allow(desk: Desk, provider: Prov
         assert (code, "the job's limit of cost is reached" in told) == ("limit_reached", True)
     desk.graphs.configure_graph(desk.graph, {"limits": {"cost_micro": 1_000}})
     shared = desk.asks("shared", "write for us", limits={"cost_micro": 10**9}, retry_delay_s=1)
-    halted = desk.house.reaches(desk.graph, "halted")
+    halted = desk.deployment.reaches(desk.graph, "halted")
     assert "the graph's limit of cost is reached" in halted.data["failure"]["detail"]
 
     asked = ("write for nothing", "praise for nothing", "write for us")
@@ -277,7 +277,7 @@ def test_a_call_that_is_given_up_half_way_counts_at_the_most_that_it_can_cost(
     desk: Desk, provider: Provider
 ) -> None:
     of = desk.asks("a", "hang for ever")
-    desk.house.sees(lambda: provider.prompts("hang for ever"), what="it is asked")
+    desk.deployment.sees(lambda: provider.prompts("hang for ever"), what="it is asked")
 
     desk.graphs.command(of, "suspend")
 
@@ -295,7 +295,7 @@ def test_what_a_capability_gives_is_its_reply_or_its_summary(desk: Desk) -> None
     rude = desk.calls("rude", "rude")
 
     assert summary(desk.reaches(done, "success")) == '"ten lines"'
-    [run] = desk.house.saw(done, "end")
+    [run] = desk.deployment.saw(done, "end")
     assert run["key"].startswith(f"{done}:")
     assert desk.stops(asked) == ("stuck", "which ten?")
     assert desk.spent(asked) == 250_000
@@ -315,7 +315,7 @@ def test_a_capability_that_fails_says_why_to_a_person(desk: Desk) -> None:
     assert desk.stops(unknown)[1] == "there is no capability 'jott'; did you mean jot?"
     assert "texts" in desk.stops(unfit)[1]
     assert "did not end within 1 s" in desk.stops(late)[1]
-    assert last(desk.house, late, "retry").target == STOPS
+    assert last(desk.deployment, late, "retry").target == STOPS
     assert desk.stops(split)[0] == "invalid_reply"
     assert "decompose splits its work, which a job does not" in desk.stops(split)[1]
 
@@ -334,24 +334,28 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
     stopped = desk.calls("stopped", "slow", seconds=60)
     awaited = desk.calls("awaited", "stubborn", seconds=2)
     both = (stopped, awaited)
-    desk.house.sees(lambda: all(desk.house.saw(of, "start") for of in both), what="both begin")
+    desk.deployment.sees(
+        lambda: all(desk.deployment.saw(of, "start") for of in both), what="both begin"
+    )
     for of in both:
         desk.graphs.command(of, "suspend")
 
-    desk.house.sees(lambda: desk.house.saw(stopped, "stopped"), what="it was told to stop")
+    desk.deployment.sees(
+        lambda: desk.deployment.saw(stopped, "stopped"), what="it was told to stop"
+    )
     desk.graphs.command(awaited, "resume")
     desk.reaches(awaited, "success")
 
-    [late] = desk.house.notes(awaited, "late_reply")
+    [late] = desk.deployment.notes(awaited, "late_reply")
     assert (late.detail["role"], late.detail["reply"]) == ("worker", '"slept"')
-    first, second = desk.house.saw(awaited, "start")
-    assert second["at"] >= desk.house.saw(awaited, "end")[0]["at"]
+    first, second = desk.deployment.saw(awaited, "start")
+    assert second["at"] >= desk.deployment.saw(awaited, "end")[0]["at"]
     assert first["key"] != second["key"]
 
 
 def test_what_a_suspended_capability_cost_is_booked_when_it_says_so(desk: Desk) -> None:
     of = desk.calls("a", "dear")
-    desk.house.sees(lambda: desk.house.saw(of, "start"), what="it has begun")
+    desk.deployment.sees(lambda: desk.deployment.saw(of, "start"), what="it has begun")
 
     desk.graphs.command(of, "suspend")
 

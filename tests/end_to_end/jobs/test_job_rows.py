@@ -1,6 +1,6 @@
-"""Every row of job and graph is fired in a running house, by each of those whom its table names.
+"""Every row of job and graph is fired in a running deployment, by each component that it names.
 
-One house plays all the scenes at the same time; what its logs say is compared with the tables.
+One deployment plays all the scenes at the same time; what its logs say is compared with the tables.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
 from interlock.workers.client import Client
 from interlock.workers.jobs.graphs import Graphs
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 
 Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
@@ -90,19 +90,19 @@ def first_run(command: str, otherwise: str = "true") -> str:
 
 
 class Scenes:
-    """Jobs in one house, and who tells them something: a person, or a producer."""
+    """Jobs in one deployment, and who tells them something: a person, or a producer."""
 
-    def __init__(self, house: House, folder: Path, client: redis.Redis) -> None:
-        self.house, self.folder, self.redis = house, folder, client
-        self.graphs = Graphs(house.client)
-        self.dispatch = house.client.dispatch
+    def __init__(self, deployment: Deployment, folder: Path, client: redis.Redis) -> None:
+        self.deployment, self.folder, self.redis = deployment, folder, client
+        self.graphs = Graphs(deployment.client)
+        self.dispatch = deployment.client.dispatch
         self.ends: dict[str, str] = {}
         self.count = 0
         self.graphs.create(NEVER, job(folder))
 
     @cached_property
     def producer(self) -> Graphs:
-        return Graphs(Client(self.house.client.settings, actor="producer"))
+        return Graphs(Client(self.deployment.client.settings, actor="producer"))
 
     def new(self, *, graph: str = "g", held: bool = False, ends: str = "", **more: Any) -> str:
         """Create a job, active at once; where it is to end by itself, `settle` waits for that."""
@@ -130,15 +130,15 @@ class Scenes:
         return self.reaches(of, state)
 
     def reaches(self, of: str, state: str) -> Record:
-        return self.house.reaches(of, state, within_s=60)
+        return self.deployment.reaches(of, state, within_s=60)
 
     def sees(self, condition: Callable[[], Any], what: str) -> None:
-        self.house.sees(condition, what=what, within_s=60)
+        self.deployment.sees(condition, what=what, within_s=60)
 
     def registered(self, *jobs: str) -> None:
         """Wait until jobs that wait for others owe nothing: they are told of the ends to come."""
         for of in jobs:
-            self.house.settles(of)
+            self.deployment.settles(of)
 
     def starved(self, of: str) -> None:
         """Wait until a job knows that it waits in vain."""
@@ -158,11 +158,13 @@ class Scenes:
         found: set[Fired] = set()
         for name in ("job", "graph"):
             for stage in MACHINES[name].stages:
-                for one in self.dispatch.views.standing(MACHINES[name], str(stage.state), 10_000):
-                    self.house.checked(one.id)
+                for one in self.dispatch.views.list_in_state(
+                    MACHINES[name], str(stage.state), 10_000
+                ):
+                    self.deployment.checked(one.id)
                     found |= {
                         (name, event.source, event.trigger, event.target, event.cause.actor)
-                        for event in self.house.events(one.id)
+                        for event in self.deployment.events(one.id)
                         if event.trigger != "created"
                     }
         return found
@@ -305,14 +307,14 @@ def graphs(play: Scenes) -> Iterator[None]:
         play.ends[name] = "halted"
     yield
     # Begun together, either might be the one that has to stand in line.
-    play.house.reaches(jobs[0], "running")
+    play.deployment.reaches(jobs[0], "running")
     jobs.append(second := play.new(graph="s"))
     play.sees(lambda: play.graphs.job(second).data.get("slots"), f"{second} stands in line")
     (play.folder / "go").touch()
     play.graphs.configure_graph("s", {"description": "of a person"})
     play.producer.configure_graph("s", {"description": "of a producer"})
     for name in halted:
-        play.house.reaches(name, "halted")
+        play.deployment.reaches(name, "halted")
     play.graphs.command(halted["given-up"], "cancel")
     play.graphs.configure_graph("raised", {"limits": {"iterations": 9}})
     for of in (*jobs, halted["raised"]):
@@ -334,22 +336,24 @@ def lost(play: Scenes) -> None:
         jobs.append(play.new(command=works, recoveries_max=recoveries))
         jobs.append(play.new(review={"command": reviews}, recoveries_max=recoveries))
     play.sees(lambda: len(list(play.folder.glob("*s[01]"))) == len(jobs), "all are at work")
-    for process in play.house.processes:
+    for process in play.deployment.processes:
         if process.name.startswith("w"):
             process.kill()
-    play.house.worker(concurrency=20, INTERLOCK_DISK_FREE_MIN_MB=str(10**9))
+    play.deployment.worker(concurrency=20, INTERLOCK_DISK_FREE_MIN_MB=str(10**9))
     play.reaches(play.new(), "suspended")
-    play.sees(lambda: all("recovered" in triggers(play.house, of) for of in jobs), "all is found")
+    play.sees(
+        lambda: all("recovered" in triggers(play.deployment, of) for of in jobs), "all is found"
+    )
 
 
-def triggers(house: House, of: str) -> list[str]:
+def triggers(deployment: Deployment, of: str) -> list[str]:
     """Return what happened to a record, in order."""
-    return [event.trigger for event in house.events(of)]
+    return [event.trigger for event in deployment.events(of)]
 
 
-def last(house: House, of: str, trigger: str) -> Event:
+def last(deployment: Deployment, of: str, trigger: str) -> Event:
     """Return the last event of a kind."""
-    return next(one for one in reversed(house.events(of)) if one.trigger == trigger)
+    return next(one for one in reversed(deployment.events(of)) if one.trigger == trigger)
 
 
 SCENES: tuple[Scene, ...] = (
@@ -367,11 +371,11 @@ SCENES: tuple[Scene, ...] = (
 @pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_every_row_is_fired_by_each_of_its_producers(
-    new_house: NewHouse, tmp_path: Path, client: redis.Redis
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
-    play = Scenes(new_house(), tmp_path, client)
+    play = Scenes(new_deployment(), tmp_path, client)
     before_anybody_works(play)
-    play.house.full(concurrency=80)
+    play.deployment.full(concurrency=80)
     at_once = [scene(play) for scene in SCENES]
     for scene in at_once:
         next(scene)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.runs.client import Receipt
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.runs.workspaces import NewYard, Yard, kill
 from tests.processes import is_alive
 from tests.waiting import until
@@ -23,13 +23,13 @@ KILLS = 5
 
 
 def test_costs_that_four_tell_at_once_are_each_counted_once_though_workers_are_killed(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
     # Its first event kills the worker that has applied it, and not yet noted that it is read.
-    yard = Yard(house, tmp_path / "yard", name="kill-before_commit-events")
+    yard = Yard(deployment, tmp_path / "yard", name="kill-before_commit-events")
     yard.start("""
     codons:
       - {codon: one, speaks: interlock, command: session; cost 1000000; hold agent; result}
@@ -53,15 +53,15 @@ def test_costs_that_four_tell_at_once_are_each_counted_once_though_workers_are_k
         one.start()
 
     def applied(number: int) -> bool:
-        return len(house.events(yard.codon().id)) >= number
+        return len(deployment.events(yard.codon().id)) >= number
 
-    yard.sees(lambda: house.killed(opened.id), what="the worker is killed")
+    yard.sees(lambda: deployment.killed(opened.id), what="the worker is killed")
     until(lambda: not worker.alive, what="it is gone")
-    worker = house.worker()
+    worker = deployment.worker()
     for number in (30, 90):
         yard.sees(lambda number=number: applied(number), what=f"{number} are applied")
         worker.kill()
-        worker = house.worker()
+        worker = deployment.worker()
     for one in producers:
         one.join()
     yard.answer(max((receipt for _, receipt in told), key=lambda one: position(one.id)))
@@ -71,15 +71,17 @@ def test_costs_that_four_tell_at_once_are_each_counted_once_though_workers_are_k
     expected = sum(range(1, PRODUCERS * EACH + 1))
     assert len({receipt.id for _, receipt in told}) == PRODUCERS * EACH
     assert yard.codon().data["final_cost"] == 1_000_000 + expected
-    counted = [event for event in house.events(yard.codon().id) if event.cause.actor == "events"]
+    counted = [
+        event for event in deployment.events(yard.codon().id) if event.cause.actor == "events"
+    ]
     assert sorted(event.payload["cost_delta"] for event in counted) == list(
         range(1, PRODUCERS * EACH + 1)
     )
     order = sorted({receipt.id: delta for delta, receipt in told}.items(), key=by_position)
     assert [event.payload["cost_delta"] for event in counted] == [delta for _, delta in order]
-    answers = house.notes(opened.id, "event_applied")
+    answers = deployment.notes(opened.id, "event_applied")
     assert len({note.detail["mail"] for note in answers}) == PRODUCERS * EACH
-    assert house.notes(opened.id, "event_refused") == []
+    assert deployment.notes(opened.id, "event_refused") == []
     yard.costs_hold()
     yard.rests()
 
@@ -185,7 +187,7 @@ def test_costs_add_up_after_conductors_are_killed_at_random(new_yard: NewYard) -
             speaks: interlock
             command: session; did; message a; for n in {1..20}; do spend 7; done; message b; result
     """)
-    views, of = yard.house.client.dispatch.views, yard.opened.id
+    views, of = yard.deployment.client.dispatch.views, yard.opened.id
     crashes = 0
 
     def events() -> int:

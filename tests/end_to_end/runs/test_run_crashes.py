@@ -13,7 +13,7 @@ from interlock.workers.gateways.server import free_port
 from interlock.workers.runs.client import Runs
 from interlock.workers.runs.start import RunRefusedError
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.runs.workspaces import CUE_OF, NewYard, Yard, each_state, kill
 from tests.processes import is_alive, parent_of
@@ -59,12 +59,12 @@ def test_a_conductor_killed_in_any_live_state_of_its_codon_is_a_crash_that_is_go
 
 
 def test_a_worker_that_is_killed_or_deployed_anew_touches_no_run(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
-    yard = Yard(house, tmp_path / "yard")
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
+    yard = Yard(deployment, tmp_path / "yard")
     run = yard.start(TWO)
     agent = yard.meets("agent")
     conductor = yard.conductor()
@@ -72,12 +72,12 @@ def test_a_worker_that_is_killed_or_deployed_anew_touches_no_run(
     worker.kill()
     assert is_alive(agent)
     yard.go("agent")
-    yard.sees(lambda: house.client.show(run.id).state != "running", what="it ends by itself")
+    yard.sees(lambda: deployment.client.show(run.id).state != "running", what="it ends by itself")
     assert yard.shape() == ["one completed", "two completed"]
     assert yard.did() == ["one", "two"]
     until(lambda: not is_alive(conductor), what="its conductor has ended")
 
-    house.worker()
+    deployment.worker()
     yard.ends(run)
     yard.rests()
     assert yard.costs_hold()["total"] == 3
@@ -114,16 +114,16 @@ def test_a_conductor_that_is_lost_with_its_watchdog_leaves_an_agent_that_the_nex
 
 
 def test_a_run_that_nobody_takes_up_can_be_stopped_and_is_over_as_soon_as_somebody_comes(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    yard, forced = Yard(house, tmp_path / "yard"), Yard(house, tmp_path / "forced")
+    deployment = new_deployment()
+    yard, forced = Yard(deployment, tmp_path / "yard"), Yard(deployment, tmp_path / "forced")
     plan = "codons: [{codon: one, command: did}]"
     run, other = yard.start(plan), forced.start(plan)
     assert forced.runs.stop(forced.workspace, force=True).state == "failed"
     assert yard.runs.stop(yard.workspace).state == "running"
 
-    house.full()
+    deployment.full()
 
     for one, of in ((run, yard), (other, forced)):
         of.ends(one, "failed")
@@ -239,7 +239,7 @@ def test_a_conductor_killed_between_any_two_events_loses_no_work_and_repeats_non
 
 def killed_after(yard: Yard, number: int) -> None:
     """Kill the conductor as soon as so many events are there."""
-    views, of = yard.house.client.dispatch.views, yard.opened.id
+    views, of = yard.deployment.client.dispatch.views, yard.opened.id
     conductor = yard.conductor()
     until(
         lambda: len(views.chronicle(of, "0-0", 100)) >= number or not is_alive(conductor),
@@ -250,20 +250,20 @@ def killed_after(yard: Yard, number: int) -> None:
 
 @pytest.mark.proof
 def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_is_gone_on_from(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house().tend(1)
-    unclaimed = Yard(house, tmp_path / "a", name="kill-before_claim-conductor")
-    claimed = Yard(house, tmp_path / "b", name="kill-after_claim-conductor")
+    deployment = new_deployment().tend(1)
+    unclaimed = Yard(deployment, tmp_path / "a", name="kill-before_claim-conductor")
+    claimed = Yard(deployment, tmp_path / "b", name="kill-after_claim-conductor")
     plan = "codons: [{codon: one, command: did}]"
     first, second = unclaimed.start(plan), claimed.start(plan)
 
     unclaimed.ends(first)
     claimed.crashes(second)
-    assert house.killed(first.id.replace("/", "_"), second.id.replace("/", "_"))
+    assert deployment.killed(first.id.replace("/", "_"), second.id.replace("/", "_"))
     assert claimed.did() == []
     # The next one is not killed.
-    (house.folder / f"once-{second.id.split('/')[0]}_2-after_claim").touch()
+    (deployment.folder / f"once-{second.id.split('/')[0]}_2-after_claim").touch()
     claimed.ends(claimed.runs.proceed(claimed.workspace))
     for yard in (unclaimed, claimed):
         assert yard.did() == ["one"]
@@ -272,11 +272,11 @@ def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_is_gone_
 
 @pytest.mark.proof
 def test_a_store_that_is_away_for_less_than_a_lease_touches_no_run(
-    new_house: NewHouse, new_server: NewServer, tmp_path: Path
+    new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url, INTERLOCK_LEASE_S="10").full()
-    yard = Yard(house, tmp_path / "yard")
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="10").full()
+    yard = Yard(deployment, tmp_path / "yard")
     run = yard.start(TWO)
     agent = yard.meets("agent")
     yard.stands("running")
@@ -294,11 +294,11 @@ def test_a_store_that_is_away_for_less_than_a_lease_touches_no_run(
 
 @pytest.mark.proof
 def test_a_store_that_is_away_for_longer_than_a_lease_ends_the_agent_and_the_run_once(
-    new_house: NewHouse, new_server: NewServer, tmp_path: Path
+    new_deployment: NewDeployment, new_server: NewServer, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url).full()
-    yard = Yard(house, tmp_path / "yard")
+    deployment = new_deployment(store.url).full()
+    yard = Yard(deployment, tmp_path / "yard")
     run = yard.start(TWO)
     agent = yard.meets("agent")
     yard.stands("running")

@@ -18,7 +18,7 @@ from interlock.kernel.machines.runs.events import RunEvent
 from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.table import Transition
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.runs.workspaces import CUE_OF, NewYard, Yard, each_state, holding
 
 Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
@@ -61,8 +61,8 @@ class Seen:
         of = [yard.opened, *yard.every_run()]
         of += [codon for run in of[1:] for codon in yard.codons(run.id)]
         for record in of:
-            yard.house.checked(record.id)
-            for event in yard.house.events(record.id)[1:]:
+            yard.deployment.checked(record.id)
+            for event in yard.deployment.events(record.id)[1:]:
                 moved = (str(event.source), event.trigger, event.target, event.cause.actor)
                 self.rows.add((record.machine, *moved))
         self.types |= set(yard.types())
@@ -76,7 +76,7 @@ def in_each_state(
     for yard in found.values():
         act(yard)
     held = found["starting"]
-    if held.house.client.show(held.last.id).state == "running":
+    if held.deployment.client.show(held.last.id).state == "running":
         held.renewed(held.codon().id)
     held.go("starting")
     for yard in found.values():
@@ -176,7 +176,7 @@ def naturally(yard: Yard) -> None:
     yard.meets("early")
 
     def watched() -> bool:
-        events = yard.house.events(yard.codon().id)
+        events = yard.deployment.events(yard.codon().id)
         return ("sentinel_states_updated", "initializing") in {
             (event.trigger, event.target) for event in events
         }
@@ -193,7 +193,7 @@ def naturally(yard: Yard) -> None:
 @pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_every_row_is_fired_by_each_of_its_producers_and_every_event_is_heard(
-    new_yard: NewYard, new_house: NewHouse, tmp_path: Path
+    new_yard: NewYard, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     seen = Seen()
     outside, natural = new_yard("outside"), new_yard("natural")
@@ -216,7 +216,7 @@ def test_every_row_is_fired_by_each_of_its_producers_and_every_event_is_heard(
         found += in_each_state(new_yard, f"stop-{who}", stop, "failed")
         found += in_each_state(new_yard, f"force-{who}", force, "failed")
     # Where nobody clears up, it is the orphans' sweep that finds each codon.
-    alone = new_house(HOUSE_WITHOUT="clearance", **holding(tmp_path)).full(concurrency=12)
+    alone = new_deployment(DEPLOYMENT_WITHOUT="clearance", **holding(tmp_path)).full(concurrency=12)
     lost = each_state(lambda state: Yard(alone, tmp_path / f"lost-{state}"))
     for state, yard in lost.items():
         yard.kill_conductor()

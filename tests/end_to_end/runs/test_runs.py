@@ -99,6 +99,7 @@ def told_nothing_of_ours(yard: Yard, run: Record, load: Record) -> None:
             "INTERLOCK_ITERATION=",
             "INTERLOCK_PREVIOUS_SESSION=",
             f"INTERLOCK_REPORT_FD={told[4].rpartition('=')[2]}",
+            "INTERLOCK_REPORT_KINDS=session",
             f"INTERLOCK_RUN={run.id}",
             f"INTERLOCK_WORKSPACE={yard.workspace}",
         ]
@@ -223,7 +224,7 @@ def test_a_retry_is_a_new_codon_after_its_delay_or_as_long_as_the_provider_wishe
     first, second, third, fourth, hopeless = yard.codons()
     assert first.data["failure_reason"]["retry_after_ms"] == 1_000
     assert "retry_after_ms" not in second.data["failure_reason"], "nobody waits for days"
-    ends = [yard.house.events(one.id)[-1].at_ms for one in (first, second, third)]
+    ends = [yard.deployment.events(one.id)[-1].at_ms for one in (first, second, third)]
     waits = [
         after.created_ms - end for end, after in zip(ends, (second, third, fourth), strict=True)
     ]
@@ -519,7 +520,7 @@ def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answere
     assert yard.shape() == ["one skipped", "two completed"]
     assert not is_alive(agent)
     assert yard.codon().data["partial_cost"] == 77
-    of_one = [one.trigger for one in yard.house.events(yard.codon().id)]
+    of_one = [one.trigger for one in yard.deployment.events(yard.codon().id)]
     assert of_one[4:] == [
         *("costs_updated", "costs_incremented", "assistant_message_count_updated"),
         *("codon_final_cost_set", "skip"),
@@ -565,10 +566,10 @@ def test_a_follower_that_begins_again_from_its_last_position_misses_nothing_and_
     yard.ends(run)
 
     assert heard == yard.heard()
-    rows = yard.house.client.dispatch.views.chronicle(yard.opened.id, "0-0", 1_000)
+    rows = yard.deployment.client.dispatch.views.chronicle(yard.opened.id, "0-0", 1_000)
     assert [one.position for one in heard] == [row[0] for row in rows]
     versions: dict[str, list[int]] = {}
     for _, of, version in rows:
         versions.setdefault(of, []).append(version)
     for name, found in versions.items():
-        assert found == [event.version for event in yard.house.events(name)]
+        assert found == [event.version for event in yard.deployment.events(name)]

@@ -21,7 +21,7 @@ from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
 from interlock.workers.runs.client import Heard, Receipt, Runs
 from interlock.workers.runs.start import runs_of, workspace_id
-from tests.end_to_end.deployment import House, Preloaded
+from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.processes import marked
 
 # Every command of a plan knows these words: bash reads them before anything else.
@@ -83,9 +83,9 @@ codons:
 
 @dataclass
 class Yard:
-    """One folder that runs work in, in a house."""
+    """One folder that runs work in, in a deployment."""
 
-    house: House
+    deployment: Deployment
     folder: Path
     name: str = "work"
 
@@ -100,11 +100,11 @@ class Yard:
     @cached_property
     def runs(self) -> Runs:
         """The client."""
-        return Runs(self.house.client)
+        return Runs(self.deployment.client)
 
     def runs_of(self, actor: str) -> Runs:
         """Return the client of somebody else."""
-        return Runs(Client(self.house.client.settings, actor=actor))
+        return Runs(Client(self.deployment.client.settings, actor=actor))
 
     # --- to begin ---------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Yard:
     def sees(self, condition: Any, *, what: str, within_s: float = 30) -> Any:
         """Wait for a condition; tell the story of the last run where it does not come."""
         try:
-            return self.house.sees(condition, what=what, within_s=within_s)
+            return self.deployment.sees(condition, what=what, within_s=within_s)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.story()}") from None
 
@@ -162,7 +162,7 @@ class Yard:
 
     def every_run(self) -> list[Record]:
         """Return all runs."""
-        return runs_of(self.house.client.dispatch, self.opened.id)
+        return runs_of(self.deployment.client.dispatch, self.opened.id)
 
     def codons(self, run: str = "") -> list[Record]:
         """Return the executions of a run, or of the last one."""
@@ -190,15 +190,15 @@ class Yard:
         """Wait until a run and all it owed has ended; check it and its codons against logs."""
 
         def over() -> bool:
-            record = self.house.client.show(run.id)
+            record = self.deployment.client.show(run.id)
             return record.state != "running" and not record.entries
 
         self.sees(over, what=f"{run.id} has ended", within_s=within_s)
-        record = self.house.checked(run.id)
+        record = self.deployment.checked(run.id)
         assert record.state in (states or ("completed",)), self.story()
         for one in self.codons(run.id):
-            self.house.settles(one.id)
-            self.house.checked(one.id)
+            self.deployment.settles(one.id)
+            self.deployment.checked(one.id)
         return record
 
     def did(self) -> list[str]:
@@ -219,11 +219,11 @@ class Yard:
 
     def triggers(self, record_id: str) -> list[tuple[str, str]]:
         """Return what moved a record, and by whom."""
-        return [(line.trigger, line.cause.actor) for line in self.house.events(record_id)]
+        return [(line.trigger, line.cause.actor) for line in self.deployment.events(record_id)]
 
     def notes(self, record_id: str, kind: str) -> list[Note]:
         """Return the notes of one kind in a record's log."""
-        return self.house.notes(record_id, kind)
+        return self.deployment.notes(record_id, kind)
 
     def files(self) -> dict[str, bytes]:
         """Return every file of the workspace but the checkpoints themselves."""
@@ -254,11 +254,11 @@ class Yard:
 
     def costs_hold(self) -> dict[str, int]:
         """Compare what the counters say with the fold of all logs, and return it."""
-        machines = self.house.client.dispatch.machines
+        machines = self.deployment.client.dispatch.machines
         runs = self.every_run()
         each: dict[str, dict[str, int]] = {}
         for run in runs:
-            folded = [counters(self.house.checked(one.id).data) for one in self.codons(run.id)]
+            folded = [counters(self.deployment.checked(one.id).data) for one in self.codons(run.id)]
             each[run.id] = {name: sum(one[name] for one in folded) for name in ("cost", "spent")}
             counted = {name: run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
             assert counted == each[run.id], f"{run.id}\n{self.story()}"
@@ -284,19 +284,19 @@ class Yard:
 
     def conductors(self) -> list[int]:
         """Return the live conductors of this yard."""
-        of = workspace_id(self.workspace, self.house.client.settings.host)
-        papers = f"/runs/{of}/"
-        mine = marked("HOUSE_FOLDER", str(self.house.folder))
+        of = workspace_id(self.workspace, self.deployment.client.settings.host)
+        work_folder = f"/runs/{of}/"
+        mine = marked("DEPLOYMENT_FOLDER", str(self.deployment.folder))
         return [
             pid
             for pid, words in mine.items()
-            if "interlock.workers.runs.supervisor" in words and papers in words
+            if "interlock.workers.runs.supervisor" in words and work_folder in words
         ]
 
     def rests(self) -> None:
         """Check that nothing is left: no process, and nobody who holds the workspace."""
         self.sees(self.is_quiet, what="no process is left")
-        views = self.house.client.dispatch.views
+        views = self.deployment.client.dispatch.views
         assert views.holds(self.opened.id) == {}
 
     # --- to kill ----------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Yard:
         of = run or self.last.id
 
         def held() -> int:
-            entries = self.house.client.show(of).entries
+            entries = self.deployment.client.show(of).entries
             pids = [one.holder.rpartition(":")[2] for one in entries if one.name == "conductor"]
             found = [int(pid) for pid in pids if pid.isdigit() and int(pid) in self.conductors()]
             return found[0] if found else 0
@@ -315,7 +315,7 @@ class Yard:
 
     def renewed(self, record_id: str) -> None:
         """Wait until whoever holds a record's work has asked for orders, and was answered."""
-        show, seen = self.house.client.show, set[int]()
+        show, seen = self.deployment.client.show, set[int]()
 
         def asked() -> bool:
             seen.update(one.lease_until for one in show(record_id).entries if one.lease_until)
@@ -342,10 +342,10 @@ class Yard:
         """Tell all that happened here, for a test that failed."""
         told = []
         for run in self.every_run():
-            told += [self.house.story(run.id), f"  ended: {run.data.get('ended')}"]
-            told += [indent(self.house.story(one.id), "  ") for one in self.codons(run.id)]
+            told += [self.deployment.story(run.id), f"  ended: {run.data.get('ended')}"]
+            told += [indent(self.deployment.story(one.id), "  ") for one in self.codons(run.id)]
             told += [f"    {one.data.get('failure_reason')}" for one in self.codons(run.id)]
-            log = self.house.folder / "home" / "runs" / run.id / "keeper.log"
+            log = self.deployment.folder / "home" / "runs" / run.id / "supervisor.log"
             told.append(log.read_text()[-3_000:] if log.exists() else "no conductor took it up")
         return "\n".join(told)
 
@@ -363,33 +363,33 @@ def kill(*pids: int, number: int = signal.SIGKILL) -> None:
 
 
 def holding(folder: Path) -> dict[str, str]:
-    """Return the variables of a house in which a sentinel's check can be held."""
+    """Return the variables of a deployment in which a sentinel's check can be held."""
     (folder / "checks.sh").write_text(CHECKS)
     # A run that nobody kills shall not lapse because the machine is busy.
     return {"BASH_ENV": str(folder / "checks.sh"), "INTERLOCK_LEASE_S": "4"}
 
 
 @contextmanager
-def street(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[House]:
-    """Yield a house that tests share, in which a sentinel's check can be held."""
-    house = House(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
+def street(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[Deployment]:
+    """Yield a deployment that tests share, in which a sentinel's check can be held."""
+    deployment = Deployment(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
     try:
-        yield house.full(concurrency=12)
+        yield deployment.full(concurrency=12)
     finally:
-        house.close(failed=False)
+        deployment.close(failed=False)
 
 
 @contextmanager
-def yards(shared: House, folder: Path, failed: Callable[[], bool]) -> Iterator[NewYard]:
-    """Yield what makes workspaces in a shared house, with a client of this test's own.
+def yards(shared: Deployment, folder: Path, failed: Callable[[], bool]) -> Iterator[NewYard]:
+    """Yield what makes workspaces in a shared deployment, with a client of this test's own.
 
     Afterwards nothing is left in them, and all that they cost adds up.
     """
-    house = House(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
+    deployment = Deployment(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
     made: list[Yard] = []
 
     def build(name: str) -> Yard:
-        made.append(Yard(house, folder / name))
+        made.append(Yard(deployment, folder / name))
         return made[-1]
 
     yield build

@@ -10,7 +10,7 @@ from typing import Any
 
 from interlock.kernel.record import Record
 from interlock.workers.tasks.agents import Agents
-from tests.end_to_end.deployment import House
+from tests.end_to_end.deployment import Deployment
 from tests.processes import processes
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
@@ -38,32 +38,32 @@ def task(repo: Path, agent: str, **more: Any) -> dict[str, Any]:
     return {"title": "mend it", "repo": str(repo), "agent": agent, "signals": signals, **more}
 
 
-def submit(house: House, name: str, payload: dict[str, Any]) -> str:
-    return str(house.client.submit(payload, id=f"b/{name}", machine="task").id)
+def submit(deployment: Deployment, name: str, payload: dict[str, Any]) -> str:
+    return str(deployment.client.submit(payload, id=f"b/{name}", machine="task").id)
 
 
-def reaches(house: House, of: str, *states: str, within_s: float = 60) -> Record:
-    return house.reaches(of, *states, within_s=within_s)
+def reaches(deployment: Deployment, of: str, *states: str, within_s: float = 60) -> Record:
+    return deployment.reaches(of, *states, within_s=within_s)
 
 
-def events(house: House, of: str) -> list[str]:
-    return [event.target for event in house.events(of)]
+def events(deployment: Deployment, of: str) -> list[str]:
+    return [event.target for event in deployment.events(of)]
 
 
 def trees(repo: Path) -> int:
     return git(repo, "worktree", "list", "--porcelain").count("worktree ")
 
 
-def nothing_left(house: House, repo: Path, name: str, number: int = 1) -> None:
+def nothing_left(deployment: Deployment, repo: Path, name: str, number: int = 1) -> None:
     """Wait until agent and turn have ended, and see that no worktree is left."""
-    reaches(house, f"b/agent~{name}~{number}", "dead")
-    reaches(house, f"b/turn~{name}~{number}", "reaped")
-    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
+    reaches(deployment, f"b/agent~{name}~{number}", "dead")
+    reaches(deployment, f"b/turn~{name}~{number}", "reaped")
+    deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 
-def trusted(house: House, command: str, levels: int, *, name: str = "agent") -> str:
+def trusted(deployment: Deployment, command: str, levels: int, *, name: str = "agent") -> str:
     """Vouch for an agent before its first task; return its identity."""
-    agents = Agents(house.client)
+    agents = Agents(deployment.client)
     of = agents.known("b", name=name, command=command)
     for _ in range(levels):
         agents.promote(of)

@@ -1,6 +1,6 @@
 """Every published row of task, agent and turn is fired in the running system, by its producer.
 
-One house runs all the scenes; what their logs say is compared with what is written down here.
+One deployment runs all the scenes; what their logs say is compared with what is written down here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import Claim, Tasks
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import (
     AGENTS,
@@ -128,24 +128,26 @@ def test_every_published_row_is_written_down_here() -> None:
 
 
 class Scenes:
-    """What is played in one house. A scene submits; what it waits for comes with `settle`."""
+    """What is played in one deployment. A scene submits; what it waits for comes with `settle`."""
 
-    def __init__(self, house: House, repo: Path, command: str, client: redis.Redis) -> None:
-        self.house, self.repo, self.command, self.redis = house, repo, command, client
-        self.tasks, self.agents = Tasks(house.client), Agents(house.client)
+    def __init__(
+        self, deployment: Deployment, repo: Path, command: str, client: redis.Redis
+    ) -> None:
+        self.deployment, self.repo, self.command, self.redis = deployment, repo, command, client
+        self.tasks, self.agents = Tasks(deployment.client), Agents(deployment.client)
         self.ends: dict[str, str] = {}
 
     def plays(self, name: str, end: str, *todo: dict[str, Any], **more: Any) -> str:
         """Let a session take these steps; it is to end in a state."""
         more = {"idle_limit_s": 5, **more}
-        of = submit(self.house, name, steps(self.repo, self.command, *todo, **more))
+        of = submit(self.deployment, name, steps(self.repo, self.command, *todo, **more))
         self.ends[of] = end
         return of
 
     def runs(self, name: str, end: str, command: str, **more: Any) -> str:
         """Let a plain command run; it is to end in a state."""
         more = {"max_retries": 0, "signals": [], **more}
-        of = submit(self.house, name, task(self.repo, command, **more))
+        of = submit(self.deployment, name, task(self.repo, command, **more))
         self.ends[of] = end
         return of
 
@@ -160,41 +162,43 @@ class Scenes:
     def settle(self) -> None:
         """Wait until every task that was begun stands where it is to end."""
         for of, end in self.ends.items():
-            reaches(self.house, of, end, within_s=120)
+            reaches(self.deployment, of, end, within_s=120)
 
     def events(self) -> Iterator[tuple[str, Event]]:
         """Yield every event of the backlog with its machine."""
-        views = self.house.client.dispatch.views
+        views = self.deployment.client.dispatch.views
         for name in CODING:
             for stage in MACHINES[name].stages:
-                for one in views.standing(MACHINES[name], str(stage.state), 10_000):
-                    for event in self.house.events(one.id):
+                for one in views.list_in_state(MACHINES[name], str(stage.state), 10_000):
+                    for event in self.deployment.events(one.id):
                         yield name, event
 
 
 @pytest.fixture
-def scenes(new_house: NewHouse, tmp_path: Path, client: redis.Redis) -> Callable[[], Scenes]:
-    """Return what opens a house for scenes."""
+def scenes(
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
+) -> Callable[[], Scenes]:
+    """Return what opens a deployment for scenes."""
 
     def made() -> Scenes:
         repo = make_repository(tmp_path / "repo")
         program = tmp_path / "agent.py"
         program.write_text(AGENT)
         command = shlex.join([sys.executable, str(program)])
-        house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "5"})
+        deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "5"})
         for name in ("agent", "ann"):
             role, of = ("other", "") if name == "ann" else ("any", command)
-            who = Agents(house.client).known("b", name=name, role=role, command=of)
+            who = Agents(deployment.client).known("b", name=name, role=role, command=of)
             for _ in range(3):
-                Agents(house.client).promote(who)
-        return Scenes(house, repo, command, client)
+                Agents(deployment.client).promote(who)
+        return Scenes(deployment, repo, command, client)
 
     return made
 
 
 def people_and_others(play: Scenes) -> None:
     """Play what persons and agents of others do; no agent of ours is needed."""
-    client, tasks = play.house.client, play.tasks
+    client, tasks = play.deployment.client, play.tasks
     for name, choice in (("good", "approve"), ("bad", "reject")):
         of = tasks.submit({"title": name, "plan": "p", "role": "x"}, backlog="b", name=name).id
         client.decide(of, choice, proposal=client.show(of).proposal)
@@ -202,8 +206,8 @@ def people_and_others(play: Scenes) -> None:
     client.fire(whole, "split", {"subtasks": [{"title": "part", "role": "x"}]})
     late = tasks.submit({"title": "late", "role": "x"}, backlog="b", name="late").id
     client.fire(late, "split", {"subtasks": [{"title": "part", "role": "x"}]})
-    due(play.house.client.dispatch, play.redis, late, "wait")
-    reaches(play.house, late, "blocked")
+    due(play.deployment.client.dispatch, play.redis, late, "wait")
+    reaches(play.deployment, late, "blocked")
     client.cancel(late)
     client.cancel(whole)
     never = tasks.submit({"title": "never", "role": "x"}, backlog="b", name="never").id
@@ -227,7 +231,7 @@ def people_and_others(play: Scenes) -> None:
 
 
 def agents_of_ours(play: Scenes) -> None:
-    """Play what agents do that this house runs."""
+    """Play what agents do that this deployment runs."""
     tool = {"type": "tool_started", "tool": "edit", "id": "1"}
     used = {"type": "tool_completed", "tool": "edit", "id": "1", "success": True}
     full = {"type": "usage", "context_used": 95, "context_size": 100}
@@ -271,8 +275,8 @@ def lost(play: Scenes) -> None:
     play.runs("found", "closed", work["found"], signals=good)
     play.runs("beyond", "failed", work["beyond"], owned_files=["answer.txt"])
     for name in work:
-        play.house.sees((folder / f"at-{name}").exists, what=f"{name} is at work", within_s=60)
-        reaches(play.house, f"b/{name}", "in_progress")
+        play.deployment.sees((folder / f"at-{name}").exists, what=f"{name} is at work", within_s=60)
+        reaches(play.deployment, f"b/{name}", "in_progress")
         kill_keeper(f"{name}~1")
 
 
@@ -283,22 +287,22 @@ def chained(play: Scenes) -> None:
     told = [[{"wait": str(folder / "go")}, raised, {"write": "mine"}, DONE], [NEVER]]
     parts = [{"title": "[]", "text": json.dumps(one)} for one in told]
     whole = play.plays("chain", "cancelled", {"type": "split", "subtasks": parts}, {"exit": 0})
-    record = reaches(play.house, whole, "waiting_for_subtasks")
+    record = reaches(play.deployment, whole, "waiting_for_subtasks")
     children = [f"{whole}/{record.version}.{number}" for number in (1, 2)]
     for child in children:
-        reaches(play.house, child, "in_progress")
+        reaches(play.deployment, child, "in_progress")
     (folder / "go").touch()
-    reaches(play.house, children[1], "failed")
-    play.house.client.cancel(whole)
+    reaches(play.deployment, children[1], "failed")
+    play.deployment.client.cancel(whole)
     endless = {"type": "split", "subtasks": [parts[1], parts[1]]}
     above = play.plays("above", "cancelled", endless, NEVER)
-    record = reaches(play.house, above, "waiting_for_subtasks")
+    record = reaches(play.deployment, above, "waiting_for_subtasks")
     # The session takes up one of the two itself.
     for number in (1, 2):
-        reaches(play.house, f"{above}/{record.version}.{number}", "in_progress")
+        reaches(play.deployment, f"{above}/{record.version}.{number}", "in_progress")
     play.agents.abort("b/agent~above~1", reason="enough")
-    reaches(play.house, f"{above}/{record.version}.1", "failed")
-    play.house.client.cancel(above)
+    reaches(play.deployment, f"{above}/{record.version}.1", "failed")
+    play.deployment.client.cancel(above)
 
 
 def unborn(play: Scenes) -> None:
@@ -313,15 +317,15 @@ def unborn(play: Scenes) -> None:
 def test_every_row_and_every_reason_has_its_producer(scenes: Callable[[], Scenes]) -> None:
     play = scenes()
     unborn(play)
-    play.house.full(workers=2)
+    play.deployment.full(workers=2)
     people_and_others(play)
     agents_of_ours(play)
     lost(play)
     chained(play)
     play.settle()
-    reaches(play.house, "b/left", "open", within_s=60)
-    play.house.sees(lambda: not play.agents.of("b"), what="every agent has ended", within_s=90)
-    reaches(play.house, "b/turn~grown~1", "reaped")
+    reaches(play.deployment, "b/left", "open", within_s=60)
+    play.deployment.sees(lambda: not play.agents.of("b"), what="every agent has ended", within_s=90)
+    reaches(play.deployment, "b/turn~grown~1", "reaped")
 
     fired: dict[Row, set[str]] = {}
     told: list[LifecycleEvent] = []
@@ -338,4 +342,4 @@ def test_every_row_and_every_reason_has_its_producer(scenes: Callable[[], Scenes
     aborts = {one.abort_reason for one in told}
     assert set(AbortReason) - aborts == set()
     for number, abort in enumerate(ENDS.values()):
-        assert play.house.client.show(f"b/agent~ends{number}~1").data["end"]["abort"] == abort
+        assert play.deployment.client.show(f"b/agent~ends{number}~1").data["end"]["abort"] == abort

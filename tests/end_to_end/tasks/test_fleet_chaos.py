@@ -24,9 +24,9 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.processes.agent.containment import MARK
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, Process, overlaps
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, Process, overlaps
 from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
 from tests.processes import PROC, is_alive, marked, parent_of, processes
 
@@ -74,17 +74,17 @@ KINDS = ("plain", "stranger", "commits", "reports")
 
 @dataclass
 class Fleet:
-    """A house, the repository that all its tasks are about, and what its agents wrote down."""
+    """A deployment, the repository that all its tasks are about, and what its agents wrote down."""
 
-    house: House
+    deployment: Deployment
     repo: Path
     stamps: Path
     names: list[str] = field(default_factory=list)
 
     @property
     def mine(self) -> tuple[str, str]:
-        """What every program carries in its environment that this house started."""
-        return "HOUSE_FOLDER", str(self.house.folder)
+        """What every program carries in its environment that this deployment started."""
+        return "DEPLOYMENT_FOLDER", str(self.deployment.folder)
 
     @property
     def shown(self) -> bytes:
@@ -102,16 +102,20 @@ class Fleet:
                 {"type": "file_contains", "value": f"{name}.txt :: {name}"},
                 {"type": "test_passes", "value": "sh check.sh"},
             ]
-            submit(self.house, name, task(self.repo, command, signals=signals, retry_delay_s=1))
+            submit(
+                self.deployment, name, task(self.repo, command, signals=signals, retry_delay_s=1)
+            )
             self.names.append(name)
 
     def left(self) -> list[str]:
         """Return the tasks that are not where only a person leads them on, if anyone."""
-        return [name for name in self.names if not is_over(self.house.client.show(f"b/{name}"))]
+        return [
+            name for name in self.names if not is_over(self.deployment.client.show(f"b/{name}"))
+        ]
 
     def records(self) -> dict[str, list[Record]]:
-        """Return every record of this house, by machine."""
-        client = self.house.client
+        """Return every record of this deployment, by machine."""
+        client = self.deployment.client
         return {
             machine: [client.show(row.id) for row in client.list(machine=machine, limit=5_000)]
             for machine in MACHINES
@@ -119,13 +123,13 @@ class Fleet:
 
     def settles(self) -> None:
         """Wait until every task is over and whatever was done for them as well."""
-        self.house.sees(lambda: not self.left(), what="all tasks are over", within_s=WITHIN_S)
+        self.deployment.sees(lambda: not self.left(), what="all tasks are over", within_s=WITHIN_S)
         try:
-            self.house.sees(lambda: not self.open(), what="nothing is open", within_s=WITHIN_S)
+            self.deployment.sees(lambda: not self.open(), what="nothing is open", within_s=WITHIN_S)
         except AssertionError as late:
-            told = [self.house.story(of) for of in self.open()]
+            told = [self.deployment.story(of) for of in self.open()]
             raise AssertionError("\n".join([str(late), *told])) from None
-        self.house.sees(
+        self.deployment.sees(
             lambda: not self.running(), what=f"nothing runs: {self.running()}", within_s=60
         )
 
@@ -135,7 +139,7 @@ class Fleet:
         return {
             pid: words
             for pid, words in found.items()
-            if "interlock.workers.supervision.forker" not in words
+            if "interlock.workers.supervision.fork_server" not in words
         }
 
     def open(self) -> list[str]:
@@ -165,10 +169,10 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def fleet(new_house: NewHouse, repo: Path, tmp_path: Path) -> Iterator[Fleet]:
+def fleet(new_deployment: NewDeployment, repo: Path, tmp_path: Path) -> Iterator[Fleet]:
     stamps = tmp_path / "stamps"
     stamps.touch()
-    made = Fleet(new_house(**FLEET), repo, stamps)
+    made = Fleet(new_deployment(**FLEET), repo, stamps)
     yield made
     for pid in marked(*made.mine):
         with suppress(ProcessLookupError):
@@ -198,12 +202,14 @@ class Killer:
                 sys.stdout.write(f"killed {self.log[-1]}\n")
 
     def _kill(self, kind: str) -> str:
-        house = self.fleet.house
+        deployment = self.fleet.deployment
         if kind == "worker":
-            workers = [one for one in house.processes if one.name.startswith("w") and one.alive]
+            workers = [
+                one for one in deployment.processes if one.name.startswith("w") and one.alive
+            ]
             one = self.random.choice(workers)
             one.kill()
-            house.worker(concurrency=4, ready=False)
+            deployment.worker(concurrency=4, ready=False)
             return one.name
         found = self._found(kind)
         if not found:
@@ -236,7 +242,7 @@ class Killer:
 
 def carries_mark(pid: int) -> bool:
     with suppress(OSError):
-        return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
+        return f"{LABEL_VARIABLE}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False
 
 
@@ -247,7 +253,7 @@ def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
     """See that every task is merged or explained, and that the machine is as it was before."""
     records = fleet.records()
     for record in itertools.chain(*records.values()):
-        fleet.house.checked(record.id)
+        fleet.deployment.checked(record.id)
     assert {record.id for record in records["task"]} == {f"b/{name}" for name in fleet.names}
     faults = [
         *wrong_merges(fleet.repo, records["task"]),
@@ -260,7 +266,7 @@ def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
     assert faults == []
     for record in records["task"]:
         if record.state != "closed":
-            sys.stdout.write(f"{fleet.house.story(record.id)}\n{record.data}\n")
+            sys.stdout.write(f"{fleet.deployment.story(record.id)}\n{record.data}\n")
     return Counter(record.state for record in records["task"])
 
 
@@ -327,7 +333,7 @@ def test_a_fleet_whose_parts_are_killed_at_random_merges_or_explains_every_task(
     sys.stdout.write(f"{SEED}={seed}\n")
     wanted = {"worker": 3, "keeper": 5, "watchdog": 3, "agent": 5, "both": 2}
     killer = Killer(fleet, seed, wanted)
-    fleet.house.full(workers=2, concurrency=4)
+    fleet.deployment.full(workers=2, concurrency=4)
     fleet.hand_in()
 
     killer.rage()
@@ -348,20 +354,20 @@ def ended(workers: list[Process]) -> bool:
 
 
 def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fleet) -> None:
-    house = fleet.house.full(workers=2, concurrency=4)
+    deployment = fleet.deployment.full(workers=2, concurrency=4)
     fleet.hand_in()
 
     for part in (1, 2):
-        house.sees(
+        deployment.sees(
             partial(over, fleet, 8 * part),
             what="some tasks are over",
             within_s=WITHIN_S,
         )
-        before = [one for one in house.processes if one.name.startswith("w") and one.alive]
+        before = [one for one in deployment.processes if one.name.startswith("w") and one.alive]
         for one in before:
             one.signal(signal.SIGTERM)
-            house.worker(concurrency=4, ready=False)
-        house.sees(
+            deployment.worker(concurrency=4, ready=False)
+        deployment.sees(
             partial(ended, before),
             what="the old workers have ended",
             within_s=120,
@@ -370,5 +376,5 @@ def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fle
 
     assert nothing_is_lost_and_nothing_left(fleet) == {"closed": TASKS}
     for name in fleet.names:
-        data = house.client.show(f"b/{name}").data
+        data = deployment.client.show(f"b/{name}").data
         assert (name, data["claimed"], data["crashes"], data["retries"]) == (name, 1, 0, 0)

@@ -12,8 +12,8 @@ import pytest
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.tasks.coding import (
     FIXES,
     git,
@@ -82,8 +82,8 @@ def provider() -> Iterator[Callable[[Mapping[str, Script]], OpenAIServer]]:
 Provider = Callable[[Mapping[str, Script]], OpenAIServer]
 
 
-def judging(new_house: NewHouse, server: OpenAIServer, **more: str) -> House:
-    """Return a house whose model judges; another one infers."""
+def judging(new_deployment: NewDeployment, server: OpenAIServer, **more: str) -> Deployment:
+    """Return a deployment whose model judges; another one infers."""
     given = {
         "INTERLOCK_AGENTS_MAX": "4",
         "INTERLOCK_LEASE_S": "3",
@@ -91,7 +91,7 @@ def judging(new_house: NewHouse, server: OpenAIServer, **more: str) -> House:
         "INTERLOCK_JUDGE_MODEL": MODEL,
         "INTERLOCK_MODEL_ATTEMPTS_MAX": "2",
     }
-    return new_house(**(given | more)).full()
+    return new_deployment(**(given | more)).full()
 
 
 def task(repo: Path, agent: str, *signals: tuple[str, str], **more: Any) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def reserved(record: Record) -> int:
 
 
 def test_work_that_reviewer_and_judge_accept_is_merged_and_costs_what_they_cost(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({"is it short?": writes("PASS"), "is it done?": says(SURE)})
-    house = judging(new_house, server)
+    deployment = judging(new_deployment, server)
     asked = ("llm_judge", "is it done?"), ("llm_review", "is it short?"), ("path_exists", ".")
-    of = submit(house, "good", task(repo, FIXES, *asked))
+    of = submit(deployment, "good", task(repo, FIXES, *asked))
 
-    record = reaches(house, of, "closed")
+    record = reaches(deployment, of, "closed")
 
     assert (repo / "answer.txt").read_text() == "42\n"
     found = {one["type"]: one for one in record.data["checked"]}
@@ -127,7 +127,7 @@ def test_work_that_reviewer_and_judge_accept_is_merged_and_costs_what_they_cost(
     assert (record.counters["spent"], record.counters["tree.spent"]) == (72, 72)
     assert (record.counters["tokens_in"], record.counters["tokens_out"]) == (240, 60)
     assert reserved(record) == 0
-    verified = next(event for event in house.events(of) if event.trigger == "verified")
+    verified = next(event for event in deployment.events(of) if event.trigger == "verified")
     assert dict(verified.deltas) == {"spent": 72, "tokens_in": 240, "tokens_out": 60}
 
 
@@ -162,18 +162,18 @@ def _said(script: Script, asked: Asked) -> Reply:
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_model_that_does_not_plainly_accept_the_work_fails_it_with_its_words(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({name: script for name, (_, script, _) in FAULTS.items()})
-    house = judging(new_house, server, INTERLOCK_JUDGE_S="3")
+    deployment = judging(new_deployment, server, INTERLOCK_JUDGE_S="3")
     before = git(repo, "rev-parse", "main")
     tasks = {
-        name: submit(house, name.replace(" ", "-"), task(repo, FORGED, (of, name)))
+        name: submit(deployment, name.replace(" ", "-"), task(repo, FORGED, (of, name)))
         for name, (of, _, _) in FAULTS.items()
     }
 
     for name, of in tasks.items():
-        record = reaches(house, of, "failed", within_s=180)
+        record = reaches(deployment, of, "failed", within_s=180)
         assert FAULTS[name][2] in record.data["failure"]["reason"], name
         assert (record.counters.get("spent", 0) > 0) is (name not in FREE), name
         assert reserved(record) == 0
@@ -184,34 +184,34 @@ def test_a_model_that_does_not_plainly_accept_the_work_fails_it_with_its_words(
 
 
 def test_work_of_which_a_judge_is_not_sure_waits_for_a_person(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
-    house = judging(new_house, provider({"done?": says(UNSURE)}))
-    of = submit(house, "unsure", task(repo, FIXES, ("llm_judge", "done?")))
+    deployment = judging(new_deployment, provider({"done?": says(UNSURE)}))
+    of = submit(deployment, "unsure", task(repo, FIXES, ("llm_judge", "done?")))
 
-    record = reaches(house, of, "pending_approval")
+    record = reaches(deployment, of, "pending_approval")
 
     assert record.data["checked"][0]["flagged"]
     assert (repo / "answer.txt").read_text() == "41\n"
-    house.client.decide(of, "approve", proposal=record.proposal)
-    reaches(house, of, "closed")
+    deployment.client.decide(of, "approve", proposal=record.proposal)
+    reaches(deployment, of, "closed")
 
 
 def test_a_family_with_a_cap_is_not_judged_beyond_it(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({"short?": writes("PASS"), "done?": says(SURE)})
-    house = judging(new_house, server)
+    deployment = judging(new_deployment, server)
     signals = ("llm_review", "short?"), ("llm_judge", "done?")
     # A call is bounded by some 3,000 micro-dollars an attempt, and costs 36.
     caps = {"poor": 100, "enough": 20_000}
     for name, cap in caps.items():
         payload = task(repo, f"echo {name} > {name}", *signals, target="main")
-        create = house.client.dispatch.create
+        create = deployment.client.dispatch.create
         create("task", f"b/{name}", payload, Call(Cause("producer")), cap=cap)
 
-    poor = reaches(house, "b/poor", "failed")
-    enough = reaches(house, "b/enough", "closed")
+    poor = reaches(deployment, "b/poor", "failed")
+    enough = reaches(deployment, "b/enough", "closed")
 
     assert "more than the budget has left" in poor.data["failure"]["reason"]
     assert MODEL in poor.data["failure"]["reason"]
@@ -220,35 +220,35 @@ def test_a_family_with_a_cap_is_not_judged_beyond_it(
 
 
 def test_without_a_language_model_the_signals_say_what_to_set(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({})
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
-    house = judging(new_house, server, INTERLOCK_MODEL_API_KEY="", **none)
-    of = submit(house, "alone", task(repo, FIXES, ("llm_judge", "done?")))
+    deployment = judging(new_deployment, server, INTERLOCK_MODEL_API_KEY="", **none)
+    of = submit(deployment, "alone", task(repo, FIXES, ("llm_judge", "done?")))
 
-    reason = reaches(house, of, "failed").data["failure"]["reason"]
+    reason = reaches(deployment, of, "failed").data["failure"]["reason"]
 
     assert "the judge is not configured: set INTERLOCK_JUDGE_MODEL to a language model" in reason
     assert server.asked == []
 
 
 def test_the_parts_of_a_split_task_are_judged_by_what_they_merged(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({"all there?": says(SURE)})
-    house = judging(new_house, server)
+    deployment = judging(new_deployment, server)
     agent = 'echo "$INTERLOCK_TASK_TEXT" > $INTERLOCK_TASK_TEXT'
     # Not for an agent: a person splits it.
     payload = task(repo, agent, ("llm_judge", "all there?"), not_before=10**15)
-    of = submit(house, "whole", payload)
+    of = submit(deployment, "whole", payload)
     subtasks = [
         {"title": title, "text": name, "signals": [{"type": "path_exists", "value": name}]}
         for title, name in (("first", "a.txt"), ("second", "b.txt"))
     ]
-    house.client.dispatch.fire(of, "split", {"subtasks": subtasks}, Call(Cause("person")))
+    deployment.client.dispatch.fire(of, "split", {"subtasks": subtasks}, Call(Cause("person")))
 
-    reaches(house, of, "closed", within_s=90)
+    reaches(deployment, of, "closed", within_s=90)
 
     (asked,) = server.asked
     shown = block(asked, "changes")
@@ -260,30 +260,30 @@ def test_the_parts_of_a_split_task_are_judged_by_what_they_merged(
 
 @pytest.mark.proof
 def test_what_a_lost_agent_left_is_judged_by_the_same_model(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
     server = provider({"short?": writes("PASS")})
-    house = judging(new_house, server)
-    of = submit(house, "lost", task(repo, f"{FIXES}; sleep 1000", ("llm_review", "short?")))
-    reaches(house, of, "in_progress")
-    tree = house.folder / "home" / "worktrees" / "b" / "lost~1" / "answer.txt"
-    house.sees(lambda: tree.read_text() == "42\n", what="the agent has done its part")
+    deployment = judging(new_deployment, server)
+    of = submit(deployment, "lost", task(repo, f"{FIXES}; sleep 1000", ("llm_review", "short?")))
+    reaches(deployment, of, "in_progress")
+    tree = deployment.folder / "home" / "worktrees" / "b" / "lost~1" / "answer.txt"
+    deployment.sees(lambda: tree.read_text() == "42\n", what="the agent has done its part")
 
     kill_keeper("lost~1")
 
-    record = reaches(house, of, "closed", within_s=120)
+    record = reaches(deployment, of, "closed", within_s=120)
     assert record.data["recovered"]
     # Once by the recovery, and once more by the verification of what it saved.
     assert (len(server.asked), record.counters["spent"]) == (2, 72)
-    nothing_left(house, repo, "lost")
+    nothing_left(deployment, repo, "lost")
 
 
 def test_a_test_that_takes_too_long_is_ended_after_the_time_that_is_set(
-    new_house: NewHouse, repo: Path, provider: Provider
+    new_deployment: NewDeployment, repo: Path, provider: Provider
 ) -> None:
-    house = judging(new_house, provider({}), INTERLOCK_VERIFY_S="0.5")
-    of = submit(house, "slow", task(repo, FIXES, ("test_passes", "sleep 60")))
+    deployment = judging(new_deployment, provider({}), INTERLOCK_VERIFY_S="0.5")
+    of = submit(deployment, "slow", task(repo, FIXES, ("test_passes", "sleep 60")))
 
-    reason = reaches(house, of, "failed").data["failure"]["reason"]
+    reason = reaches(deployment, of, "failed").data["failure"]["reason"]
 
     assert "it did not end within 0.5 s" in reason

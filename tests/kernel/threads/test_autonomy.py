@@ -21,10 +21,8 @@ from interlock.kernel.machines.threads.autonomy import (
     AutonomyPolicy,
     Gate,
     InvocationContext,
-    Level,
     ProposalKind,
     Risk,
-    Tier,
     demands_review,
     effective,
     join,
@@ -35,6 +33,7 @@ from interlock.kernel.machines.threads.autonomy import (
     wants_combined,
 )
 from interlock.kernel.policy_axis import PolicyError
+from interlock.kernel.scales import Level, Tier
 
 MILD = Risk(irreversibility=Level.LOW, regret_potential=Level.LOW, risk_amplifier=False)
 MEDIUM = Risk(irreversibility=Level.MEDIUM, regret_potential=Level.MEDIUM, risk_amplifier=False)

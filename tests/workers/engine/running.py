@@ -8,10 +8,10 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Entry, Record
 from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Run
-from interlock.workers.systems import HANDLERS
+from interlock.workers.engine.work import Handler
+from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
 
 THREAD = MACHINES["thread"]
@@ -37,24 +37,24 @@ class Running:
     def __init__(self, settings: Settings) -> None:
         self.client = Client(settings, actor="person")
         self.dispatch = self.client.dispatch
-        self.runner = Runner(self.dispatch, Equipment(settings))
+        self.runner = Runner(self.dispatch, Resources(settings))
 
     def owed(self, record_id: str, name: str = "") -> Entry:
         """Return the effect that a record owes now."""
         entries = self.client.show(record_id).entries
         return next(entry for entry in entries if not name or entry.name == name)
 
-    def perform(self, record_id: str, run: Run | None = None, name: str = "") -> str:
+    def perform(self, record_id: str, run: Handler | None = None, name: str = "") -> str:
         """Do what a record owes, with the real handler or one of the test."""
         entry = self.owed(record_id, name)
-        handler = run or HANDLERS[entry.name]
+        handler = run or handlers()[entry.name]
         return self.runner.perform(THREAD, entry.name, handler, entry.key(record_id))
 
     def approved(
         self, capability: str = "jot", record_id: str = "one", **parameters: Any
     ) -> Record:
         """Return a thread that owes the execution of a capability."""
-        self.client.submit(thread(capability, **parameters), id=record_id)
+        self.client.submit(thread(capability, **parameters), machine="thread", id=record_id)
         for _ in range(3):
             self.perform(record_id, name="inference")
         record = self.client.show(record_id)

@@ -18,7 +18,8 @@ from interlock.kernel.table import Waiting
 from interlock.workers.client import Client
 from interlock.workers.engine.card import quarantine_of
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.threads.threads import WAITS, bring, client_of, matter
+from interlock.workers.threads.client import Threads
+from tests.workers.threads.threads import WAITS, bring, client_of, thread_payload
 
 THREAD = MACHINES["thread"]
 # As published, typed in by hand: kind of card, answer, trigger.
@@ -191,7 +192,7 @@ def test_a_thread_that_asks_nobody_has_no_card(here: Client) -> None:
 
 
 def test_a_held_thread_asks_whether_to_begin(here: Client) -> None:
-    here.submit(matter(hold=True), id="held")
+    here.submit(thread_payload(hold=True), machine="thread", id="held")
     card = here.card("held")
 
     assert card is not None
@@ -222,7 +223,7 @@ def test_only_a_review_of_what_is_done_may_be_timed_out_to_done() -> None:
 def test_nothing_can_be_answered_after_a_handoff(here: Client) -> None:
     proposal = bring(here, "one", "awaiting_confirmation").proposal
 
-    after = here.handoff("one", to="the office", kind="person", reference="ticket 12")
+    after = Threads(here).handoff("one", to="the office", kind="person", reference="ticket 12")
 
     assert after.state == "handed_off"
     assert after.data["handed_off"] == {
@@ -250,7 +251,7 @@ def test_a_handoff_names_who_and_where(here: Client, words: dict[str, str]) -> N
     bring(here, "one", "awaiting_confirmation")
 
     with pytest.raises(InvalidPayloadError):
-        here.handoff("one", **words)
+        Threads(here).handoff("one", **words)
 
 
 def test_work_that_was_given_up_asks_a_person_whatever_the_state() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
 from interlock.kernel.record import PARTITIONS, partition_of
-from interlock.workers.engine.sweeper import Sweep, each, sweep_all
+from interlock.workers.engine.sweeper import Sweep, act_on_each, sweep_all
 from interlock.workers.engine.sweeps import orphans, prune, stalls
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
@@ -43,12 +43,12 @@ def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
         "c": lambda: "done",
     }
 
-    assert each(items) == Counter(refused=1, failed=1, done=1)
+    assert act_on_each(items) == Counter(refused=1, failed=1, done=1)
 
 
 def test_a_store_that_refuses_ends_the_pass() -> None:
     with pytest.raises(StoreDownError):
-        each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
+        act_on_each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
 
 
 def test_a_sweep_loops_until_each_partition_is_dry(running: Running) -> None:
@@ -86,7 +86,7 @@ def test_a_sweep_ends_when_its_time_is_up(server: EmbeddedServer, prefix: str) -
 
 
 def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: Running) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
 
     assert not orphans.run(running.dispatch, partition)
@@ -99,10 +99,10 @@ def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: 
 def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
-    assert running.dispatch.waiting("inference") == 1
-    assert running.dispatch.waiting("cleanup") == 0, "a queue that nobody used yet"
+    assert running.dispatch.queue_length("inference") == 1
+    assert running.dispatch.queue_length("cleanup") == 0, "a queue that nobody used yet"
 
     monkeypatch.setattr(orphans, "LINE_LONG", 1)
     hurry(running, "one")
@@ -115,14 +115,14 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
 def test_a_line_is_measured_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", 3_600.0)
-    running.client.submit(thread("jot"), id="one")
-    assert running.dispatch.waiting("inference") == 1
-    running.client.submit(thread("jot"), id="two")
+    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", 3_600.0)
+    running.client.submit(thread("jot"), machine="thread", id="one")
+    assert running.dispatch.queue_length("inference") == 1
+    running.client.submit(thread("jot"), machine="thread", id="two")
 
-    assert running.dispatch.waiting("inference") == 1
-    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", -1.0)
-    assert running.dispatch.waiting("inference") == 2
+    assert running.dispatch.queue_length("inference") == 1
+    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", -1.0)
+    assert running.dispatch.queue_length("inference") == 2
 
 
 def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
@@ -132,8 +132,8 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
         settings_for(server.url, prefix, INTERLOCK_BROKER_URL="amqp://guest:guest@127.0.0.1:9//")
     )
 
-    assert running.dispatch.waiting("inference") == 0
-    running.client.submit(thread("jot"), id="one")
+    assert running.dispatch.queue_length("inference") == 0
+    running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
     hurry(running, "one")
     assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
@@ -153,14 +153,16 @@ def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Runnin
     take = running.dispatch.indexes.take
     [closed] = take(partition, [key], gate_open=True, server="0" * 40)
     hurry(running, "one")
-    here = running.dispatch.meet(partition, passing=False).server
+    here = running.dispatch.check_server(partition, passing=False).server
     [open_] = take(partition, [key], gate_open=True, server=here)
 
     assert (closed.word, open_.word) == ("later", "publish")
 
 
 def test_a_timer_that_is_due_fires_once(running: Running) -> None:
-    running.client.submit({**thread("jot"), "hold": True, "expires_s": 1}, id="one")
+    running.client.submit(
+        {**thread("jot"), "hold": True, "expires_s": 1}, machine="thread", id="one"
+    )
     partition = partition_of("one")
     assert not stalls.run(running.dispatch, partition)
     record = running.client.show("one")
@@ -177,7 +179,7 @@ def test_a_timer_that_is_due_fires_once(running: Running) -> None:
 def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     running: Running, tmp_path: Path
 ) -> None:
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     running.client.cancel("one")
 
     assert pruned(running, "one") == Counter(pruned=1)
@@ -186,7 +188,7 @@ def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     kept = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in kept] == ["one"] * len(kept)
     with pytest.raises(IdTakenError):
-        running.client.submit(thread("broken"), id="one")
+        running.client.submit(thread("broken"), machine="thread", id="one")
 
 
 def test_an_archive_is_completed_and_never_replaced_by_a_part(
@@ -196,7 +198,7 @@ def test_an_archive_is_completed_and_never_replaced_by_a_part(
     archive.mkdir()
     earlier = json.dumps({"id": "one/2.1", "machine": "thread", "at_ms": 1, "version": 1})
     (archive / "one.jsonl").write_text(earlier + "\n")
-    running.client.submit(thread("jot"), id="one")
+    running.client.submit(thread("jot"), machine="thread", id="one")
     running.client.cancel("one")
 
     pruned(running, "one")

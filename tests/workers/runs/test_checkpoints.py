@@ -18,7 +18,7 @@ UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
 def executed(scene: Scene, run: str, number: int, name: str, end: str, sha: str) -> None:
     """Execute a codon to its end, with a checkpoint."""
     of = f"{run}/{number}"
-    scene.world.create(of, {"codon_id": name}, machine="codon", tenure=HOLDER)
+    scene.world.create(of, {"codon_id": name}, machine="codon", initial_lease=HOLDER)
     scene.move(of, "preparing", "starting")
     scene.move(of, "starting", "initializing", pid=7, log_path="x.log")
     scene.move(of, "initializing", "running", session_id="s")
@@ -81,7 +81,7 @@ def test_an_attempt_that_failed_before_it_succeeded_counts_for_nothing(scene: Sc
 
 def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(scene: Scene) -> None:
     run = led(scene, ("good", "completed"))
-    scene.world.create(f"{run}/2", {"codon_id": "bad"}, machine="codon", tenure=HOLDER)
+    scene.world.create(f"{run}/2", {"codon_id": "bad"}, machine="codon", initial_lease=HOLDER)
     fail(scene.world, run)
     scene.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.party("clearance"))
     assert "error_checkpoint" not in scene.world.record(f"{run}/2").data

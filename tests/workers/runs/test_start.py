@@ -44,7 +44,7 @@ def begun(scene: Scene, what: dict[str, Any], sha: str = "") -> str:
 def does(scene: Scene, run: str, number: int, name: str, sha: str) -> str:
     """Complete a codon of a run, and return its record's id."""
     of = f"{run}/{number}"
-    scene.world.create(of, {"codon_id": name}, machine="codon", tenure=HOLDER)
+    scene.world.create(of, {"codon_id": name}, machine="codon", initial_lease=HOLDER)
     scene.move(of, "preparing", "starting")
     scene.move(of, "starting", "initializing", pid=7, log_path="x.log")
     scene.move(of, "initializing", "running", session_id="s")

@@ -90,7 +90,7 @@ class Scene:
     def codon(self, run: str, number: int = 1, *, cost: int = COST, upto: str = "completed") -> str:
         """Execute a codon, up to a state."""
         of = f"{run}/{number}"
-        self.world.create(of, {"codon_id": "clean"}, machine="codon", tenure=HOLDER)
+        self.world.create(of, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER)
         self.move(of, "preparing", "starting")
         self.move(of, "starting", "initializing", pid=7, log_path="clean.log")
         self.move(of, "initializing", "running", session_id="s")

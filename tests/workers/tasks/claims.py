@@ -10,7 +10,7 @@ from uuid import uuid4
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Entry, Record
-from interlock.kernel.store.commands import Call, Jot, Tenure, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Jot, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.tasks.client import Tasks
@@ -76,32 +76,38 @@ def submitted(client: Client, name: str, **more: Any) -> str:
 def claimed(client: Client, name: str, **more: Any) -> Claimed:
     """Submit a task and claim it, as who assigns it does; its agent is about to start."""
     dispatch, of = client.dispatch, submitted(client, name, **more)
-    tenure = Tenure(uuid4().hex[:8], "keeper", dispatch.effect("task", "agent").lease_ms)
+    initial_lease = InitialLease(
+        uuid4().hex[:8], "keeper", dispatch.effect("task", "agent").lease_ms
+    )
     claim = {"owner": "here", "identity": "unknown", "at_ms": dispatch.views.now_ms()}
-    dispatch.fire(of, "claimed", claim, party("assignment", "claimed", of), tenure=tenure)
-    task = held(client, of, tenure)
+    dispatch.fire(
+        of, "claimed", claim, party("assignment", "claimed", of), initial_lease=initial_lease
+    )
+    task = held(client, of, initial_lease)
     place = workplace_of(task.record)
-    tenure = Tenure(uuid4().hex[:8], "keeper", dispatch.effect("agent", "supervision").lease_ms)
+    initial_lease = InitialLease(
+        uuid4().hex[:8], "keeper", dispatch.effect("agent", "supervision").lease_ms
+    )
     birth = {"name": place.name, "role": task.record.data["role"], "command": "true", "task": of}
     cause = Call(Cause("assignment"))
-    dispatch.create("agent", place.agent, birth, cause, tenure=tenure)
+    dispatch.create("agent", place.agent, birth, cause, initial_lease=initial_lease)
     dispatch.create("turn", place.turn, {"task": of, "number": place.number}, cause)
-    begun = Claimed(client, task, held(client, place.agent, tenure), place)
+    begun = Claimed(client, task, held(client, place.agent, initial_lease), place)
     for trigger in TURN[:2]:
         begun.turn(trigger, "assignment")
     return begun
 
 
 def party(name: str, trigger: str, of: str) -> Call:
-    """Return the call of a part of the house that holds no lease of a record."""
+    """Return the call of a part of the deployment that holds no lease of a record."""
     return Call(Cause(name), f"{name}:{trigger}:{of}:{uuid4().hex[:8]}", Warrant.party(name))
 
 
-def held(client: Client, of: str, tenure: Tenure) -> Lease:
+def held(client: Client, of: str, initial_lease: InitialLease) -> Lease:
     """Return the lease that was born with a record's state."""
     record = client.show(of)
-    entry = next(one for one in record.entries if one.token.endswith(f"-{tenure.nonce}"))
-    return leased(client, record, entry, tenure.nonce)
+    entry = next(one for one in record.entries if one.token.endswith(f"-{initial_lease.nonce}"))
+    return leased(client, record, entry, initial_lease.nonce)
 
 
 def leased(client: Client, record: Record, entry: Entry, nonce: str) -> Lease:

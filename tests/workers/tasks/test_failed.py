@@ -17,7 +17,7 @@ from interlock.kernel.store import views
 from interlock.kernel.table import Active
 from interlock.workers.cli import app
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps import orphans
 from interlock.workers.gateways.server import EmbeddedServer
@@ -109,7 +109,7 @@ def gone_at_once() -> Machine:
 def test_a_lost_agent_is_among_the_tries(server: EmbeddedServer, prefix: str) -> None:
     settings, machine = settings_for(server.url, prefix, INTERLOCK_LEASE_S="0.3"), gone_at_once()
     here = Client(settings, machines={**MACHINES, "task": machine})
-    runner = Runner(here.dispatch, Equipment(settings))
+    runner = Runner(here.dispatch, Resources(settings))
     of = submitted(here, "one")
     claim = Tasks(here).claim(of, owner="ann")
     Tasks(here).report(claim.key, claim.token, "started")

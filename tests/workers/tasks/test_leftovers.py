@@ -13,10 +13,11 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.supervision import leftovers as remains
-from interlock.workers.supervision.leftovers import RemainsError, end_remains
-from interlock.workers.tasks.brief import Brief, Place
+from interlock.workers.supervision.leftovers import LeftoversError
+from interlock.workers.tasks.launch_spec import ClaimPaths, TaskLaunchSpec
+from interlock.workers.tasks.leftovers import kill_leftovers_of
 from tests.processes import PROC
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -36,10 +37,16 @@ def here(
 def agent(here: Client) -> Claimed:
     """Return an agent at work, whose keeper was told its brief on this machine."""
     begun = claimed(here, "b/one").alive()
-    place = Place(begun.task.key, begun.task.token, begun.place.turn, "", "", "", "")
-    papers = str(begun.place.papers(here.settings))
-    Brief(
-        begun.agent.key, begun.agent.token, papers, "true", "plain", session=False, place=place
+    place = ClaimPaths(begun.task.key, begun.task.token, begun.place.turn, "", "", "", "")
+    work_folder = str(begun.place.work_folder(here.settings))
+    TaskLaunchSpec(
+        key=begun.agent.key,
+        token=begun.agent.token,
+        work_folder=work_folder,
+        command="true",
+        stream="plain",
+        session=False,
+        place=place,
     ).write()
     return begun
 
@@ -54,7 +61,9 @@ def marked(agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
 
 def sleeping(mark: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    return subprocess.Popen(command, env={**os.environ, MARK: mark}, start_new_session=True)
+    return subprocess.Popen(
+        command, env={**os.environ, LABEL_VARIABLE: mark}, start_new_session=True
+    )
 
 
 def test_what_a_dead_agent_left_running_is_ended(
@@ -62,7 +71,7 @@ def test_what_a_dead_agent_left_running_is_ended(
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
-    end_remains(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.wait() == -signal.SIGKILL
 
@@ -70,18 +79,18 @@ def test_what_a_dead_agent_left_running_is_ended(
 def test_what_an_agent_runs_that_lives_is_let_be(
     here: Client, agent: Claimed, marked: subprocess.Popen[bytes]
 ) -> None:
-    end_remains(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.poll() is None
 
 
-def test_an_agent_of_another_house_with_the_same_name_is_let_be(
+def test_an_agent_of_another_deployment_with_the_same_name_is_left_alone(
     here: Client, agent: Claimed
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
 
     with sleeping(f"{agent.place.agent}:1.0:another") as other:
-        end_remains(here.dispatch, agent.place.agent)
+        kill_leftovers_of(here.dispatch, agent.place.agent)
 
         assert other.poll() is None
         other.kill()
@@ -91,10 +100,10 @@ def test_an_agent_that_was_never_started_here_left_nothing(
     here: Client, agent: Claimed, marked: subprocess.Popen[bytes]
 ) -> None:
     agent.agent_fires("ended", {"exit_code": 1})
-    (agent.place.papers(here.settings) / "brief.json").write_text("{")
+    (agent.place.work_folder(here.settings) / "launch.json").write_text("{")
 
-    end_remains(here.dispatch, agent.place.agent)
-    end_remains(here.dispatch, "b/agent~nobody~1")
+    kill_leftovers_of(here.dispatch, agent.place.agent)
+    kill_leftovers_of(here.dispatch, "b/agent~nobody~1")
 
     assert marked.poll() is None
 
@@ -110,7 +119,7 @@ def test_whoever_cannot_be_ended_is_told_and_nothing_goes_on(
     monkeypatch.setattr(signal, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(remains, "END_S_MAX", 0.1)
 
-    with pytest.raises(RemainsError, match="cannot be ended"):
-        end_remains(here.dispatch, agent.place.agent)
+    with pytest.raises(LeftoversError, match="cannot be ended"):
+        kill_leftovers_of(here.dispatch, agent.place.agent)
 
     assert marked.poll() is None

@@ -12,12 +12,12 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import Failed
-from interlock.workers.tasks.brief import Place
+from interlock.workers.supervision.reports import AgentFailed
+from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -30,8 +30,8 @@ def here(server: EmbeddedServer, prefix: str) -> Client:
 
 def held(here: Client, lease: Lease) -> Work:
     dispatch, machine = here.dispatch, MACHINES[lease.record.machine]
-    equipment = Equipment(here.settings)
-    return Work(dispatch, equipment, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
+    resources = Resources(here.settings)
+    return Work(dispatch, resources, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
 
 
 def test_a_word_that_does_not_fit_fails_the_task_and_says_which(here: Client) -> None:
@@ -61,7 +61,7 @@ def test_a_word_that_comes_too_late_frees_the_place_and_changes_nothing(here: Cl
 def killed_at_work(here: Client, *, begun: bool) -> Claimed:
     """Tell of an agent that was killed, before or after it gave a sign of life."""
     claim = claimed(here, "b/one")
-    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
+    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", "", "", "")
     turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
     if begun:
         turn.begin()
@@ -97,15 +97,15 @@ def test_what_a_signal_ended_could_say_nothing(code: int, *, by_signal: bool) ->
 @pytest.mark.parametrize(
     ("told", "abort"),
     [
-        (Failed("no"), None),
-        (Failed("no", TransitionReason.MAX_TURNS), None),
-        (Failed("no", TransitionReason.PROVIDER_413), AbortReason.PROVIDER_ERROR),
-        (Failed("no", TransitionReason.COMPACTION_FAILED), AbortReason.COMPACT_FAILURE),
-        (Failed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
+        (AgentFailed("no"), None),
+        (AgentFailed("no", TransitionReason.MAX_TURNS), None),
+        (AgentFailed("no", TransitionReason.PROVIDER_413), AbortReason.PROVIDER_ERROR),
+        (AgentFailed("no", TransitionReason.COMPACTION_FAILED), AbortReason.COMPACT_FAILURE),
+        (AgentFailed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
     ],
 )
 def test_what_an_agent_says_of_its_end_is_recorded_in_the_published_words(
-    told: Failed, abort: AbortReason | None
+    told: AgentFailed, abort: AbortReason | None
 ) -> None:
     payload = of_failed(told).payload
 
@@ -137,7 +137,7 @@ def test_work_whose_worktree_is_gone_is_an_orphan_and_no_failure(
 ) -> None:
     claim = claimed(here, "b/one")
     gone = str(tmp_path / "gone")
-    place = Place(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
+    place = ClaimPaths(claim.task.key, claim.task.token, claim.place.turn, "", gone, "", "")
     turn = TaskTurn(held(here, claim.task), place, here.show(claim.place.agent))
     turn.begin()
 

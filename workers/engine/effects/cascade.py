@@ -44,7 +44,7 @@ def close(work: Work, record: Record) -> None:
     trigger = work.machine.close_trigger
     cause = Cause("cascade", f"{record.id} is {record.state}")
     for child_id in work.dispatch.views.children(record.id):
-        work.go_on()
+        work.raise_if_stopped()
         child = work.dispatch.views.record(child_id)
         if isinstance(work.machine.stage(child.state), Terminal):
             continue
@@ -65,11 +65,11 @@ def recheck(work: Work, record: Record) -> None:
         return
     counting = Dependent.of(record, f"{stage.countdown}:{record.entered}")
     for member in work.dispatch.views.counted(record.id, counting.countdown) - {"*"}:
-        work.go_on()
+        work.raise_if_stopped()
         try:
             child = work.dispatch.views.record(member)
         except UnknownRecordError:
-            work.dispatch.depart(counting, member, MISSING)
+            work.dispatch.leave_countdown(counting, member, MISSING)
             continue
         if isinstance(work.machine.stage(child.state), Terminal):
-            work.dispatch.depart(counting, member, child.state)
+            work.dispatch.leave_countdown(counting, member, child.state)

@@ -18,11 +18,11 @@ def tell(work: Work) -> None:
     An end that is no success is told first: the countdown's end must find it known.
     """
     record = work.record
-    for one in work.dispatch.tells.dependents(record.id):
-        work.go_on()
+    for one in work.dispatch.subscriptions.dependents(record.id):
+        work.raise_if_stopped()
         if record.state != State.SUCCESS:
             lose(work, one)
-        work.dispatch.depart(one, record.id, record.state)
+        work.dispatch.leave_countdown(one, record.id, record.state)
 
 
 def lose(work: Work, one: Dependent) -> None:

@@ -1,1 +1,8 @@
-"""The sweeps that serve every system, one a file."""
+"""The sweeps that serve every system, one a file. A new one needs its line here."""
+
+from __future__ import annotations
+
+from interlock.workers.engine.sweeper import Sweep
+from interlock.workers.engine.sweeps import orphans, prune, stalls
+
+SWEEPS: tuple[Sweep, ...] = (orphans.SWEEP, stalls.SWEEP, prune.SWEEP)

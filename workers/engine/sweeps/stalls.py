@@ -15,7 +15,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import TimerLook
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 ACTOR = "stalls"
 
@@ -29,7 +29,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     acts: dict[str, Callable[[], str]] = {
         f"{look.record_id}:{look.name}": partial(_act, dispatch, look) for look in looks
     }
-    return each(acts)
+    return act_on_each(acts)
 
 
 def _act(dispatch: Dispatch, look: TimerLook) -> str:

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.git.branch import head, is_merged, resolve
 from interlock.workers.gateways.git.checkout import (
     Checkout,
@@ -32,6 +31,7 @@ from interlock.workers.gateways.git.errors import (
 )
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.text import sentence
 
 _NOTES = "refs/interlock/merging/"
 _CLEAR = "commit, stash or move it, then the merge can go on"

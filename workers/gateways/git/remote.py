@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.text import sentence
 
 _LOCK_NAME = "interlock-push"
 

@@ -21,11 +21,11 @@ def tending(work: Work) -> Outcome | None:
     alive = living(work)
     if record.state == "open":
         for one in alive:
-            work.go_on()
+            work.raise_if_stopped()
             job = work.dispatch.views.record(one)
             waits = job.state == State.PENDING and startable(job.data)
             if waits or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.owe(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
+                work.dispatch.wake(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
     return None if alive or not over(work) else Outcome("finish")
 
 
@@ -49,5 +49,5 @@ def _states(work: Work, *, over: bool) -> list[str]:
 
 def _standing(work: Work, state: str) -> list[RecordId]:
     machine, graph = work.dispatch.lifecycle.machine("job"), work.record.id
-    found = work.dispatch.views.every_in(machine, state, partition_of(graph), PAGE)
+    found = work.dispatch.views.scan_state(machine, state, partition_of(graph), PAGE)
     return [one for one in found if root_of(one) == graph]

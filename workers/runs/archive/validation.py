@@ -79,7 +79,7 @@ def orphans(
 ) -> Iterator[tuple[Path, str]]:
     """Yield the folders of papers that no record knows, and the id that one would have."""
     known = {past.record.id for past in archive.pasts} | set(unread)
-    for run in _folders(RunPlace(archive.workspace, dispatch.settings).papers):
+    for run in _folders(RunPlace(archive.workspace, dispatch.settings).work_folder):
         name = f"{archive.workspace}/{run.name}"
         if name not in known:
             yield run, name
@@ -176,5 +176,7 @@ def _importer(found: Inventory) -> str:
     return f"{found.archive.workspace}/{HOLDER}"
 
 
-def _folders(papers: Path) -> list[Path]:
-    return sorted(one for one in papers.iterdir() if one.is_dir()) if papers.is_dir() else []
+def _folders(work_folder: Path) -> list[Path]:
+    return (
+        sorted(one for one in work_folder.iterdir() if one.is_dir()) if work_folder.is_dir() else []
+    )

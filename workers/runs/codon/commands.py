@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from interlock.workers.config import PREFIX, environment_without_settings
+from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.runs.codon.process import Command
 from interlock.workers.runs.context import RunWork
@@ -65,15 +65,15 @@ class CodonCommands:
             "CODON": self.start.runtime_id,
             "ITERATION": str(inside.iteration) if inside else "",
             "WORKSPACE": str(self.run.workspace),
+            "REPORT_KINDS": "session",
             "PREVIOUS_SESSION": self.start.previous_session_id or "",
         }
-        return {
-            **environment_without_settings(),
-            **self.run.plan.environment,
-            **self.codon.environment,
-            **{f"{PREFIX}{name}": value for name, value in own.items()},
-            **(more or {}),
-        }
+        return environment_of_work(
+            self.run.plan.environment,
+            self.codon.environment,
+            {f"{PREFIX}{name}": value for name, value in own.items()},
+            more or {},
+        )
 
     def _continued(self) -> None:
         """Give it the conversation as it stood at the end of the execution that it continues."""

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 
 from interlock.kernel.errors import CallError
 from interlock.workers.files.atomic import replace_bytes
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 BYTES_MAX = 32 * 1024 * 1024
 

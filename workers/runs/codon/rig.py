@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.processes.agent.process import AgentProcess, SpawnError
 from interlock.workers.runs.codon import rig_copy
 from interlock.workers.runs.codon.process import Command, Process
 from interlock.workers.runs.outcome import NO_PROCESS, exit_code_of
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
 from interlock.workers.runs.plan.path import path_within
+from interlock.workers.text import sentence
 
 TIMED_OUT = "rig_timeout"
 # One that goes on at all ends some time: this is for a disk that does not answer.

@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.runs.brief import RunBrief
 from interlock.workers.runs.paths import RunPlace
-from interlock.workers.supervision.launch import KeeperError, start_detached
+from interlock.workers.supervision.launch import LaunchSpec, SupervisorError, launch
 
 
 def conductor(work: Work) -> Outcome | None:
@@ -18,13 +17,11 @@ def conductor(work: Work) -> Outcome | None:
     if not folder.is_dir():
         return Outcome("fail", {"reason": f"the workspace {folder} is no folder any more"})
     place = RunPlace(record.id, dispatch.settings)
-    brief = RunBrief(key=lease.key, token=lease.token, papers=str(place.papers))
+    spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(place.work_folder))
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached(
-            "interlock.workers.runs.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
-        )
-    except (KeeperError, OSError) as refusal:
+        launch("interlock.workers.runs.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
+    except (SupervisorError, OSError) as refusal:
         return Outcome("fail", {"reason": f"its conductor does not start: {refusal}"})
     return None

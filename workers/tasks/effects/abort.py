@@ -29,7 +29,7 @@ def abort(work: Work) -> None:
         tool_to_sibling=data["tool_to_sibling"], sibling_to_session=data["sibling_to_session"]
     )
     for agent, reason in aborts(tree, session=record.id, scope=scope, policy=policy).items():
-        work.go_on()
+        work.raise_if_stopped()
         _tell(work, agent, reason)
 
 
@@ -52,7 +52,7 @@ def _tree(work: Work, origin: Record) -> Tree:
     tree: dict[str, str | None] = {}
     waiting = [str(origin.id)]
     for state in ALIVE:
-        found = views.standing_in(machine, state, partition, AGENTS_MAX)
+        found = views.list_in_partition(machine, state, partition, AGENTS_MAX)
         waiting += [one for one in found if root_of(one) == root]
     while waiting:
         one = waiting.pop()

@@ -30,10 +30,10 @@ def aftermath(work: Work) -> None:
     if record.state == "blocked":
         _unblock(work, record)
     if record.state in ("closed", "cancelled", "failed"):
-        for other_id in work.dispatch.views.standing_in(
+        for other_id in work.dispatch.views.list_in_partition(
             work.machine, "blocked", partition_of(record.id), BLOCKED_MAX
         ):
-            work.go_on()
+            work.raise_if_stopped()
             if root_of(other_id) == root_of(record.id):
                 with suppress(CallError):
                     _unblock(work, work.dispatch.views.record(other_id))

@@ -12,7 +12,7 @@ from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.supervision.leftovers import end_remains
+from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.ownership import IDENTITY, SCOPE_VIOLATION, outside
 from interlock.workers.tasks.verification.checkout import checked_out
 from interlock.workers.tasks.verification.evidence import changes_shown
@@ -43,7 +43,7 @@ async def _recovered(judges: Judges) -> Outcome:
         return Outcome("requeued", {**AGAIN, "detail": "its worktree is gone"})
     if agent := record.data["claim"].get("agent"):
         # Nothing of it may write while this commits, judges and lets another begin.
-        await asyncio.to_thread(end_remains, work.dispatch, str(agent))
+        await asyncio.to_thread(kill_leftovers_of, work.dispatch, str(agent))
     message = f"Partial work of a lost agent: {record.data['title']}\n\nTask: {record.id}\n"
     await asyncio.to_thread(commit_all, repository, tree, message=message, identity=IDENTITY)
     place, settings = workplace_of(record), work.dispatch.settings

@@ -14,8 +14,8 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
-from interlock.workers.supervision.leftovers import end_remains
 from interlock.workers.tasks.claims import party
+from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.ownership import IDENTITY
 from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
@@ -36,7 +36,7 @@ def reaping(work: Work) -> Outcome | None:
     _wait_for_the_end(work, data)
     _wait_for_the_judges(work, data)
     if data.get("agent"):
-        end_remains(work.dispatch, str(data["agent"]))
+        kill_leftovers_of(work.dispatch, str(data["agent"]))
     if data.get("repo") and data.get("worktree"):
         _cleared(work, data, accepted=record.state == "completing")
     return Outcome("agent_reaped")

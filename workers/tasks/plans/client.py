@@ -257,7 +257,9 @@ class Plans:
             # Twice: a task that moves on between two looks can be missed by one round.
             for _ in range(2)
             for stage in machine.stages
-            for one in dispatch.views.standing_in(machine, str(stage.state), partition, LISTED_MAX)
+            for one in dispatch.views.list_in_partition(
+                machine, str(stage.state), partition, LISTED_MAX
+            )
             if root_of(one) == backlog
         }
         return {one.partition("/")[2]: self.client.show(one) for one in sorted(ids)}

@@ -7,9 +7,9 @@ from itertools import islice
 
 from interlock.kernel.record import Record
 from interlock.kernel.store.views import Views
-from interlock.workers.gateways.capabilities.result import sentence
 from interlock.workers.gateways.git.diff import Diff, diff, merge_of
 from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.text import sentence
 
 DIFF_BYTES_MAX = 200_000
 PATH_LENGTH_MAX = 200

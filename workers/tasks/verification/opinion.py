@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 CONFIDENCE_LEAST = 0.7
 ANSWER_LENGTH_MAX = 64 * 1024

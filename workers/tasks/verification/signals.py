@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.kernel.errors import CallError
 from interlock.workers.files.folder import problem_of_path
-from interlock.workers.gateways.capabilities.result import sentence
+from interlock.workers.text import sentence
 
 SIGNALS_MAX = 50
 VALUE_LENGTH_MAX = 4_000

@@ -1,1 +1,16 @@
-"""The effects of threads, one a file."""
+"""The effects of threads, one a file. A new effect needs a line in HANDLERS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from interlock.workers.engine.work import Handler
+from interlock.workers.threads.effects.cleanup import cleanup
+from interlock.workers.threads.effects.execution import execution
+from interlock.workers.threads.effects.inference import inference
+
+HANDLERS: Mapping[str, Handler] = {
+    "cleanup": cleanup,
+    "execution": execution,
+    "inference": inference,
+}

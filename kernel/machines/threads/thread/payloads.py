@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from interlock.kernel.machines.threads.autonomy import parse
 from interlock.kernel.payload import Shape
+from interlock.kernel.record import CHILDREN_MAX
 
-CHILDREN_MAX = 10_000
 Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]

@@ -16,13 +16,13 @@ from interlock.kernel.store import scripts
 from interlock.kernel.store.commands import Call, Jot, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.effects.cascade import advance
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.work import Work
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
-from tests.workers.threads.threads import CONSENT, client_of, matter, step
+from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
@@ -32,7 +32,7 @@ class Here:
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def show(self, of: str) -> Record:
         return self.client.show(of)
@@ -44,7 +44,7 @@ class Here:
 
     def does(self, of: str, name: str) -> str:
         (key,) = self.owed(of, name)
-        return self.runner.perform(MACHINES[self.show(of).machine], name, HANDLERS[name], key)
+        return self.runner.perform(MACHINES[self.show(of).machine], name, handlers()[name], key)
 
     def fire(self, of: str, trigger: str, payload: Any = None) -> None:
         seen = Warrant.person(self.show(of).entered)
@@ -65,7 +65,7 @@ class Here:
 
     def splits(self, of: str = "p") -> None:
         """Split a thread into two, which are still to be borne."""
-        self.client.submit(matter(), id=of)
+        self.client.submit(thread_payload(), machine="thread", id=of)
         for trigger, payload in CONSENT:
             step(self.client, of, trigger, payload)
         parts = [{"title": title} for title in ("one", "two")]
@@ -126,7 +126,7 @@ def test_a_countdown_of_before_a_suspension_counts_and_the_later_one_finds_it_do
     before, after = sorted(here.owed(of, "cascade"))
 
     def does(key: str) -> str:
-        return here.runner.perform(MACHINES["job"], "cascade", HANDLERS["cascade"], key)
+        return here.runner.perform(MACHINES["job"], "cascade", handlers()["cascade"], key)
 
     assert does(before) == "dependencies_met -> pending"
     version = here.show(of).version
@@ -174,7 +174,7 @@ def test_a_parent_that_left_its_countdown_is_not_led_on_by_it(here: Here) -> Non
     here.fire("p", "dismissed_by_user")
     machine = MACHINES["thread"]
 
-    assert here.runner.perform(machine, "cascade", HANDLERS["cascade"], advance) == "settled"
+    assert here.runner.perform(machine, "cascade", handlers()["cascade"], advance) == "settled"
     assert here.show("p").state == "dismissed"
 
 

@@ -23,7 +23,7 @@ from tests.workers.runs.workspaces import COST, WATCHED, Scene
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from interlock.workers.runs import kept_file
+from interlock.workers.files import durable
 root, *files = map(Path, sys.argv[1:])
 first, second = (file.read_bytes() for file in files)
 names = ("open", "write", "fsync", "close", "replace")
@@ -44,8 +44,8 @@ def attempt(place, at):
     class Counted:
         def __getattr__(self, name):
             return counted(name) if name in names else getattr(os, name)
-    kept_file.os = Counted()
-    kept_file.write_kept(place, second, is_whole=lambda _: True)
+    durable.os = Counted()
+    durable.write_kept(place, second, is_whole=lambda _: True)
     return made
 
 total = 0

@@ -156,7 +156,7 @@ def test_a_number_that_is_left_out_is_a_missing_run(scene: Scene) -> None:
     lost = (keys.record(first), keys.chronicle(first), keys.record(f"{first}/1"))
     scene.forget(*lost)
     for machine in ("run", "codon"):
-        scene.forget(keys.standing(first, machine, "completed"))
+        scene.forget(keys.state_index(first, machine, "completed"))
 
     found = scene.validate().errors
 
@@ -167,7 +167,7 @@ def test_a_number_that_is_left_out_is_a_missing_run(scene: Scene) -> None:
 def test_codons_without_their_run_say_that_it_is_missing(scene: Scene) -> None:
     run = scene.ended()
     keys = scene.world.keys
-    scene.forget(keys.record(run), keys.chronicle(run), keys.standing(run, "run", "completed"))
+    scene.forget(keys.record(run), keys.chronicle(run), keys.state_index(run, "run", "completed"))
     # Nothing names the run any more but its codon's id.
     assert [one.where for one in scene.validate().errors if one.type is Fault.MISSING_RUN] == [run]
 
@@ -339,25 +339,25 @@ def test_what_a_run_noted_of_those_before_it_is_explained_and_stays_in_its_log(
 
 def test_folders_of_nobody_are_a_warning_and_are_moved_aside_whole(scene: Scene) -> None:
     run = scene.ended()
-    papers = scene.home / "runs" / scene.id
+    work_folder = scene.home / "runs" / scene.id
     for place in ("1/0001", "1/0002", "9/0001"):
-        (papers / place).mkdir(parents=True)
-        (papers / place / "output.log").write_text(place)
+        (work_folder / place).mkdir(parents=True)
+        (work_folder / place / "output.log").write_text(place)
     found = scene.validate()
     assert found.valid
     assert [one.type for one in found.warnings] == [Fault.ORPHANED_FOLDER] * 2
-    assert all(str(papers) in one.message for one in found.warnings)
+    assert all(str(work_folder) in one.message for one in found.warnings)
 
     repaired = scene.validate(repair=True)
 
     assert (repaired.valid, repaired.warnings) == (True, ())
     assert run.endswith("/1")
-    assert sorted(one.name for one in papers.rglob("*")) == ["0001", "1", "output.log"]
+    assert sorted(one.name for one in work_folder.rglob("*")) == ["0001", "1", "output.log"]
     aside = scene.home / "runs" / ".orphaned" / scene.id
     assert (aside / "1/0002/output.log").read_text() == "1/0002"
     assert (aside / "9/0001/output.log").read_text() == "9/0001"
 
-    (papers / "9").mkdir()
+    (work_folder / "9").mkdir()
     assert scene.validate(repair=True).warnings == ()
     assert (aside / "9.2").is_dir(), "nothing that was moved before is replaced"
 
@@ -366,15 +366,15 @@ def test_the_folder_of_a_run_that_began_meanwhile_is_not_moved(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.ended()
-    look, papers = looking.inventory, scene.home / "runs" / scene.id
+    look, work_folder = looking.inventory, scene.home / "runs" / scene.id
 
     def begun_after(*given: Any) -> looking.Inventory:
         found = look(*given)
         scene.begin()
-        (papers / "2").mkdir(parents=True)
+        (work_folder / "2").mkdir(parents=True)
         return found
 
     monkeypatch.setattr(mending, "inventory", begun_after)
 
     assert scene.validate(repair=True).repairs == ()
-    assert (papers / "2").is_dir()
+    assert (work_folder / "2").is_dir()

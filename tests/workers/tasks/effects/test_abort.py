@@ -9,13 +9,13 @@ import pytest
 
 from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.workers.tasks.claims import fire, held
 from tests.workers.threads.threads import client_of
 
@@ -27,14 +27,16 @@ class Fleet:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def agent(self, name: str, **more: Any) -> Lease:
         """Bear an agent that is at work."""
-        of, tenure = f"b/{name}", Tenure(uuid4().hex[:8], "keeper", 60_000)
+        of, initial_lease = f"b/{name}", InitialLease(uuid4().hex[:8], "keeper", 60_000)
         birth = {"name": name, "role": "any", "command": "true", "task": "b/t", **more}
-        self.client.dispatch.create("agent", of, birth, Call(Cause("assignment")), tenure=tenure)
-        lease = held(self.client, of, tenure)
+        self.client.dispatch.create(
+            "agent", of, birth, Call(Cause("assignment")), initial_lease=initial_lease
+        )
+        lease = held(self.client, of, initial_lease)
         fire(self.client, lease, "confirmed_alive")
         return lease
 
@@ -44,7 +46,7 @@ class Fleet:
         for entry in self.client.show(of).entries:
             if entry.name == "abort":
                 key = entry.key(of)
-                self.runner.perform(MACHINES["agent"], "abort", HANDLERS["abort"], key)
+                self.runner.perform(MACHINES["agent"], "abort", handlers()["abort"], key)
 
     def state(self, lease: Lease) -> str:
         return self.client.show(lease.record.id).state

@@ -12,12 +12,12 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
-from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import Claim, Tasks
@@ -34,7 +34,7 @@ class Here:
 
     def __init__(self, client: Client) -> None:
         self.client, self.tasks, self.agents = client, Tasks(client), Agents(client)
-        self.runner = Runner(client.dispatch, Equipment(client.settings))
+        self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def submit(self, name: str, **more: Any) -> str:
         return self.tasks.submit({"title": name, **more}, backlog="b", name=name).id
@@ -52,10 +52,10 @@ class Here:
         for _ in range(levels):
             self.agents.promote(claimed.record.data["claim"]["identity"])
 
-    def does(self, of: str, name: str, run: Run | None = None) -> str:
+    def does(self, of: str, name: str, run: Handler | None = None) -> str:
         """Do what a task owes."""
         entry = next(one for one in self.client.show(of).entries if one.name == name)
-        handler = run or HANDLERS[name]
+        handler = run or handlers()[name]
         return self.runner.perform(MACHINES["task"], name, handler, entry.key(of))
 
     def judged(self, name: str, verified: dict[str, Any], **more: Any) -> Record:

@@ -8,11 +8,11 @@ import redis
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import partition_of
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.systems import HANDLERS
+from interlock.workers.systems import handlers
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.tasks.claims import Claimed, claimed
 from tests.workers.threads.threads import client_of
@@ -29,8 +29,8 @@ def looked_at(here: Client, client: redis.Redis, begun: Claimed) -> str:
     due(here.dispatch, client, turn, "look")
     run(here.dispatch, partition_of(turn))
     (entry,) = [one for one in here.show(turn).entries if one.name == "reaping"]
-    runner = Runner(here.dispatch, Equipment(here.settings))
-    runner.perform(MACHINES["turn"], "reaping", HANDLERS["reaping"], entry.key(turn))
+    runner = Runner(here.dispatch, Resources(here.settings))
+    runner.perform(MACHINES["turn"], "reaping", handlers()["reaping"], entry.key(turn))
     return here.show(turn).state
 
 

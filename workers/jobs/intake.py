@@ -1,0 +1,41 @@
+"""Accepts plain messages of producers that ask for a job or a graph of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
+
+from interlock.workers.client import Client, Submitted
+from interlock.workers.jobs.admission import UnknownDependencyError
+from interlock.workers.jobs.graphs import Graphs
+
+# Messages overtake each other: a job that this one depends on may be on its way.
+UNTIL_DEPENDENCIES_ARE_KNOWN = Retrying(
+    retry=retry_if_exception_type(UnknownDependencyError),
+    wait=wait_exponential_jitter(multiplier=0.1, max=1),
+    stop=stop_after_delay(5),
+    reraise=True,
+)
+
+
+def accept_job(client: Client, job: str, payload: Mapping[str, Any], priority: int) -> Submitted:
+    """Create a job. Raises CallError where it can never be accepted.
+
+    The jobs that it depends on must be known; none of its files need be on this machine.
+    """
+    held = bool(payload.get("hold"))
+    create = partial(Graphs(client).create, priority=priority, held=held, here=False)
+    return UNTIL_DEPENDENCIES_ARE_KNOWN(create, job, payload)
+
+
+def accept_graph(client: Client, graph: str, payload: Mapping[str, Any], _: int) -> Submitted:
+    """Open a graph, which has no priority of its own. Raises CallError."""
+    return Graphs(client).open(graph, payload)

@@ -1,0 +1,148 @@
+"""Prints records of every system, and reports about a store, for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.text import Text
+
+from interlock.kernel.event import Event, Note
+from interlock.workers.systems import SYSTEMS
+from interlock.workers.terminal.screen import age, cards, clock, grid, out, short, state_text
+from interlock.workers.threads.screen import runs
+
+# The fields of a record's data that are shown if they are set, in this order.
+SHOWN_FIELDS = tuple(name for system in SYSTEMS for name in system.shown)
+
+
+def record(value: Mapping[str, Any]) -> None:
+    """Print one record."""
+    head = Text.assemble((str(value["id"]), "bold"), "  ", state_text(value["state"]))
+    head.append(f"  version {value['version']}", style="dim")
+    if value["paused"]:
+        head.append("  paused", style="yellow")
+    out.print(head)
+    facts = grid("", "")
+    for name, text in shown_fields(value["data"]):
+        facts.add_row(name, escape(text))
+    if value["children"]:
+        facts.add_row("children", ", ".join(value["children"][:10]))
+    for name, amount in sorted(value["counters"].items()):
+        facts.add_row(
+            name, f"{amount / 1e6:.6f} $" if "spent" in name or name == "cap" else str(amount)
+        )
+    for entry in value["entries"]:
+        facts.add_row("effect", f"{entry['name']} {entry['state']}, attempt {entry['attempts']}")
+    out.print(facts)
+    if value["card"]:
+        cards([value["card"]])
+    if value["runs"]:
+        runs(value["runs"])
+
+
+def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the fields that people look for: title, proposals, deadline, results."""
+    inciting = data.get("inciting") or data
+    yield "about", inciting.get("title") or data.get("task") or data.get("name") or "(no title)"
+    for phase, proposal in (data.get("proposals") or {}).items():
+        shown = "taken back" if proposal.get("cleared") else short(proposal["payload"])
+        yield phase, f"{shown}  ({proposal['confidence']:.2f}, {proposal['id']})"
+    claim = data.get("claim") or {}
+    if claim.get("deadline_s"):
+        reasons = "; ".join(claim.get("deadline_reasons", ()))
+        yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
+    yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
+
+
+def history(lines: Sequence[Event | Note]) -> None:
+    """Print a whole log: one line for each event, its reasons below it, notes dimmed in between."""
+    for line in lines:
+        at = Text(f"{clock(line.at_ms)}  ", style="dim")
+        if isinstance(line, Event):
+            arrow = f"  {line.source} -> " if line.source else "  -> "
+            head = Text.assemble(f"{line.version:>4}  ", at, (line.trigger, "bold"), arrow)
+            out.print(
+                Text.assemble(head, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
+            )
+            if why := reasons_of(line):
+                out.print(Text(f"      {short(why, 160)}", style="dim italic"))
+        else:
+            detail = {name: value for name, value in line.detail.items() if name != "effect"}
+            out.print(Text.assemble("      ", at, (f"{line.kind}  {short(detail, 90)}", "dim")))
+
+
+def reasons_of(event: Event) -> str:
+    """Return the caller's reason for an event, and the policy checks that failed."""
+    checks = (event.explanation or {}).get("checks", [])
+    failed = [check["why"] for check in checks if not check["passed"]]
+    return "; ".join([event.cause.reason, *failed] if event.cause.reason else failed)
+
+
+def records(value: Mapping[str, Any], now_ms: int) -> None:
+    """Print a list of records and the counts by state."""
+    table = grid("id", "state", "since")
+    for row in value["records"]:
+        table.add_row(row["id"], state_text(row["state"]), age(now_ms - row["since_ms"]))
+    out.print(table)
+    counts = "  ".join(f"{state} {n}" for state, n in value["counts"].items())
+    out.print(Text(counts or "no records", style="dim"))
+
+
+def up(addresses: Mapping[str, str]) -> None:
+    """Print the addresses of a deployment that was started."""
+    out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
+    table = grid("", "")
+    table.add_row("store and broker", addresses["store"])
+    table.add_row("Flower", addresses["flower"])
+    table.add_row("logs", addresses["logs"])
+    table.add_row("try", "interlock submit --title 'Call the dentist'   (in another terminal)")
+    out.print(table)
+
+
+def machines(value: Sequence[Mapping[str, Any]]) -> None:
+    """Print the tables of machines."""
+    for machine in value:
+        states = grid("state", "kind", "effect", "timers", title=f"{machine['name']}: states")
+        for state in machine["states"]:
+            timers = ", ".join(timer["name"] for timer in state["timers"])
+            states.add_row(state["name"], state["kind"], state["entry_effect"] or "", timers)
+        out.print(states)
+        rows = grid(
+            "source", "trigger", "target", "fired by", "ours", title=f"{machine['name']}: rows"
+        )
+        for row in machine["rows"]:
+            by = ", ".join(row["by"])
+            rows.add_row(row["source"], row["trigger"], row["target"], by, row["why_ours"])
+        out.print(rows)
+
+
+def verification(report: Mapping[str, Any]) -> None:
+    """Print whether logs and records agree."""
+    for fault in report["faults"]:
+        out.print(f"[red]fault[/] {escape(fault)}", highlight=False)
+    verdict = (
+        "every record agrees with its log"
+        if not report["faults"]
+        else f"{len(report['faults'])} faults"
+    )
+    out.print(
+        f"{report['records']} records, {report['transitions']} transitions: {verdict}",
+        highlight=False,
+    )
+
+
+def diagnosis(value: Mapping[str, Any]) -> None:
+    """Print the level of durability, the depths of queues, and the counts by state."""
+    out.print(Text.assemble((value["level"], "bold green"), f"  {value['promise']}"))
+    table = grid("", "")
+    for name, fact in {**value["store"], "enqueue": value["enqueue"]}.items():
+        table.add_row(name, str(fact))
+    for name, depth in value["depths"].items():
+        table.add_row(name, str(depth))
+    for kind, count in value["rejected"].items():
+        table.add_row(f"rejected: {kind}", str(count))
+    for machine, counts in value["machines"].items():
+        table.add_row(machine, "  ".join(f"{state} {n}" for state, n in counts.items()) or "none")
+    out.print(table)

@@ -1,0 +1,12 @@
+"""The line of runs of codons in the registry."""
+
+from __future__ import annotations
+
+from interlock.workers.engine.system import System
+
+SYSTEM = System(
+    name="runs",
+    effects="interlock.workers.runs.effects",
+    commands={"run": "interlock.workers.runs.cli"},
+    counted=("run",),
+)

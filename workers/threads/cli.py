@@ -1,0 +1,135 @@
+"""The commands of threads: submit, cards, decide, cleanup, handoff. Each calls the client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from interlock.workers.terminal import screen
+from interlock.workers.terminal.answer import (
+    Actor,
+    AsJson,
+    Id,
+    Reason,
+    answer,
+    client,
+    confirm_proposal,
+    fail,
+    guarded,
+)
+from interlock.workers.threads.client import Threads
+from interlock.workers.threads.requests import read_request, request_files
+
+app = typer.Typer()
+
+
+@app.command()
+@guarded
+def submit(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Requests (*.md), or folders with requests.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="The title of a request, instead of files.")] = "",
+    text: Annotated[str, typer.Option(help="The text of the request with that title.")] = "",
+    record_id: Annotated[str | None, typer.Option("--id", help="An id that you choose.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")
+    ] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
+    hold: Annotated[bool, typer.Option(help="Leave it proposed until a person starts it.")] = False,
+    as_json: AsJson = False,
+    actor: Actor = "cli",
+) -> None:
+    """Submit requests: files, folders, or one with --title. Repeating it changes nothing."""
+    if bool(paths) is bool(title):
+        fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
+    if paths:
+        requests = [read_request(file) for path in paths for file in request_files(path)]
+    else:
+        request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
+        requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
+    payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
+    payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
+    submitted = Threads(client(actor)).submit_many(payloads)
+    rows = [
+        {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
+        for done in submitted
+    ]
+    answer(rows, as_json=as_json, show=screen.submissions)
+    if any(done.error for done in submitted):
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def cards(
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the cards, the questions that wait for a person; the longest waiting comes first."""
+    found = [card.as_data() for card in client().cards(limit=limit)]
+    answer(found, as_json=as_json, show=screen.cards)
+
+
+@app.command()
+@guarded
+def decide(
+    record_id: Id,
+    choice: Annotated[str, typer.Argument(help="One of the card's choices, such as approve.")],
+    fields_json: Annotated[
+        str, typer.Option("--answer", help="The fields of the answer, as a JSON object.")
+    ] = "{}",
+    text: Annotated[
+        str, typer.Option(help="The main text of the answer; short for --answer.")
+    ] = "",
+    proposal: Annotated[
+        str | None,
+        typer.Option(
+            help="The proposal that you saw. The answer is refused if another one is shown now."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Answer a card."""
+    try:
+        fields = json.loads(fields_json)
+    except ValueError as refusal:
+        fail(f"--answer is not JSON: {refusal}", as_json=as_json, kind="UsageError")
+    if not isinstance(fields, dict):
+        fail("--answer must be a JSON object", as_json=as_json, kind="UsageError")
+    connected = client(actor)
+    if text:
+        name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
+        fields[name] = text
+    seen = proposal or confirm_proposal(connected, record_id, choice, as_json=as_json)
+    record = connected.decide(record_id, choice, fields, proposal=seen)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+
+
+@app.command()
+@guarded
+def cleanup(
+    record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
+) -> None:
+    """End a thread whose work is done elsewhere, and remove the request from its source."""
+    record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
+
+
+@app.command()
+@guarded
+def handoff(
+    record_id: Id,
+    to: Annotated[str, typer.Option(help="The person or system that goes on with the thread.")],
+    reference: Annotated[str, typer.Option(help="Where to find it there: a link or a number.")],
+    kind: Annotated[str, typer.Option(help="person or system.")] = "person",
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
+    record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

@@ -1,0 +1,58 @@
+"""Threads for producers and people: submit a request, split it, hand it over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from interlock.kernel.event import Cause
+from interlock.kernel.machines.threads.thread.table import THREAD
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Warrant
+from interlock.workers.client import Client, Submitted
+
+
+class Threads:
+    """The calls for threads, beside those that a client has for every record."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.dispatch = client, client.dispatch
+
+    def submit(
+        self,
+        payload: Mapping[str, Any],
+        *,
+        id: str | None = None,  # noqa: A002 - the word that everybody uses
+        priority: int = 5,
+    ) -> Submitted:
+        """Submit a request. When it returns, the thread exists; see `Client.submit`."""
+        return self.client.submit(payload, id=id, machine=THREAD.name, priority=priority)
+
+    def submit_many(self, payloads: Sequence[Mapping[str, Any]]) -> list[Submitted]:
+        """Submit several requests; see `Client.submit_many`."""
+        return self.client.submit_many(payloads, machine=THREAD.name)
+
+    def decompose(
+        self,
+        record_id: str,
+        children: Sequence[Mapping[str, Any]],
+        *,
+        proposal: str,
+        relationship: str = "decompose",
+    ) -> Record:
+        """Split a thread that waits for consent into children, each a thread of its own."""
+        warrant = Warrant.person(
+            self.client.proposal_version(self.client.show(record_id), proposal)
+        )
+        plain = [dict(child) for child in children]
+        payload = {"children": plain, "relationship": relationship}
+        call = Call(Cause(self.client.actor), warrant=warrant)
+        fired = self.dispatch.fire(record_id, "decomposed", payload, call)
+        return fired.record or self.client.show(record_id)
+
+    def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
+        """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
+        payload = {"to": to, "kind": kind, "reference": reference}
+        return self.client.fire(
+            record_id, THREAD.handoff_trigger, payload, reason=f"handed to {to}"
+        )
