@@ -36,7 +36,7 @@ end
 
 def measure(server: BenchServer) -> dict[str, Any]:
     """Sweep a small and a large store with the same number of due effects, and with none."""
-    logging.getLogger("workers").setLevel(logging.ERROR)
+    logging.getLogger("interlock.workers").setLevel(logging.ERROR)
     few, many = _swept(server, FEW), _swept(server, MANY)
     return {
         "sweep_us_per_due": many["us"],
