@@ -9,7 +9,7 @@ from importlib.metadata import version as installed_version
 import typer
 from typer.exceptions import TyperException
 
-from interlock.workers.engine.system import loaded
+from interlock.workers.engine.system import load
 from interlock.workers.ops.cli import app as ops_app
 from interlock.workers.ops.top.cli import top
 from interlock.workers.supervision.cli import report
@@ -30,7 +30,7 @@ def assemble() -> typer.Typer:
     groups: dict[str, list[typer.Typer]] = {}
     for system in SYSTEMS:
         for name, module in system.commands.items():
-            groups.setdefault(name, []).append(loaded(f"{module}:app"))
+            groups.setdefault(name, []).append(load(f"{module}:app"))
     for name, parts in groups.items():
         group = typer.Typer(no_args_is_help=True) if name else command_line
         for part in parts:

@@ -24,7 +24,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
+from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
@@ -58,7 +58,7 @@ class Client:
     ) -> None:
         self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
-        app = make_app(self.settings, (*sorted(names), SWEEPS))
+        app = make_app(self.settings, (*sorted(names), SWEEPS_QUEUE))
         self.dispatch = Dispatch(self.settings, machines, app)
         self._registry: Registry | None = None
 
@@ -86,7 +86,7 @@ class Client:
         _check_submission(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
-        begins = self.dispatch.lifecycle.machine(machine).begins
+        begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
         return Submitted(new_id, fired.replayed)
@@ -163,7 +163,7 @@ class Client:
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         legal = machine.legal(record.state)
-        trigger = next((name for name in machine.cancels if name in legal), None)
+        trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
         fields = self.with_actor(record, trigger, {"reason": reason})

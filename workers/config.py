@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interlock.kernel.machines.tasks.task.payloads import Word
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 
 PREFIX = "INTERLOCK_"
 # Lists the variables that describe a command's work. The command may call `interlock`, which must

@@ -25,9 +25,9 @@ from tenacity import (
 from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.alive import show_alive
-from interlock.workers.engine.app import INTAKE, make_app
-from interlock.workers.engine.system import loaded
+from interlock.workers.engine.app import INTAKE_QUEUE, make_app
+from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.system import load
 from interlock.workers.systems import SYSTEMS
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ ACCEPTED_BY = {machine: name for system in SYSTEMS for machine, name in system.s
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with its one task, `interlock.submit`."""
-    celery_app = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE,))
+    celery_app = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE_QUEUE,))
     options = {**celery_app.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
     celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    celery_app.set_aside = client.dispatch.set_aside
+    celery_app.reject_message = client.dispatch.reject
 
     def submit(*args: Any, **kwargs: Any) -> str:
         try:
@@ -58,7 +58,7 @@ def assemble(settings: Settings) -> Celery:
             raise Reject(str(refusal), requeue=True) from refusal
         except Exception as failure:
             # A bug must not lose a producer's message: keep it, then let Celery report the error.
-            client.dispatch.set_aside("failed at intake", repr(failure), (args, kwargs))
+            client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
             raise
 
     celery_app.task(
@@ -68,7 +68,7 @@ def assemble(settings: Settings) -> Celery:
         reject_on_worker_lost=True,
         ignore_result=True,
     )
-    show_alive(celery_app, settings.alive)
+    write_liveness_file(celery_app, settings.alive)
     return celery_app
 
 
@@ -86,7 +86,7 @@ def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> s
         return accept(client, args[0])
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        client.dispatch.aside.put("refused at intake", str(refusal), request)
+        client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is set aside: %s", refusal)
         return f"set aside: {refusal}"
 
@@ -108,7 +108,7 @@ def accept(client: Client, request: Any) -> str:
     priority = request.get("priority", 5)
     function = ACCEPTED_BY.get(machine)
     if function is not None:
-        return result(loaded(function)(client, request["id"], payload, priority))
+        return result(load(function)(client, request["id"], payload, priority))
     return result(client.submit(payload, id=request["id"], machine=machine, priority=priority))
 
 

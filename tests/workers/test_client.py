@@ -30,7 +30,7 @@ from interlock.workers.client import Client, WaitTimeoutError
 from interlock.workers.engine.app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
-from tests.workers.threads.threads import bring, client_of, matter
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def waiting_in(client: Client, name: str) -> int:
 
 
 def test_a_submission_begins_at_once_and_sends_a_message_to_a_worker(interlock: Client) -> None:
-    submitted = interlock.submit(matter(), machine="thread", id="one")
+    submitted = interlock.submit(thread_payload(), machine="thread", id="one")
 
     assert (submitted.id, submitted.replayed) == ("one", False)
     assert interlock.show("one").state == "awaiting_inference"
@@ -58,10 +58,10 @@ def test_a_submission_begins_at_once_and_sends_a_message_to_a_worker(interlock: 
 
 
 def test_a_repeated_submission_changes_nothing(interlock: Client) -> None:
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
     before = interlock.show("one")
 
-    assert interlock.submit(matter(), machine="thread", id="one").replayed
+    assert interlock.submit(thread_payload(), machine="thread", id="one").replayed
     assert interlock.show("one") == before
     assert waiting_in(interlock, "inference") == 1
 
@@ -72,20 +72,20 @@ def test_a_repeated_submission_begins_a_record_that_a_lost_producer_only_created
     create_only(interlock, "one")
     assert interlock.show("one").state == "proposed"
 
-    assert interlock.submit(matter(), machine="thread", id="one").replayed
+    assert interlock.submit(thread_payload(), machine="thread", id="one").replayed
     assert interlock.show("one").state == "awaiting_inference"
 
 
 def create_only(client: Client, new_id: str) -> None:
     """Do the first half of a submission, as a producer does that dies after it."""
-    client.dispatch.create("thread", new_id, matter(), Call(Cause("producer")), cap=0)
+    client.dispatch.create("thread", new_id, thread_payload(), Call(Cause("producer")), cap=0)
 
 
 def test_the_same_id_with_another_payload_is_taken(interlock: Client) -> None:
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
 
     with pytest.raises(IdTakenError) as refusal:
-        interlock.submit(matter("Pens"), machine="thread", id="one")
+        interlock.submit(thread_payload("Pens"), machine="thread", id="one")
 
     assert refusal.value.code == "id_taken"
     assert interlock.show("one").data["inciting"]["title"] == "Paper"
@@ -98,11 +98,11 @@ def test_an_id_stays_taken_after_its_record_is_pruned(interlock: Client) -> None
     with pytest.raises(UnknownRecordError):
         interlock.show("one")
 
-    assert interlock.submit(matter(), machine="thread", id="one").replayed
+    assert interlock.submit(thread_payload(), machine="thread", id="one").replayed
     with pytest.raises(UnknownRecordError):
         interlock.show("one")
     with pytest.raises(IdTakenError):
-        interlock.submit(matter("Pens"), machine="thread", id="one")
+        interlock.submit(thread_payload("Pens"), machine="thread", id="one")
 
 
 def prune_now(client: Client) -> None:
@@ -123,7 +123,9 @@ def prune_now(client: Client) -> None:
 def test_many_racing_submissions_of_one_id_create_one_record(interlock: Client) -> None:
     with ThreadPoolExecutor(16) as racers:
         results = list(
-            racers.map(lambda _: interlock.submit(matter(), machine="thread", id="one"), range(16))
+            racers.map(
+                lambda _: interlock.submit(thread_payload(), machine="thread", id="one"), range(16)
+            )
         )
 
     assert sum(not result.replayed for result in results) == 1
@@ -132,19 +134,19 @@ def test_many_racing_submissions_of_one_id_create_one_record(interlock: Client) 
 
 
 def test_submitting_many_returns_a_result_for_each(interlock: Client) -> None:
-    interlock.submit(matter("Pens"), machine="thread", id="taken")
+    interlock.submit(thread_payload("Pens"), machine="thread", id="taken")
 
     payloads: list[Any] = [
-        matter() | {"id": "good", "priority": 0},
-        matter() | {"id": "taken"},
-        matter() | {"id": "bad id"},
+        thread_payload() | {"id": "good", "priority": 0},
+        thread_payload() | {"id": "taken"},
+        thread_payload() | {"id": "bad id"},
         {"id": "no-event"},
-        matter() | {"id": "too-eager", "priority": -1},
-        matter() | {"id": "eager", "priority": "very"},
-        matter() | {"id": 7},
+        thread_payload() | {"id": "too-eager", "priority": -1},
+        thread_payload() | {"id": "eager", "priority": "very"},
+        thread_payload() | {"id": 7},
         "no mapping",
-        matter() | {"id": "good", "priority": 0},
-        matter(),
+        thread_payload() | {"id": "good", "priority": 0},
+        thread_payload(),
     ]
 
     results = interlock.submit_many(payloads, machine="thread")
@@ -169,23 +171,27 @@ def test_submitting_many_returns_a_result_for_each(interlock: Client) -> None:
 @pytest.mark.parametrize(
     ("payload", "options", "problem"),
     [
-        (matter(policy="reckless"), {}, InvalidPayloadError),
-        (matter(policy={"no_such_axis": 1}), {}, InvalidPayloadError),
-        (matter(colour="blue"), {}, InvalidPayloadError),
-        (matter() | {"inciting": "text"}, {}, InvalidPayloadError),
-        (matter(items=[{"label": "no id"}]), {}, InvalidPayloadError),
-        (matter(expires_s=0), {}, InvalidPayloadError),
-        (matter(), {"priority": 10}, InvalidPayloadError),
-        (matter(), {"machine": "washing"}, UnknownMachineError),
-        (matter(), {"priority": True}, InvalidPayloadError),
-        (matter(), {"id": "with space"}, InvalidIdError),
-        (matter(), {"id": ""}, InvalidIdError),
-        (matter(), {"id": "a/child"}, InvalidIdError),
-        (matter() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": "y" * 300_000}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {"x": object()}}}, {}, InvalidPayloadError),
-        (matter() | {"inciting": {"fields": {1: 2}}}, {}, InvalidPayloadError),
+        (thread_payload(policy="reckless"), {}, InvalidPayloadError),
+        (thread_payload(policy={"no_such_axis": 1}), {}, InvalidPayloadError),
+        (thread_payload(colour="blue"), {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": "text"}, {}, InvalidPayloadError),
+        (thread_payload(items=[{"label": "no id"}]), {}, InvalidPayloadError),
+        (thread_payload(expires_s=0), {}, InvalidPayloadError),
+        (thread_payload(), {"priority": 10}, InvalidPayloadError),
+        (thread_payload(), {"machine": "washing"}, UnknownMachineError),
+        (thread_payload(), {"priority": True}, InvalidPayloadError),
+        (thread_payload(), {"id": "with space"}, InvalidIdError),
+        (thread_payload(), {"id": ""}, InvalidIdError),
+        (thread_payload(), {"id": "a/child"}, InvalidIdError),
+        (thread_payload() | {"inciting": {"text": "\ud800"}}, {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": {"fields": {"x": float("nan")}}}, {}, InvalidPayloadError),
+        (
+            thread_payload() | {"inciting": {"fields": {"x": "y" * 300_000}}},
+            {},
+            InvalidPayloadError,
+        ),
+        (thread_payload() | {"inciting": {"fields": {"x": object()}}}, {}, InvalidPayloadError),
+        (thread_payload() | {"inciting": {"fields": {1: 2}}}, {}, InvalidPayloadError),
     ],
 )
 def test_a_wrong_submission_is_one_clear_error_and_creates_nothing(
@@ -198,8 +204,8 @@ def test_a_wrong_submission_is_one_clear_error_and_creates_nothing(
 
 
 def test_a_priority_reaches_record_and_queue(interlock: Client) -> None:
-    interlock.submit(matter(), machine="thread", id="last", priority=9)
-    interlock.submit(matter(), machine="thread", id="first", priority=0)
+    interlock.submit(thread_payload(), machine="thread", id="last", priority=9)
+    interlock.submit(thread_payload(), machine="thread", id="first", priority=0)
 
     queue = queue_of(interlock.settings, "inference")
     assert interlock.show("last").priority == 9
@@ -208,7 +214,7 @@ def test_a_priority_reaches_record_and_queue(interlock: Client) -> None:
 
 
 def test_a_policy_caps_what_the_family_may_spend(interlock: Client) -> None:
-    interlock.submit(matter(policy={"budget_micro": 5}), machine="thread", id="one")
+    interlock.submit(thread_payload(policy={"budget_micro": 5}), machine="thread", id="one")
 
     assert interlock.show("one").counters["cap"] == 5
 
@@ -314,8 +320,8 @@ def test_the_log_has_the_actor_and_the_reason(server: EmbeddedServer, prefix: st
 @pytest.mark.parametrize(
     "call",
     [
-        lambda client: client.submit(matter(), machine="thread", id="one"),
-        lambda client: client.submit(matter(hold=True), machine="thread", id="one"),
+        lambda client: client.submit(thread_payload(), machine="thread", id="one"),
+        lambda client: client.submit(thread_payload(hold=True), machine="thread", id="one"),
         lambda client: client.fire("one", "confirmed"),
         lambda client: client.decide("one", "approve", proposal="one:1"),
         lambda client: client.show("one"),
@@ -336,15 +342,15 @@ def test_a_store_that_goes_down_later_is_the_same_error(
 ) -> None:
     server = new_server()
     interlock = client_of(server.url, "late")
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
     server.stop()
 
     with pytest.raises(KernelError):
-        interlock.submit(matter(hold=True), machine="thread", id="two")
+        interlock.submit(thread_payload(hold=True), machine="thread", id="two")
 
 
 def test_explain_returns_what_a_trigger_would_do_without_firing_it(interlock: Client) -> None:
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
     before = interlock.show("one").version
 
     found = interlock.explain("one", "dismissed_by_user", {"reason": "enough"})
@@ -356,7 +362,7 @@ def test_explain_returns_what_a_trigger_would_do_without_firing_it(interlock: Cl
 
 
 def test_a_record_of_a_newer_schema_is_not_changed(interlock: Client) -> None:
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
     interlock.dispatch.client.hset(interlock.dispatch.keys.record("one"), "schema", "99")
 
     with pytest.raises(NewerSchemaError, match="99"):

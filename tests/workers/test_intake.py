@@ -21,7 +21,7 @@ from interlock.workers.processes.bound import end_bound, start_bound
 from tests.end_to_end.threads.test_bad_input import misshapen
 from tests.fakes.proxy import FaultProxy
 from tests.waiting import until
-from tests.workers.threads.threads import client_of, matter
+from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
@@ -112,7 +112,7 @@ def push(client: Client, message: bytes) -> None:
 
 def request(record_id: str, **fields: Any) -> dict[str, Any]:
     """Return a request in the documented form."""
-    return {"id": record_id, "payload": matter(), **fields}
+    return {"id": record_id, "payload": thread_payload(), **fields}
 
 
 def wait_until_they_exist(client: Client, *ids: str) -> None:
@@ -141,7 +141,7 @@ def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
     wait_until_they_exist(interlock, "one")
 
     assert process.poll() is None
-    assert sum(interlock.dispatch.aside.counts().values()) == 2
+    assert sum(interlock.dispatch.rejected.counts().values()) == 2
     until(
         lambda: not interlock.dispatch.client.hlen("unacked"), what="every message is acknowledged"
     )
@@ -167,17 +167,17 @@ def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
     assert len(interlock.list(machine="thread")) == 2
 
     wrong: list[Any] = [
-        {"id": "one", "payload": matter("Pens")},
-        {"payload": matter()},
+        {"id": "one", "payload": thread_payload("Pens")},
+        {"payload": thread_payload()},
         {"id": "three"},
         {"id": "three", "payload": "text"},
-        {"id": "three", "payload": matter(), "colour": "blue"},
-        {"id": "three", "payload": matter(), "priority": "high"},
-        {"id": "three", "payload": matter(), "priority": True},
-        {"id": "three", "payload": matter(), "machine": "washing"},
-        {"id": "three", "payload": matter(), "machine": 3},
-        {"id": "three", "payload": matter(colour="blue")},
-        {"id": "not an id", "payload": matter()},
+        {"id": "three", "payload": thread_payload(), "colour": "blue"},
+        {"id": "three", "payload": thread_payload(), "priority": "high"},
+        {"id": "three", "payload": thread_payload(), "priority": True},
+        {"id": "three", "payload": thread_payload(), "machine": "washing"},
+        {"id": "three", "payload": thread_payload(), "machine": 3},
+        {"id": "three", "payload": thread_payload(colour="blue")},
+        {"id": "not an id", "payload": thread_payload()},
         {"id": "three", "payload": {"title": "no backlog"}, "machine": "task"},
         task_request(signals=[{"type": "magic", "value": "x"}]),
         task_request(agent="no-such-command", repo=str(ROOT)),
@@ -199,9 +199,11 @@ def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
     push(interlock, message(b'[[{}], {"id": "x"}, {}]', content_type="application/json"))
     send(interlock, request("after"))
     wait_until_they_exist(interlock, "after")
-    until(lambda: sum(interlock.dispatch.aside.counts().values()) == len(wrong) + 6, what="counted")
+    until(
+        lambda: sum(interlock.dispatch.rejected.counts().values()) == len(wrong) + 6, what="counted"
+    )
     assert {row.id for row in interlock.list(machine="thread")} == {"one", "two", "last", "after"}
-    rejected = interlock.dispatch.aside.newest(100)
+    rejected = interlock.dispatch.rejected.newest(100)
     assert len(rejected) == len(wrong) + 6
     assert all(message.reason for message in rejected)
     assert "no such field" in " ".join(message.reason for message in rejected)
@@ -209,7 +211,7 @@ def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
 
 def wait_for_rejected(client: Client, counts: Mapping[str, int]) -> None:
     """Wait until so many messages of each kind were rejected."""
-    until(lambda: client.dispatch.aside.counts() == counts, what=f"{counts} are rejected")
+    until(lambda: client.dispatch.rejected.counts() == counts, what=f"{counts} are rejected")
 
 
 def message(body: bytes, *, content_type: str, task: str | None = "interlock.submit") -> bytes:
@@ -273,4 +275,4 @@ def test_nothing_is_lost_while_the_store_is_away(
 
     wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
     assert process.poll() is None
-    assert interlock.dispatch.aside.counts() == {}
+    assert interlock.dispatch.rejected.counts() == {}

@@ -165,12 +165,12 @@ class Loops:
         output, pause = OutputReader(file, file.stat().st_size if file.exists() else 0), Intervals()
         while True:
             if text := output.read():
-                pause.news()
+                pause.reset()
                 yield text
                 continue
             if record.state == "stopped" and not record.entries:
                 return
-            pause.rest()
+            pause.sleep()
             before, record = record, self.logs(name)[0]
             for following in self._new_outputs(before, record):
                 # The session that ended meanwhile may have printed more before its end.

@@ -22,7 +22,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import Jot
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
@@ -30,9 +30,16 @@ from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import name_of
 from interlock.workers.loops.prompt import read_prompt
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.supervision.launch import hand_over
-from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    AgentReady,
+    MailSent,
+    Progress,
+    RejectedLine,
+    TokensUsed,
+)
 from interlock.workers.supervision.streams import STREAMS
 
 POLL_S = 0.1
@@ -82,7 +89,7 @@ class SessionSupervisor:
         self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
         self.prompt = ""
         self.ready = self.started = False
-        self.failed: Failed | None = None
+        self.failed: AgentFailed | None = None
         self.mails_sent = 0
         self.began_at = self.armed_until = 0.0
 
@@ -113,19 +120,19 @@ class SessionSupervisor:
             environment=environment_of_work(variables),
             prompt="",
             more_follows=True,
-            hears_output=False,
-            logs=Logs(
+            reads_output=False,
+            logs=LogFiles(
                 self.work_folder / "output.log",
                 self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=spec.key,
+            label=spec.key,
             kill_by=self._kill_by(),
         )
 
     def _kill_by(self) -> float:
         """Return when the watchdog must kill the session if its lease is not renewed again."""
-        return self.work.held.good_until + SESSION.grace_ms / 2_000
+        return self.work.held.valid_until + SESSION.grace_ms / 2_000
 
     # --- while the session runs ------------------------------------------------------------------
 
@@ -163,17 +170,17 @@ class SessionSupervisor:
         for line in process.reports():
             for report in self.stream.feed(line):
                 match report:
-                    case Ready():
+                    case AgentReady():
                         self.ready = True
                     case MailSent():
                         self._send_mail(report)
-                    case Failed():
+                    case AgentFailed():
                         self.failed = self.failed or report
                     case Progress():
                         self._note("said", {"message": report.message, "percent": report.percent})
-                    case Usage():
+                    case TokensUsed():
                         self._count_usage(report)
-                    case Rejected():
+                    case RejectedLine():
                         self._note("report_refused", {"reason": report.reason})
                     case _:
                         why = f"{type(report).__name__} is for agents that work on tasks"
@@ -192,7 +199,7 @@ class SessionSupervisor:
             return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **fields)
 
         try:
-            sent = self.work.patiently(send)
+            sent = self.work.retried(send)
         except CallError as refusal:
             self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
         except KernelError as refusal:
@@ -200,7 +207,7 @@ class SessionSupervisor:
         else:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
 
-    def _count_usage(self, usage: Usage) -> None:
+    def _count_usage(self, usage: TokensUsed) -> None:
         if usage.deltas:
             draft = Jot("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):
@@ -239,7 +246,7 @@ class SessionSupervisor:
             self.work.fire(outcome)
         except FencedError:
             with suppress(KernelError):
-                self.work.late(outcome)
+                self.work.note_late(outcome)
                 answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
                 self.dispatch.publish(answer.owed)
         self.heartbeat.drop(self.work.held)
@@ -265,4 +272,6 @@ def _program(command: str) -> str:
 def main() -> None:
     """Take over the session that the launch spec names, and run it."""
     spec = SessionLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: SessionSupervisor(spec, assembled(read_settings())))
+    hand_over(
+        Path(spec.work_folder), lambda: SessionSupervisor(spec, open_dispatch(read_settings()))
+    )

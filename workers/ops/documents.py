@@ -1,4 +1,4 @@
-"""Writes the tables of all machines into kernel/README.md.
+"""Keeps the documents in step with the tables and the import contracts.
 
 `python -m interlock.workers.ops.documents` rewrites the page; with `--check` it only compares.
 """
@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.workers.ops.floors import floors
 
 ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
 def tables() -> str:
@@ -37,29 +40,36 @@ def section(machine: Machine) -> str:
     )
 
 
-def updated(text: str) -> str:
-    """Return the page with the tables that the code has now."""
-    head, begin, rest = text.partition(BEGIN)
+# What is drawn in each document, between its marks.
+DRAWN: Mapping[Path, Callable[[], str]] = {
+    KERNEL_README: tables,
+    ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
+}
+
+
+def renewed(document: Path, draw: Callable[[], str]) -> str:
+    """Return a document with its drawn part as it is in the code. Raises ValueError."""
+    head, begin, rest = document.read_text("utf-8").partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{KERNEL_README.name} has lost its markers {BEGIN} and {END}")
-    return f"{head}{BEGIN}\n\n{tables()}\n\n{END}{tail}"
+        raise ValueError(f"{document.name} has lost its marks {BEGIN} and {END}")
+    return f"{head}{BEGIN}\n\n{draw()}\n\n{END}{tail}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, or with --check only compare it. Return 1 if it is out of date."""
-    current = KERNEL_README.read_text("utf-8")
-    fresh = updated(current)
+    """Write the documents, or with --check only compare; 1 if one is stale."""
+    fresh = {document: renewed(document, draw) for document, draw in DRAWN.items()}
+    stale = [document for document in fresh if document.read_text("utf-8") != fresh[document]]
     if "--check" not in arguments:
-        KERNEL_README.write_text(fresh, "utf-8")
+        for document in stale:
+            document.write_text(fresh[document], "utf-8")
         return 0
-    if current != fresh:
+    for document in stale:
         sys.stderr.write(
-            "kernel/README.md does not match the tables; "
+            f"{document} is not what the code says; "
             "run: python -m interlock.workers.ops.documents\n"
         )
-        return 1
-    return 0
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

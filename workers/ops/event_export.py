@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
-from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
 from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
@@ -46,6 +46,7 @@ class EventExport:
         self, dispatch: Dispatch, scopes: Sequence[str] = (), *, since_ms: int = 0
     ) -> None:
         self.views, self.machines = dispatch.views, dispatch.machines
+        self.events = LifecycleEvents(self.machines)
         self.scopes = tuple(record_id(scope) for scope in scopes)
         self.since_ms = since_ms
         self.count = 0  # of the events that were exported
@@ -126,7 +127,7 @@ class EventExport:
             version, state, moved_ms = line.version, line.target, line.at_ms
             if line.at_ms >= self.since_ms:
                 self.count += 1
-                yield exported(line, row.machine)
+                yield self.events.published(line, row.machine)
         ended = isinstance(self.machines[row.machine].stage(state), Terminal)
         if ended and moved_ms < remember_from_ms:
             # The record cannot change any more, and no later pass reads it.

@@ -79,7 +79,7 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
     }
     if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
         yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
-    due = dict(machine.sums(record.data)) if machine.sums else {}
+    due = dict(machine.counters(record.data)) if machine.counters else {}
     if {name: counters.get(name, 0) for name in due} != due:
         yield f"cost mismatch: the counters are {counters}, its data come to {due}"
     stage = machine.stage(record.state)
@@ -128,7 +128,7 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "store": facts,
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
-        "rejected": dispatch.aside.counts(),
+        "rejected": dispatch.rejected.counts(),
         "machines": counts,
     }
 

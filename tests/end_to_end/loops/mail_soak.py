@@ -29,7 +29,7 @@ from interlock.kernel.store.scripts import read
 from interlock.workers.loops.client import Loops
 from interlock.workers.loops.paths import AgentPaths
 from interlock.workers.loops.prompt import read_prompt
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.deployment import Deployment, overlaps
 from tests.end_to_end.tasks.coding import make_repository
 from tests.processes import PROC, marked, parent_of
@@ -492,5 +492,5 @@ def hidden(program: Path) -> Path:
 def is_of_session(pid: int) -> bool:
     """Return whether a process belongs to a session."""
     with suppress(OSError):
-        return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
+        return f"{LABEL_VARIABLE}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import redis
 
-from interlock.kernel.machines.loops.loop.table import LIVE, LOOP
+from interlock.kernel.machines.loops.loop.stages import LIVE
+from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Ask, Transition
 from interlock.workers.client import Client

@@ -116,7 +116,7 @@ class TimedAgents(Agents):
         life = self.record(name).id
 
         def fired() -> int:
-            events = [one for one in self.deployment.events(life) if one.version > timer.born]
+            events = [line for line in self.deployment.events(life) if line.version > timer.born]
             fired_by = [one for one in events if one.cause.reason == f"{timer.name} is due"]
             assert [one.trigger for one in fired_by[:1]] in ([], [FIRES[name]])
             return fired_by[0].at_ms if fired_by else 0
@@ -247,7 +247,7 @@ def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_a
     agents.start("owl", *steps)
     first = agents.wait_for("owl")
     before = agents.reaches("owl", "running")
-    log = deployment.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
+    log = deployment.folder / "home" / "agents" / before.id / "000001" / "supervisor.log"
 
     store.stop()
     missed = "leases are not renewed"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.loops.lives import InProcessAgents
 
 
 @pytest.fixture
 def agents(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessAgents:
-    return InProcessAgents(Hands(server.url, prefix, tmp_path / "home"))
+    return InProcessAgents(InProcessWorker(server.url, prefix, tmp_path / "home"))

@@ -13,13 +13,13 @@ from interlock.workers.loops.client import Loops
 from interlock.workers.loops.mailbox import Mailbox
 from interlock.workers.loops.paths import AgentPaths, name_of
 from interlock.workers.loops.prompt import store_prompt
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 
 
 class InProcessAgents:
     """One worker, and the lives of agents whose effects it runs one by one."""
 
-    def __init__(self, worker: Hands) -> None:
+    def __init__(self, worker: InProcessWorker) -> None:
         self.worker, self.loops = worker, Loops(worker.client)
 
     @property

@@ -36,7 +36,7 @@ TEXT_LENGTH_MAX = 32_000
 def record_data(**more: Any) -> dict[str, Any]:
     payload = {"repo": "/r", "command": "work"}
     payload |= {name: more.pop(name) for name in ("identity", "instructions") if name in more}
-    return {**LOOP.birth(payload), **more}
+    return {**LOOP.initial_data(payload), **more}
 
 
 def message(number: int, text: str = "", **fields: Any) -> Mail:

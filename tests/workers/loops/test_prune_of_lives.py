@@ -13,7 +13,7 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.waiting import until
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.loops.lives import InProcessAgents
@@ -25,7 +25,7 @@ def agents(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessAgen
         "INTERLOCK_PRUNE_AFTER_S": "0.001",
         "INTERLOCK_ARCHIVE": str(tmp_path / "archive"),
     }
-    return InProcessAgents(Hands(server.url, prefix, tmp_path / "home", **variables))
+    return InProcessAgents(InProcessWorker(server.url, prefix, tmp_path / "home", **variables))
 
 
 def pruned(agents: InProcessAgents, *lives: str) -> Counter[str]:

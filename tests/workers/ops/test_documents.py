@@ -8,6 +8,7 @@ import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.ops import documents
+from interlock.workers.ops.floors import floors
 
 
 def test_the_page_matches_the_tables() -> None:
@@ -29,7 +30,7 @@ def test_an_outdated_page_is_found_and_updated(
 ) -> None:
     page = tmp_path / "README.md"
     page.write_text(f"before\n{documents.BEGIN}\nlong ago\n{documents.END}\nafter\n")
-    monkeypatch.setattr(documents, "KERNEL_README", page)
+    monkeypatch.setattr(documents, "DRAWN", {page: documents.tables})
 
     assert documents.main(["--check"]) == 1
     assert "python -m interlock.workers.ops.documents" in capsys.readouterr().err
@@ -48,13 +49,34 @@ def test_a_changed_row_makes_the_page_outdated(
     page = tmp_path / "README.md"
     current = documents.KERNEL_README.read_text()
     page.write_text(current.replace("--> awaiting_review:", "--> awaiting_redirect:"))
-    monkeypatch.setattr(documents, "KERNEL_README", page)
+    monkeypatch.setattr(documents, "DRAWN", {page: documents.tables})
 
     assert page.read_text() != current
     assert documents.main(["--check"]) == 1
 
 
 @pytest.mark.parametrize("text", ["", documents.BEGIN, f"{documents.END}{documents.BEGIN}"])
-def test_a_page_that_has_lost_its_markers_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="has lost its markers"):
-        documents.updated(text)
+def test_a_document_that_lost_its_marks_is_refused(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(text)
+
+    with pytest.raises(ValueError, match="has lost its marks"):
+        documents.renewed(page, documents.tables)
+
+
+def test_the_picture_of_the_floors_has_every_layer_of_the_contracts(tmp_path: Path) -> None:
+    contract = """
+[[tool.importlinter.contracts]]
+name = "{name}"
+containers = ["interlock.{folder}"]
+layers = ["{folder}_top | other", "{folder}_bottom"]
+"""
+    page = tmp_path / "pyproject.toml"
+    parts = (("worker floors", "workers"), ("kernel floors", "kernel"))
+    page.write_text("".join(contract.format(name=name, folder=folder) for name, folder in parts))
+
+    drawn = floors(page)
+
+    assert 'floor0["workers_top · other"]' in drawn
+    assert 'floor3["kernel_bottom"]' in drawn
+    assert "floor1 --> floor2" in drawn, "the kernel is below the workers"

@@ -19,7 +19,8 @@ import pytest
 
 from interlock.kernel.errors import CallError, InvalidIdError
 from interlock.kernel.event import Event
-from interlock.kernel.published_event import Actor, LifecycleEvent
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import partition_of
 from interlock.kernel.store import views
 from interlock.kernel.store.views import StateKey
@@ -439,4 +440,4 @@ def test_every_actor_in_the_code_is_in_the_closed_list() -> None:
     }
 
     assert {"producer", "person", "cli", "intake", "demo", "spawn", "stalls", "agent"} <= found
-    assert found <= set(Actor)
+    assert found <= LifecycleEvents(MACHINES).actors

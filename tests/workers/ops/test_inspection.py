@@ -370,7 +370,7 @@ def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) 
 
 def test_the_diagnosis_counts_waiting_records_and_rejected_messages(interlock: Client) -> None:
     bring(interlock, "one", "awaiting_confirmation")
-    interlock.dispatch.aside.put("unknown task", "nobody knows it", "x")
+    interlock.dispatch.rejected.put("unknown task", "nobody knows it", "x")
 
     found = diagnose(interlock.dispatch)
 

@@ -17,7 +17,7 @@ from interlock.workers.cli import app, main
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.tasks.claims import claim
-from tests.workers.threads.threads import bring, client_of, matter
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 Run = Callable[..., Any]
@@ -78,7 +78,7 @@ def test_a_folder_of_requests_is_submitted_once(interlock: Client, run: Run) -> 
 def test_a_refused_request_among_many_is_reported_and_exits_with_1(
     interlock: Client, run: Run
 ) -> None:
-    interlock.submit(matter(), machine="thread", id="02-dentist")
+    interlock.submit(thread_payload(), machine="thread", id="02-dentist")
 
     result = run("submit", INBOX, "--json")
 
@@ -111,13 +111,13 @@ def test_show_prints_record_card_children_and_runs(
 
 
 def test_show_prints_the_deadline_of_a_task_with_its_reasons(interlock: Client, run: Run) -> None:
-    payload = {"title": "mend it", "repo": "/nowhere", "agent": "make", "scope": "large"}
+    payload = {"title": "repair it", "repo": "/nowhere", "agent": "make", "scope": "large"}
     interlock.submit(payload, id="b/one", machine="task")
     assert claim(interlock.dispatch, interlock.show("b/one"), agent="b/agent~one~1") is not None
 
     output = run("show", "b/one").stdout
 
-    assert "mend it" in output
+    assert "repair it" in output
     assert "3600 s: " in output
     assert "large" in output
 
@@ -337,7 +337,7 @@ def test_a_store_that_is_down_is_reported_in_one_sentence(
 
 
 def test_a_trigger_is_explained_for_programs(interlock: Client, run_json: RunJson) -> None:
-    interlock.submit(matter(), machine="thread", id="one")
+    interlock.submit(thread_payload(), machine="thread", id="one")
 
     found = run_json("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
     refused = run_json("explain", "one", "execute")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.loops.effects.agent_cleanup import agent_cleanup
 from interlock.workers.loops.effects.mail_check import mail_check
 from interlock.workers.loops.effects.prompt import prompt
 from interlock.workers.loops.effects.session import session
 from interlock.workers.loops.effects.worktree import worktree
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "retirement": agent_cleanup,
     "drain": mail_check,
     "prompt": prompt,

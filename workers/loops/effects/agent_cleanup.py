@@ -22,7 +22,7 @@ def agent_cleanup(work: Work) -> None:
     record = work.dispatch.views.record(work.record.id)
     paths, data = AgentPaths(record.id, work.dispatch.settings), record.data
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        kill_leftovers(process_label(paths.session(attempt)), of=record.id)
+        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
     if work.dispatch.views.holds(paths.name):
         return  # the next life of this name works in the same worktree already
     try:

@@ -27,7 +27,7 @@ def session(work: Work) -> Outcome | None:
     )
     # If a supervisor died together with its watchdog, their session still runs in this worktree.
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        kill_leftovers(process_label(paths.session(attempt)), of=record.id)
+        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:

@@ -9,7 +9,7 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from interlock.kernel.machines.tasks.visual_state import LOOKS, VisualState
+from interlock.kernel.machines.tasks.visual_state import APPEARANCES, VisualState
 from interlock.workers.ops.top.claim_row import ClaimRow
 from interlock.workers.ops.top.snapshot import AgedRecord, Snapshot
 from interlock.workers.terminal.screen import age, clock, state_text
@@ -86,7 +86,10 @@ def _title(snapshot: Snapshot, width: int, trouble: str) -> list[Text]:
 
 def _summary(snapshot: Snapshot, width: int) -> list[Text]:
     looks = [
-        Text(f"{LOOKS[VisualState(look)].symbol} {number} {look}", style=_style(VisualState(look)))
+        Text(
+            f"{APPEARANCES[VisualState(look)].symbol} {number} {look}",
+            style=_style(VisualState(look)),
+        )
         for look, number in snapshot.looks.items()
         if number
     ]
@@ -204,7 +207,7 @@ def _foot(hidden: int, more: int, width: int) -> Text:
 
 
 def _symbol(row: ClaimRow) -> Text:
-    return Text(LOOKS[row.look].symbol, style=_style(row.look))
+    return Text(APPEARANCES[row.look].symbol, style=_style(row.look))
 
 
 def _claim(row: ClaimRow, cells: int) -> Text:
@@ -317,7 +320,7 @@ def _fit(text: Text, width: int) -> Text:
 
 
 def _style(look: VisualState) -> str:
-    colour = LOOKS[look].colour
+    colour = APPEARANCES[look].colour
     return TERMINAL_COLOURS.get(colour, colour)
 
 

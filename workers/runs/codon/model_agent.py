@@ -19,9 +19,9 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.runs.codon.conversation import (
     Conversation,
@@ -30,7 +30,7 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_reports import Teller, TellingLedger
 from interlock.workers.runs.paths import CONVERSATION, MODEL
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
@@ -98,7 +98,7 @@ async def fulfil(order: Order, settings: Settings, teller: Teller) -> int:
         variable=MODEL,
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
-        limits=Limits(
+        limits=ExchangeLimits(
             attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
         ),
     )
@@ -118,9 +118,9 @@ async def _asked(
     if not ledger.usage.priced:
         complain(f"the price of {exchange.name} is on no list: its cost counts as 0")
     ledger.tell_final()
-    if isinstance(said, Failed):
+    if isinstance(said, Unanswered):
         complain(said.detail)
-        if says_context_exceeded(said.detail):
+        if is_context_exceeded(said.detail):
             teller.tell_text("context_exceeded", "detail", said.detail)
         else:
             teller.tell_failed(said.detail, retry_after_s=said.retry_after_s)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.jobs.test_graphs import stored
 from tests.workers.loops.lives import InProcessAgents
@@ -37,7 +37,7 @@ def agents(
     }.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
     monkeypatch.chdir(tmp_path)
-    return InProcessAgents(Hands(server.url, prefix, home))
+    return InProcessAgents(InProcessWorker(server.url, prefix, home))
 
 
 @pytest.fixture
