@@ -146,7 +146,7 @@ def test_a_component_fires_without_a_lease_where_a_row_names_it(
         return lifecycle.fire("b/t~1", trigger, {}, call)
 
     for stranger in (Warrant(), Warrant.party("supervision")):
-        with pytest.raises(GuardRefusedError, match="assignment or reaping fires it"):
+        with pytest.raises(GuardRefusedError, match="assignment or turn_cleanup fires it"):
             lifecycle.fire("b/t~1", "task_claimed", {}, Call(Cause("x"), warrant=stranger))
     as_party("assignment", "task_claimed")
     as_party("assignment", "agent_spawned")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.defects import defects_of
-from interlock.kernel.effect import CASCADE, RESOLUTION, SPAWN, TELL
+from interlock.kernel.effect import CASCADE, NOTIFICATION, RESOLUTION, SPAWN
 from interlock.kernel.errors import (
     CallError,
     IgnoredError,
@@ -286,7 +286,7 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
 # --- the kernel's own files ------------------------------------------------------------------
 
 KERNEL = Path(__file__).parents[2] / "kernel"
-SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, TELL)}
+SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
 FIELDS = {"abort"}  # also a field of payloads
 
 

@@ -199,8 +199,8 @@ def test_trust_is_earned_by_verified_work_and_lost_by_a_violation(
     demoted = reaches(deployment, identity, "untrusted")
     assert (demoted.data["violations"], demoted.data["successes"]) == (1, 0)
     assert [event.cause.actor for event in deployment.events(identity)[1:]] == [
-        "aftermath",
-        "aftermath",
+        "follow_up",
+        "follow_up",
     ]
 
 

@@ -61,7 +61,7 @@ PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it
     ("task", "orphaned", "recovered", "done"): "recovery",
     ("task", "orphaned", "unrecoverable", "failed"): "recovery",
     ("task", "orphaned", "requeued", "open"): "recovery",
-    ("task", "blocked", "unblocked", "open"): "aftermath",
+    ("task", "blocked", "unblocked", "open"): "follow_up",
     ("task", "blocked", "cancelled", "cancelled"): "person",
     ("task", "waiting_for_subtasks", "subtasks_ended", "done"): "cascade",
     ("task", "waiting_for_subtasks", "timeout", "blocked"): "stalls",
@@ -88,11 +88,11 @@ PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it
     ("turn", "tool_use", "task_failed", "failed"): "supervision",
     ("turn", "compacting", "verify_requested", "running"): "supervision",
     ("turn", "compacting", "task_failed", "failed"): "supervision",
-    ("turn", "verifying", "task_completed", "completing"): "aftermath",
+    ("turn", "verifying", "task_completed", "completing"): "follow_up",
     ("turn", "verifying", "compact_needed", "running"): "supervision",
-    ("turn", "verifying", "task_failed", "failed"): "aftermath",
-    ("turn", "completing", "agent_reaped", "reaped"): "reaping",
-    ("turn", "failed", "agent_reaped", "reaped"): "reaping",
+    ("turn", "verifying", "task_failed", "failed"): "follow_up",
+    ("turn", "completing", "agent_reaped", "reaped"): "turn_cleanup",
+    ("turn", "failed", "agent_reaped", "reaped"): "turn_cleanup",
 }
 # fmt: on
 CODING = ("task", "agent", "turn")

@@ -60,7 +60,7 @@ def test_a_configuration_is_merged_and_the_jobs_are_tended() -> None:
 
     assert case.data["limits"] == {**LIMITS, "cost_micro": 9}
     assert "by" not in case.data
-    assert (case.last.bounds, case.owed) == (Bounds(9, LIMITS["iterations"]), ["tending"])
+    assert (case.last.bounds, case.owed) == (Bounds(9, LIMITS["iterations"]), ["graph_upkeep"])
     assert case.record.entered == 1, "it stays in its state"
 
 
@@ -133,7 +133,7 @@ def test_a_steward_lets_its_jobs_use_more() -> None:
     assert (case.state, case.last.bounds) == ("open", Bounds(9_000_000, LIMITS["iterations"]))
     assert case.data["limits"] == {**LIMITS, "cost_micro": 9_000_000}
     assert "failure" not in case.data
-    assert case.owed == ["tending", "resolution"]
+    assert case.owed == ["graph_upkeep", "resolution"]
     with pytest.raises(GuardRefusedError, match="stewards"):
         case.fire("configure", slots=3)
 

@@ -96,7 +96,7 @@ def test_the_place_of_its_files_cannot_be_configured() -> None:
 def test_a_job_starts_when_all_its_dependencies_succeeded() -> None:
     case = PureJob(depends_on=["g/a", "g/b"]).fire("activate")
     owed = {one.effect.name: one.countdown for one in case.last.owes}
-    assert owed == {"registration": "dependencies"}
+    assert owed == {"subscription": "dependencies"}
     refused(case, "scheduled", "dependency is missing", slots=["g"])
     case.fire("dependencies_met", tally={"success": 2})
 
@@ -137,8 +137,8 @@ def test_a_lost_dependency_cancels_a_job_that_asked_for_it() -> None:
             case.fire("suspend")
         case.fire("dependency_lost", dependency="g/a", state="canceled")
 
-        assert (case.state, case.owed) == ("canceled", ["tell"])
-        assert case.data["end"] == {"by": "tell", "reason": "g/a is canceled"}
+        assert (case.state, case.owed) == ("canceled", ["notification"])
+        assert case.data["end"] == {"by": "notification", "reason": "g/a is canceled"}
         assert case.data["lost"] == {"g/a": "canceled"}
 
 
@@ -146,7 +146,7 @@ def test_a_job_that_a_loss_cancels_releases_its_slots() -> None:
     case = PureJob(on_cancel="cancel").to("activate").fire("slot_awaited", slots=["g"])
     case.fire("dependency_lost", dependency="g/a", state="canceled")
 
-    assert ("slots" in case.data, "vacancy" in case.owed) == (False, True)
+    assert ("slots" in case.data, "slot_release" in case.owed) == (False, True)
 
 
 def test_a_suspended_job_notes_its_dependencies_and_stays_suspended() -> None:
@@ -162,7 +162,7 @@ def test_a_suspended_job_notes_its_dependencies_and_stays_suspended() -> None:
     met.fire("dependencies_met", tally={"success": 1})
     refused(met, "dependencies_met", "met already", tally={"success": 1})
     assert met.fire("resume").data["met"]
-    assert met.owed == ["registration", "scheduling"]
+    assert met.owed == ["subscription", "scheduling"]
 
 
 def test_a_steward_waives_lost_dependencies_one_by_one_or_at_once() -> None:
@@ -243,18 +243,18 @@ def test_a_job_that_awaits_a_slot_stays_in_its_state() -> None:
 
 def test_slots_are_released_when_a_job_leaves_them_and_not_before() -> None:
     kept = PureJob.at("pending").fire("slot_awaited", slots=["g"]).fire("scheduled", slots=["g"])
-    assert "vacancy" not in kept.owed
-    assert "vacancy" not in kept.fire("pause").owed
-    assert "vacancy" not in kept.fire("unpause").owed
-    assert "vacancy" in kept.fire("agent_completed").owed
+    assert "slot_release" not in kept.owed
+    assert "slot_release" not in kept.fire("pause").owed
+    assert "slot_release" not in kept.fire("unpause").owed
+    assert "slot_release" in kept.fire("agent_completed").owed
     assert "slots" not in kept.data
-    assert "vacancy" not in kept.fire("step").owed
+    assert "slot_release" not in kept.fire("step").owed
 
     for trigger in ("suspend", "cancel", "restep", "force_success", "limit_reached"):
         waiting = PureJob.at("pending").fire("slot_awaited", slots=["g"])
         payload = {key: value[0] for key, value in SAMPLES["job"][1].items()}.get(trigger, {})
-        assert "vacancy" in waiting.fire(trigger, **payload).owed, trigger
-    assert "vacancy" not in PureJob.at("pending").fire("suspend").owed, "it had no slot"
+        assert "slot_release" in waiting.fire(trigger, **payload).owed, trigger
+    assert "slot_release" not in PureJob.at("pending").fire("suspend").owed, "it had no slot"
 
 
 # --- running ---------------------------------------------------------------------------------
@@ -495,7 +495,7 @@ def test_a_job_that_is_lost_again_and_again_asks_a_person() -> None:
     for count in (1, 2):
         case.fire("recovered", code="lost_worker", detail="gone")
         assert (case.state, case.data["recoveries"]) == ("pending", count)
-        assert "vacancy" in case.owed
+        assert "slot_release" in case.owed
         case.fire("scheduled", slots=["g"])
     case.fire("recovered", code="lost_worker", detail="gone")
 

@@ -40,7 +40,7 @@ def test_a_suspended_job_keeps_work_and_guidance_and_resumes_as_pending(
     assert (case.asks, case.data["going"]) == (True, "")
     case.fire("resume")
     assert case.state == "pending"
-    assert case.owed[0] == "registration", "dependencies that ended meanwhile are asked for again"
+    assert case.owed[0] == "subscription", "dependencies that ended meanwhile are asked for again"
     assert (case.data["guidance"], case.data["phase"]) == ([guidance], before["phase"])
 
 
@@ -54,7 +54,7 @@ def test_a_job_that_was_suspended_in_its_second_phase_goes_on_there() -> None:
 def test_a_suspension_ends_the_wait_before_a_retry() -> None:
     case = PureJob.at("running").fire("retry").fire("suspend").fire("resume")
 
-    assert case.owed == ["registration", "scheduling"]
+    assert case.owed == ["subscription", "scheduling"]
     assert case.fire("scheduled").state == "running"
 
 

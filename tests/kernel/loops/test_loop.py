@@ -235,7 +235,7 @@ def test_an_interrupted_session_is_not_counted_and_its_number_stays(exit_: str) 
 
 def test_a_session_that_succeeded_gives_the_next_the_next_number() -> None:
     agent = PureLoop("running").run("session_succeeded")
-    assert (agent.record.state, agent.effects) == ("session_complete", ["drain"])
+    assert (agent.record.state, agent.effects) == ("session_complete", ["mail_check"])
 
     assert agent.fire("worktree_ready").data["session_seq"] == 2
 
@@ -244,7 +244,7 @@ def test_a_session_that_succeeded_gives_the_next_the_next_number() -> None:
 def test_a_stop_and_a_fatal_error_end_an_agent_in_every_state(state: str) -> None:
     stopped = PureLoop(state).fire("operator_stop")
     assert stopped.data["stopped"] == {"by": "operator", "reason": "enough"}
-    assert stopped.effects == ["retirement"]
+    assert stopped.effects == ["agent_cleanup"]
 
     fatal = PureLoop(state).fire("fatal_error")
     assert fatal.data["stopped"] == {"by": "fatal", "reason": "no repository"}

@@ -124,7 +124,7 @@ def test_a_task_is_claimed_worked_on_verified_merged_and_closed() -> None:
     assert (task.state, task.last.mode) == ("in_progress", Mode.CARRY)
     assert (task.to("completed").state, task.owed) == ("done", ["verification"])
     assert (task.to("verified").state, task.owed) == ("done", ["merge"])
-    assert (task.to("merged").state, task.owed) == ("closed", ["aftermath"])
+    assert (task.to("merged").state, task.owed) == ("closed", ["follow_up"])
     assert task.record.data["merged"] == "abc"
 
 

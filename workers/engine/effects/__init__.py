@@ -12,7 +12,7 @@ from interlock.workers.engine.work import Handler
 
 HANDLERS: Mapping[str, Handler] = {
     "cascade": cascade,
-    "tell": notification,
+    "notification": notification,
     "resolution": resolution,
     "spawn": spawn,
 }

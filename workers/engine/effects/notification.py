@@ -9,7 +9,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import Dependent
 from interlock.workers.engine.work import Work
 
-COMPONENT = "tell"
+COMPONENT = "notification"
 
 
 def notification(work: Work) -> None:

@@ -15,14 +15,14 @@ from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
 from interlock.workers.tasks.claims import component_call, why_starved
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION
 
-COMPONENT = "aftermath"
+COMPONENT = "follow_up"
 BLOCKED_MAX = 10_000
 EARLIER_MAX = 3
 # Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
 
-def aftermath(work: Work) -> None:
+def follow_up(work: Work) -> None:
     """Update all that depends on the task's current state. A repetition finds nothing to do."""
     record = work.dispatch.views.record(work.record.id)
     _end_turns(work, record)

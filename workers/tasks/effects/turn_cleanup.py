@@ -19,10 +19,10 @@ from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.leftovers import kill_leftovers_of
 from interlock.workers.tasks.ownership import COMMITTER
 
-COMPONENT = "reaping"
+COMPONENT = "turn_cleanup"
 
 
-def reaping(work: Work) -> Outcome | None:
+def turn_cleanup(work: Work) -> Outcome | None:
     """Remove the worktree. Partial work is committed first, to a branch that is then kept."""
     record = work.dispatch.views.record(work.record.id)
     if record.state == "idle":

@@ -59,13 +59,13 @@ class Records:
             "job", record_id, {**WORKER, "depends_on": depends_on}, Call(Cause("test"))
         )
         self.fire(record_id, "activate")
-        self.perform(record_id, "registration")
+        self.perform(record_id, "subscription")
         return record_id
 
     def end_job(self, record_id: str, trigger: str = "force_success") -> None:
         """End a job, and notify the jobs that wait for it."""
         self.fire(record_id, trigger, {"reason": "so it is"})
-        self.perform(record_id, "tell")
+        self.perform(record_id, "notification")
 
     def split(self, record_id: str = "p") -> None:
         """Split a thread into two, which are not created yet."""
@@ -125,7 +125,7 @@ def test_a_countdown_from_before_a_suspension_counts_and_the_later_one_changes_n
     record_id = records.create_job("c/waits", first)
     for trigger in ("suspend", "resume"):
         records.fire(record_id, trigger)
-    records.perform(record_id, "registration")
+    records.perform(record_id, "subscription")
     records.end_job(first)
     before, after = sorted(records.keys_of(record_id, "cascade"))
 

@@ -31,7 +31,7 @@ def test_a_handler_has_every_processor_unless_its_effect_is_quick(
 
     monkeypatch.setattr(worker.runner.affinity, "wide", wide)
     of = worker.create_job("g/a", dir=str(tmp_path / "out"))
-    worker.perform(of, "registration")
+    worker.perform(of, "subscription")
     worker.perform(of, "cascade")
     assert widened == []
 

@@ -21,7 +21,7 @@ from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.claims import claim
 from interlock.workers.tasks.client import TaskClaim, Tasks
-from interlock.workers.tasks.effects.follow_up import aftermath
+from interlock.workers.tasks.effects.follow_up import follow_up
 from tests.end_to_end.engine.test_stranding import due
 from tests.workers.tasks.claims import fire
 from tests.workers.threads.threads import client_of
@@ -64,14 +64,14 @@ class Scene:
         self.report(claimed, "completed", summary="done")
         self.perform(claimed.task, "verification", lambda _: Outcome("verified", verified))
         self.perform(claimed.task, "merge")
-        self.perform(claimed.task, "aftermath", twice)
+        self.perform(claimed.task, "follow_up", twice)
         return self.client.show(claimed.record.data["claim"]["identity"])
 
 
 def twice(work: Work) -> None:
     """Perform the follow-up twice, as if the first worker was lost before it could settle."""
-    aftermath(work)
-    aftermath(work)
+    follow_up(work)
+    follow_up(work)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_failure_is_counted_as_a_violation_only_for_files_not_owned(
     claimed = scene.start("one")
     scene.promote(claimed, 2)
     scene.report(claimed, "failed", reason="no", code=code)
-    scene.perform(claimed.task, "aftermath", twice)
+    scene.perform(claimed.task, "follow_up", twice)
 
     identity = scene.client.show(claimed.record.data["claim"]["identity"])
     assert (identity.data["failures"], identity.data["violations"]) == counts
@@ -105,7 +105,7 @@ def blocked(scene: Scene, blocker: str) -> Record:
     claimed = scene.start("waits")
     scene.promote(claimed, 1)
     scene.report(claimed, "blocked", on=blocker, kind="task")
-    scene.perform(claimed.task, "aftermath")
+    scene.perform(claimed.task, "follow_up")
     return scene.client.show(claimed.task)
 
 
@@ -163,7 +163,7 @@ def test_an_elevated_owner_cancels_subtasks_of_its_own_task_only(
 
     for child in (stranger, part):
         scene.report(claimed, "child_cancelled", child=child)
-        scene.perform(whole, "aftermath")
+        scene.perform(whole, "follow_up")
 
     assert scene.client.show(stranger).state == "open"
     assert scene.client.show(part).state == "cancelled"
@@ -198,7 +198,7 @@ def test_tasks_that_wait_for_each_other_are_shown_to_a_person(scene: Scene) -> N
         scene.promote(claimed, 0 if name == "two" else 1)
         scene.report(claimed, "blocked", on=blocker, kind="task")
 
-    scene.perform("b/two", "aftermath")
+    scene.perform("b/two", "follow_up")
 
     record = scene.client.show("b/two")
     assert record.data["blocked_on"]["on"] == "it waits for one, which waits for it in turn"

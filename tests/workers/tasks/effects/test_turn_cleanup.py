@@ -28,9 +28,11 @@ def state_after_an_hour(interlock_client: Client, client: redis.Redis, claim: Cl
     turn = claim.names.turn
     due(interlock_client.dispatch, client, turn, "look")
     run(interlock_client.dispatch, partition_of(turn))
-    (entry,) = [entry for entry in interlock_client.show(turn).entries if entry.name == "reaping"]
+    (entry,) = [
+        entry for entry in interlock_client.show(turn).entries if entry.name == "turn_cleanup"
+    ]
     runner = Runner(interlock_client.dispatch, Resources(interlock_client.settings))
-    runner.perform(MACHINES["turn"], "reaping", handlers()["reaping"], entry.key(turn))
+    runner.perform(MACHINES["turn"], "turn_cleanup", handlers()["turn_cleanup"], entry.key(turn))
     return interlock_client.show(turn).state
 
 
