@@ -60,7 +60,7 @@ def race(*acts: Callable[[], object]) -> None:
 def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
     worker: InProcessWorker, end: str
 ) -> None:
-    counted = {"tell": 0, "registration": 0}
+    counted = {"notification": 0, "subscription": 0}
     for number in range(PAIRS):
         needed = worker.create_job(f"g/a{number}")
         waits = worker.create_job(
@@ -69,15 +69,15 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
 
         def ends(needed: str = needed) -> None:
             worker.end_job(needed, end)
-            worker.perform(needed, "tell")
+            worker.perform(needed, "notification")
 
         def begins(waits: str = waits) -> None:
             worker.graphs.command(waits, "activate")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         race(ends, begins)
         heard_late = bool(list(worker.dispatch.subscriptions.dependents(needed)))
-        counted["tell" if heard_late else "registration"] += 1
+        counted["notification" if heard_late else "subscription"] += 1
         meets(worker, needed, waits, lost=end == "cancel")
     assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"
     worker.check_consistency()
@@ -96,11 +96,11 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_recounted_cou
 
         def ends(needed: str = needed) -> None:
             worker.end_job(needed)
-            worker.perform(needed, "tell")
+            worker.perform(needed, "notification")
 
         def resumes(waits: str = waits) -> None:
             worker.graphs.command(waits, "resume")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         def looks(waits: str = waits) -> None:
             worker.dispatch.wake(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
@@ -117,11 +117,11 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProce
         waits = worker.create_job(f"h/b{number}", activate=False, depends_on=needed)
 
         def ends(job_id: str) -> Callable[[], object]:
-            return lambda: (worker.end_job(job_id), worker.perform(job_id, "tell"))
+            return lambda: (worker.end_job(job_id), worker.perform(job_id, "notification"))
 
         def begins(waits: str = waits) -> None:
             worker.graphs.command(waits, "activate")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         race(begins, *map(ends, needed))
         meets(worker, *needed, waits)
@@ -173,11 +173,11 @@ def test_a_worker_lost_at_any_step_of_registration_or_tell_loses_and_doubles_not
             still.end_job(names[1], "cancel")
             waits = still.create_job(f"h{step}/{later_step}", depends_on=names)
 
-            going = lost(still, calls, step, waits, "registration") or going
+            going = lost(still, calls, step, waits, "subscription") or going
             still.end_job(names[2])
-            later = lost(still, calls, later_step, names[2], "tell")
+            later = lost(still, calls, later_step, names[2], "notification")
             still.end_job(names[3], "cancel")
-            later = lost(still, calls, later_step, names[3], "tell") or later
+            later = lost(still, calls, later_step, names[3], "notification") or later
 
             still.run_until_idle(*names, waits)
             assert sorted(still.record(waits).data["lost"]) == sorted([names[1], names[3]])

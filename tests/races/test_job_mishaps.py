@@ -251,7 +251,7 @@ def test_a_slot_offered_to_a_job_that_was_just_paused_goes_on_at_the_next_wake(
 ) -> None:
     ids = [job(worker, f"{graph}/x", queue="q") for graph in "abc"]
     worker.perform(ids[0], "worker", done)
-    worker.perform(ids[0], "vacancy")
+    worker.perform(ids[0], "slot_release")
     assert worker.due_effects(ids[1], "scheduling"), "it was woken"
     worker.client.pause(ids[1])
     rest(worker, ids[0])
@@ -360,7 +360,7 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     worker.graphs.open("g", {"limits": {"iterations": 1}})
     ids = [worker.create_job(f"g/{name}", manual=False) for name in "ab"]
     for one in ids:
-        worker.perform(one, "registration")
+        worker.perform(one, "subscription")
         worker.perform(one, "cascade")
     both_looked = Barrier(2)
 

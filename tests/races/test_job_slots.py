@@ -82,7 +82,7 @@ def test_a_job_that_waits_for_one_slot_keeps_no_other_slot_from_jobs_that_could_
     worker.check_consistency()
 
 
-@pytest.mark.parametrize("name", ["vacancy", "scheduling"])
+@pytest.mark.parametrize("name", ["slot_release", "scheduling"])
 def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
     worker: InProcessWorker, calls: Calls, name: str
 ) -> None:
@@ -94,8 +94,8 @@ def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
         ids = [job(worker, f"{graph}/{one}") for one in "abc"]
         worker.perform(ids[0], "worker", done)
         if name == "scheduling":
-            worker.perform(ids[0], "vacancy")
-        going = lost(worker, calls, step, ids[0] if name == "vacancy" else ids[1], name)
+            worker.perform(ids[0], "slot_release")
+        going = lost(worker, calls, step, ids[0] if name == "slot_release" else ids[1], name)
         rest(worker, *ids)
         assert states(worker, *ids[1:]) == ["running", "pending"], step
         worker.perform(ids[1], "worker", done)

@@ -16,11 +16,11 @@ from interlock.workers.jobs.effects.worker import worker
 
 HANDLERS: Mapping[str, Handler] = {
     "approval": approval,
-    "tending": graph_upkeep,
+    "graph_upkeep": graph_upkeep,
     "manifest": manifest,
     "reviewer": reviewer,
     "scheduling": scheduling,
-    "vacancy": slot_release,
-    "registration": subscription,
+    "slot_release": slot_release,
+    "subscription": subscription,
     "worker": worker,
 }
