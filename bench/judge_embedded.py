@@ -19,10 +19,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from interlock.kernel.machines.threads.autonomy import Tier
-from interlock.workers.gateways.llm.embedded import EmbeddedModel
-from interlock.workers.gateways.llm.outcome import Answered
-from interlock.workers.gateways.llm.question import Choice, Question, Target
+from interlock.kernel.scales import Tier
+from interlock.workers.threads.inference.embedded import EmbeddedModel
+from interlock.workers.threads.inference.outcome import Answered
+from interlock.workers.threads.inference.question import Choice, Question, Target
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUESTS = ROOT / "tests" / "golden" / "requests.json"

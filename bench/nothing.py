@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import capability
 
 

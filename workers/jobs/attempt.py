@@ -17,15 +17,16 @@ from uuid import uuid4
 from interlock.kernel.errors import CallError
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.capabilities.registry import run as run_capability
-from interlock.workers.gateways.capabilities.result import Failed, Split, Succeeded
-from interlock.workers.gateways.llm.job import Order
+from interlock.workers.gateways.capabilities.call import call_capability
+from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Succeeded
 from interlock.workers.gateways.llm.ledger import Ledger
-from interlock.workers.gateways.llm.outcome import Failed as Unanswered
+from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.jobs.brief import brief_of, write_brief
 from interlock.workers.jobs.command import Errand
 from interlock.workers.jobs.halt import halt, warn
 from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.model import JobQuestion, open_job_model
 from interlock.workers.jobs.reply import (
     PAUSE_S,
     RETRY_S_MAX,
@@ -129,7 +130,7 @@ def took_ms(began: float) -> int:
 
 def stopped(work: Work, began: float) -> None:
     """Keep the time of work that was stopped: it was used all the same."""
-    work.late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
+    work.note_late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
 
 
 def _limits(work: Work) -> list[Usage]:
@@ -175,12 +176,13 @@ def _late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
     with suppress(ReplyError):
         reply = read_reply(model, file)
         if reply is not None and reply.cost:
-            work.late(Outcome("late_reply", deltas=_cost(reply)))
+            work.note_late(Outcome("late_reply", deltas=_cost(reply)))
 
 
 async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
     model = ReviewReply if role == REVIEWER else WorkerReply
-    registry, name, parameters = work.resources.registry, doer["capability"], doer["parameters"]
+    registry = work.resources.get(open_registry)
+    name, parameters = doer["capability"], doer["parameters"]
     try:
         one = registry[name]
         registry.check(name, parameters)
@@ -189,7 +191,7 @@ async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
         bound = registry.bind(name, parameters, runtime)
     except CallError as refusal:
         return Said(model(action=Action.STUCK, summary=sentence(str(refusal))), {})
-    call = asyncio.ensure_future(run_capability(one, bound, deadline_s=one.deadline_s))
+    call = asyncio.ensure_future(call_capability(one, bound, deadline_s=one.deadline_s))
     ordered = False
     while not call.done():
         try:
@@ -208,7 +210,7 @@ async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
             again = failed.code in ("unavailable", "deadline") and one.idempotent
             action = Action.RETRY if again else Action.STUCK
             return Said(model(action=action, summary=sentence(failed.detail)), {})
-        case Split():
+        case SplitWork():
             return _unfit(model, f"{name} splits its work, which a job does not")
         case succeeded:
             return _answered(model, succeeded.value)
@@ -222,7 +224,7 @@ def _late_result(work: Work, role: str, result: object) -> None:
     work.audit("late_reply", {"role": role, "reply": told})
     said = _answered(ReviewReply if role == REVIEWER else WorkerReply, result.value)
     if said.deltas:
-        work.late(Outcome("late_reply", deltas=said.deltas))
+        work.note_late(Outcome("late_reply", deltas=said.deltas))
 
 
 def _answered(model: type[WorkerReply], value: object) -> Said:
@@ -241,21 +243,22 @@ async def _model(
     work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
 ) -> Said:
     shape = ReviewReply if role == REVIEWER else WorkerReply
-    model = work.resources.job_model
+    model = work.resources.get(open_job_model)
     if model is None:
         why = "no model can answer: set INTERLOCK_MODEL to a language model"
         return Said(shape(action=Action.STUCK, summary=why), {})
     material = await asyncio.to_thread(_material, brief)
-    order = Order(role == REVIEWER, prompt, material)
-    ledger = model.ledger(order)
+    question = JobQuestion(role == REVIEWER, prompt, material)
+    ledger = model.ledger(question)
     estimate = ledger.bound.micro()
     if estimate:
         await asyncio.to_thread(reserve, work, estimate)
     try:
-        answer = await model.answer(order, ledger, timeout_s=work.dispatch.settings.model_timeout_s)
+        timeout_s = work.dispatch.settings.model_timeout_s
+        answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
         # What was asked may be billed, though nobody waits for the answer.
-        await asyncio.to_thread(work.late, Outcome("late_answer", deltas=_booked(ledger)))
+        await asyncio.to_thread(work.note_late, Outcome("late_answer", deltas=_booked(ledger)))
         raise
     deltas = _booked(ledger)
     if isinstance(answer, Unanswered):

@@ -7,6 +7,10 @@ from interlock.workers.engine.system import System
 SYSTEM = System(
     name="jobs",
     effects="interlock.workers.jobs.effects",
+    resources=(
+        "interlock.workers.gateways.capabilities.registry:open_registry",
+        "interlock.workers.jobs.model:open_job_model",
+    ),
     commands={"job": "interlock.workers.jobs.cli"},
     submit={
         "job": "interlock.workers.jobs.intake:accept_job",

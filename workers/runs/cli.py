@@ -17,7 +17,7 @@ from interlock.workers.runs import screen as run_screen
 from interlock.workers.runs.client import AppliedEvent, Runs, run_number
 from interlock.workers.runs.screen import codon_value, run_value
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
-from interlock.workers.terminal.screen import plain
+from interlock.workers.terminal.screen import fields
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
 
@@ -187,7 +187,7 @@ def close(
 ) -> None:
     """Close a folder: no run can start there again, and its records are deleted in time."""
     closed = Runs(client(actor)).close(workspace, reason=reason)
-    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=plain)
+    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=fields)
 
 
 @app.command()
@@ -244,7 +244,7 @@ def tell(
     if wait:
         note = runs.wait_for_pending(receipt, wait_s=wait)
         value |= {"answer": note.kind, **note.detail}
-    answer(value, as_json=as_json, show=plain)
+    answer(value, as_json=as_json, show=fields)
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
 

@@ -18,9 +18,9 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Note
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
-from interlock.kernel.machines.runs.events import RunEvent, told
+from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
@@ -43,8 +43,8 @@ from interlock.workers.runs.history import codons_of, execution_from_stored
 from interlock.workers.runs.plan.file import read_plan
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
-    NewRun,
     RunRefusedError,
+    RunSetup,
     newest_run_number,
     open_workspace,
     start_run,
@@ -110,7 +110,7 @@ class Runs:
             raise RunRefusedError(f"the workspace {workspace} is no folder; make it first")
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
-        new = NewRun(found.stored(), {"kind": "fresh"})
+        new = RunSetup(found.stored(), {"kind": "fresh"})
         return start_run(self.dispatch, opened, new, self._cause(f"run {plan.name}"))
 
     def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
@@ -129,7 +129,7 @@ class Runs:
         if checkpoint is None:
             # It ended before its initial checkpoint: the new run starts where it was to start.
             done = tuple(execution_from_stored(one) for one in run.data["done"])
-            new = NewRun(run.data["plan"], run.data["starting"], done)
+            new = RunSetup(run.data["plan"], run.data["starting"], done)
             return start_run(self.dispatch, opened, new, self._cause("continue"))
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
@@ -283,9 +283,9 @@ class Runs:
                 if applied.event:
                     yield applied
             if page:
-                intervals.news()
+                intervals.reset()
                 continue
-            intervals.rest()
+            intervals.sleep()
 
     def wait_for_end(self, run_id: str, wait_s: float) -> Record:
         """Return a run once it and its effects have ended, or when the time is up."""
@@ -305,7 +305,7 @@ class Runs:
         Delivered again with its op-id it counts once. Raises MailRefusedError where the workspace
         takes no event.
         """
-        mail = {"sender": sender or self.client.actor, "event": told(event)}
+        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 
@@ -373,7 +373,7 @@ class Runs:
             "reason": reason,
             "restores": not as_is,
         }
-        new = NewRun(run.data["plan"], starting, checkpoint.done)
+        new = RunSetup(run.data["plan"], starting, checkpoint.done)
         return start_run(self.dispatch, opened, new, self._cause(f"{reason} of {run.id}"))
 
     def _run(self, opened: Record, number: int) -> Record:

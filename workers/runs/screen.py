@@ -11,7 +11,7 @@ from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
     FailedCodon,
-    Loaded,
+    LoadedSentinels,
     PreparingCodon,
     SkippedCodon,
     codon_cost,
@@ -253,7 +253,7 @@ def _sentinels(codon: Codon) -> str:
     if isinstance(codon, PreparingCodon) or codon.sentinels is None:
         return ""
     sentinels = codon.sentinels
-    states = sentinels.loaded if isinstance(sentinels, Loaded) else sentinels.executed
+    states = sentinels.loaded if isinstance(sentinels, LoadedSentinels) else sentinels.executed
     return sentinels_text([one.model_dump(mode="json", exclude_none=True) for one in states])
 
 

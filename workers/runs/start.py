@@ -26,7 +26,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.events import RunStartedData
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.values import MICRO_MAX, Continuation
+from interlock.kernel.machines.runs.values import MICRO_MAX, ContinuedStart
 from interlock.kernel.record import Record, record_id, root_of
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
@@ -46,7 +46,7 @@ class RunRefusedError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
+class RunSetup:
     """The initial data of a run: its stored plan, its start, and the executions that count."""
 
     plan: Mapping[str, Any]
@@ -111,7 +111,7 @@ def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
             return found
 
 
-def start_run(dispatch: Dispatch, workspace: Record, new: NewRun, cause: Cause) -> Record:
+def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
     """Create the record of the next run. Raises RunRefusedError while another one runs.
 
     Raises StrangeHistoryError where an execution that counts is of a codon that its plan lacks.
@@ -169,11 +169,11 @@ def start_run_from_event(
     starting = data.starting_conditions
     done: tuple[Execution, ...] = ()
     plan = dispatch.views.record(names[-1]).data["plan"]
-    if isinstance(starting, Continuation):
+    if isinstance(starting, ContinuedStart):
         source = find_run(dispatch, workspace, starting.source.run_id)
         plan = source.data["plan"]
         done = executions_up_to(dispatch, source, starting.source.after_codon)
-    new = NewRun(plan, starting.model_dump(mode="json"), done)
+    new = RunSetup(plan, starting.model_dump(mode="json"), done)
     return start_run(dispatch, workspace, new, Cause(cause.actor, reason))
 
 

@@ -27,7 +27,7 @@ from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.resources import Resources
@@ -41,7 +41,7 @@ from interlock.workers.runs.history import codons_of, history
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
 from interlock.workers.runs.plan.model import RunPlan
-from interlock.workers.runs.sequence import CodonStart, Execution, Halted, PlanFinished, next_step
+from interlock.workers.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 from interlock.workers.supervision.leftovers import kill_leftovers
 
@@ -104,14 +104,14 @@ class RunSupervisor:
             if self._is_stopping():
                 return Outcome("fail", {"reason": self._stop_reason()})
             context = context or self._open_context()
-            codons = self.work.patiently(partial(codons_of, self.dispatch.views, self.paths.id))
+            codons = self.work.retried(partial(codons_of, self.dispatch.views, self.paths.id))
             done, start_index = history(self.work.record, codons)
             match next_step(self.plan, done, start_index=start_index):
                 case PlanFinished():
                     return Outcome("complete")
                 case Halted(position=position, reason=reason):
                     return Outcome("fail", {"reason": reason, "codon": position.runtime_id})
-                case CodonStart() as start:
+                case NextCodon() as start:
                     usage = usage_of(codons, self._now_ms())
                     if over := exceeded_limit(self.plan.budget, usage):
                         reason = f"{over.currency} is used up: {over.used} of {over.limit}"
@@ -152,7 +152,7 @@ class RunSupervisor:
     def _wait_for_earlier_runs(self) -> str:
         """Wait until no process of an earlier run can be alive; return why not, after the limit."""
         for _ in polls(CLEANUP_WAIT_S_MAX):
-            active = self.work.patiently(self._active_records)
+            active = self.work.retried(self._active_records)
             if not active:
                 return ""
             if self._is_stopping():
@@ -182,14 +182,14 @@ class RunSupervisor:
         file = codon_paths(codon_id, self.dispatch.settings).process_label
         if file.is_file():
             for label in process_labels(file.read_text("utf-8")):
-                kill_leftovers(label, of=codon_id)
+                kill_leftovers(label, owner=codon_id)
 
     # --- the codons ------------------------------------------------------------------------------
 
     def _execute(
         self,
         context: RunContext,
-        start: CodonStart,
+        start: NextCodon,
         number: int,
         done: list[Execution],
         usage: BudgetUsage,
@@ -219,10 +219,10 @@ class RunSupervisor:
         return "stopped"
 
     def _now_ms(self) -> int:
-        return self.work.patiently(self.dispatch.views.now_ms)
+        return self.work.retried(self.dispatch.views.now_ms)
 
 
-def continued_execution(start: CodonStart, done: list[Execution]) -> Execution | None:
+def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | None:
     """Return the execution whose session a codon continues."""
     if not start.previous_session_id:
         return None
@@ -250,4 +250,4 @@ def _may_be_active(record: Record) -> bool:
 def main() -> None:
     """Take the run of the launch spec over from the worker, and execute it."""
     spec = LaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, assembled(read_settings())))
+    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, open_dispatch(read_settings())))

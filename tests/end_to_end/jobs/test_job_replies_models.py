@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.gateways.llm.job import JobModel, Order, open_job_model
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
 from interlock.workers.jobs.view import manifest_now
 from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.end_to_end.jobs.test_job_replies import STOPS, Bench, opened
@@ -146,9 +146,9 @@ def desk(shared: Deployment, tmp_path: Path) -> Desk:
 
 def bound_micro(order: str) -> int:
     """Return the most that this order can cost, without its material: two requests."""
-    model = open_job_model(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
+    model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
     assert isinstance(model, JobModel)
-    return model.ledger(Order(reviews=False, order=order, material={})).bound.micro()
+    return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
 
 
 def summary(record: Record) -> str:

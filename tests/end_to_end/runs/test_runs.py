@@ -90,6 +90,13 @@ def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_i
     assert (workspace.types()[0], workspace.types()[-1]) == ("RunStarted", "RunCompleted")
 
 
+# The variables that tell a codon's command about its work.
+ABOUT_WORK = tuple(
+    f"INTERLOCK_{name}"
+    for name in ("RUN", "CODON", "ITERATION", "WORKSPACE", "REPORT_KINDS", "PREVIOUS_SESSION")
+)
+
+
 def check_variables(workspace: RunWorkspace, run: Record, load: Record) -> None:
     variables = (workspace.folder / "variables.txt").read_text().splitlines()
     assert variables == sorted(
@@ -99,8 +106,10 @@ def check_variables(workspace: RunWorkspace, run: Record, load: Record) -> None:
             "INTERLOCK_ITERATION=",
             "INTERLOCK_PREVIOUS_SESSION=",
             f"INTERLOCK_REPORT_FD={variables[4].rpartition('=')[2]}",
+            "INTERLOCK_REPORT_KINDS=session",
             f"INTERLOCK_RUN={run.id}",
             f"INTERLOCK_WORKSPACE={workspace.folder}",
+            f"INTERLOCK_WORK_VARIABLES={','.join(ABOUT_WORK)}",
         ]
     ), "a command gets no settings, so neither a store nor a key"
 

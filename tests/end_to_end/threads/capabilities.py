@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityError,
@@ -27,7 +27,7 @@ def testify(what: str, record_id: str, key: str, **more: Any) -> None:
     """Append a line to the witness; one write is whole, whoever else writes."""
     line = {"what": what, "record": record_id, "key": key, "pid": os.getpid()}
     written = json.dumps({**line, "at": time.monotonic(), **more}) + "\n"
-    place = os.open(FOLDER / "witness.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    place = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(place, written.encode())
     finally:

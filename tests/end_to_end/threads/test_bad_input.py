@@ -99,7 +99,7 @@ def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
 
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
-    aside = deployment.client.dispatch.aside
+    aside = deployment.client.dispatch.rejected
     deployment.sees(
         lambda: sum(aside.counts().values()) >= 3 * SET_ASIDE,
         what=f"all is set aside, of {3 * SET_ASIDE} there are {aside.counts()}",
@@ -123,7 +123,7 @@ def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
     assert all(process.alive for process in deployment.processes)
-    aside = deployment.client.dispatch.aside
+    aside = deployment.client.dispatch.rejected
     deployment.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
     assert client.llen(queue) == 0
     assert client.hlen("unacked") == 0
@@ -142,7 +142,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     deployment.client.dispatch.app.send_task(
         "thread.inference", args=[entry.key("one")], queue=f"{deployment.prefix}.inference"
     )
-    deployment.sees(deployment.client.dispatch.aside.counts, what="it is set aside")
+    deployment.sees(deployment.client.dispatch.rejected.counts, what="it is set aside")
 
     left = next(e for e in deployment.client.show("one").entries if e.name == "execution")
     assert (left.state, left.attempts, left.carried) == ("owed", 0, False)

@@ -75,7 +75,7 @@ def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
             lambda: all(deployment.client.show(one).state in ("executing", "done") for one in ids),
             what="every inference is over",
         )
-        deployment.sees(lambda: len(deployment.witness) >= 4, what="both are at work")
+        deployment.sees(lambda: len(deployment.recorded) >= 4, what="both are at work")
         alder.kill()
 
         ended = deployment.ends(*ids)

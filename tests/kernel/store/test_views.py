@@ -15,7 +15,7 @@ from interlock.kernel.store.views import StateKey, Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.tasks.claims import noted
-from tests.workers.threads.threads import client_of, matter
+from tests.workers.threads.threads import client_of, thread_payload
 
 IDS = [f"v{number}" for number in range(9)]
 OPEN = "awaiting_intent_confirmation"
@@ -29,7 +29,7 @@ def here(request: pytest.FixtureRequest, server: EmbeddedServer, prefix: str) ->
         url, more = f"redis+cluster://127.0.0.1:{cluster.port}", {"broker_url": server.url}
     client = client_of(url, prefix, **more)
     for of in IDS:
-        client.submit(matter(hold=True), machine="thread", id=of)
+        client.submit(thread_payload(hold=True), machine="thread", id=of)
     yield client
     client.dispatch.client.close()
 

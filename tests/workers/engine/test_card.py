@@ -19,7 +19,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.card import quarantine_of
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.threads.client import Threads
-from tests.workers.threads.threads import WAITS, bring, client_of, matter
+from tests.workers.threads.threads import WAITS, bring, client_of, thread_payload
 
 THREAD = MACHINES["thread"]
 # As published, typed in by hand: kind of card, answer, trigger.
@@ -192,7 +192,7 @@ def test_a_thread_that_asks_nobody_has_no_card(here: Client) -> None:
 
 
 def test_a_held_thread_asks_whether_to_begin(here: Client) -> None:
-    here.submit(matter(hold=True), machine="thread", id="held")
+    here.submit(thread_payload(hold=True), machine="thread", id="held")
     card = here.card("held")
 
     assert card is not None

@@ -15,7 +15,7 @@ from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.servers import Watched
 from tests.waiting import until
-from tests.workers.threads.threads import CONSENT, client_of, matter, step
+from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
 NewServer = Callable[..., EmbeddedServer]
 
@@ -91,7 +91,7 @@ def test_a_store_that_evicts_is_refused(new_server: NewServer, policy: str) -> N
     with pytest.raises(StoreMisconfiguredError, match=f"maxmemory-policy {policy}"):
         refuse_unsafe(open_store(server.url))
     with pytest.raises(StoreMisconfiguredError):
-        client_of(server.url, "any").submit(matter(), machine="thread")
+        client_of(server.url, "any").submit(thread_payload(), machine="thread")
 
 
 def test_a_cluster_that_evicts_is_refused_too(cluster: EmbeddedServer) -> None:
@@ -122,7 +122,7 @@ def test_a_client_follows_the_master_through_a_failover(
     watched: Watched, server: EmbeddedServer, prefix: str
 ) -> None:
     here = client_of(watched.url, prefix, broker_url=server.url)
-    here.submit(matter(), machine="thread", id="one")
+    here.submit(thread_payload(), machine="thread", id="one")
     for trigger, payload in CONSENT[:4]:
         step(here, "one", trigger, payload)
     before = here.show("one")

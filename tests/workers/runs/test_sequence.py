@@ -12,10 +12,10 @@ from interlock.kernel.machines.runs.values import LoopContext
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, RunPlan
 from interlock.workers.runs.sequence import (
-    CodonStart,
     Execution,
     Halted,
     HaltReason,
+    NextCodon,
     NextStep,
     PlanFinished,
     StrangeHistoryError,
@@ -65,7 +65,7 @@ def text_of(step: NextStep) -> str:
             return "finished"
         case Halted():
             return f"{step.position.runtime_id} {step.cause}"
-        case CodonStart():
+        case NextCodon():
             parts = [step.runtime_id]
             parts += [f"in {step.previous_session_id}"] if step.previous_session_id else []
             parts += [f"after {step.delay_ms}"] if step.delay_ms else []
@@ -209,11 +209,11 @@ def test_what_follows_in_a_run_that_continues_another(
 def test_a_start_tells_its_place_in_the_loop() -> None:
     step = next_step(AB_TWICE, history_of("a#0 b#0 a#1"), start_index=0)
 
-    assert isinstance(step, CodonStart)
+    assert isinstance(step, NextCodon)
     assert (step.codon.id, step.runtime_id) == ("b", "b#1")
     assert step.loop_context == LoopContext(loop_id="l", iteration=1, index=1)
     outside = next_step(TWO, [], start_index=0)
-    assert isinstance(outside, CodonStart)
+    assert isinstance(outside, NextCodon)
     assert outside.loop_context is None
 
 

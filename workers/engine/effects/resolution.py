@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
+from interlock.workers.gateways.cards import open_surfaces
 
 
 def resolution(work: Work) -> None:
@@ -17,7 +18,7 @@ def resolution(work: Work) -> None:
         record = work.dispatch.views.record(work.record.id)
         if shown is not None and record.version == shown.version:
             return
-        work.go_on()
+        work.raise_if_stopped()
         show(work, record)
         shown = record
 
@@ -25,11 +26,12 @@ def resolution(work: Work) -> None:
 def show(work: Work, record: Record) -> None:
     """Make the surfaces agree with one version of the record."""
     card = card_of(work.machine, record)
+    surfaces = work.resources.get(open_surfaces)
     # One piece of work may show several versions: a receiver tells them apart by this.
     key = f"{work.key}@{record.version}"
     if card is None:
-        work.resources.surfaces.withdraw(record.id, key)
+        surfaces.withdraw(record.id, key)
         work.audit("card_withdrawn", {})
         return
-    work.resources.surfaces.show(card.as_data(), key)
+    surfaces.show(card.as_data(), key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.codon_types import codon_of
-from interlock.kernel.machines.runs.values import CodonStatus
 from interlock.kernel.record import Record
 from interlock.kernel.restoration import recomputed
 from interlock.workers.runs.archive.archive import Archive, ArchivedRecord, sort_key
@@ -103,7 +103,7 @@ def expected_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str
     # Children come after their parents, so in reverse each tree is complete when it is added.
     for archived in reversed(archive.records):
         record, from_data = archived.record, dict.fromkeys(SUMS, 0)
-        if sums_of := machines[record.machine].sums:
+        if sums_of := machines[record.machine].counters:
             from_data |= sums_of(record.data)
         counters = sums.setdefault(record.id, {})
         for name in SUMS:
@@ -173,7 +173,7 @@ def _gaps(parent: str, existing: Sequence[str], fault: Fault) -> Iterator[Findin
 
 def _is_ended_codon(record: Record) -> bool:
     try:
-        return CodonStatus(record.state).is_terminal
+        return State(record.state).is_terminal
     except ValueError:
         return False
 

@@ -19,21 +19,19 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     KernelError,
 )
-from interlock.kernel.machines.runs.codon.names import Trigger
-from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
+from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
+from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.processes.agent.containment import MARK
-from interlock.workers.processes.agent.process import (
-    KILL_BY_PASSED,
-    WATCHDOG_LOST,
-    AgentProcess,
-    Exit,
-    SpawnError,
-)
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
+from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
+from interlock.workers.runs.codon.leased_process import (
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
 from interlock.workers.runs.codon.limits import TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Transcript
@@ -50,8 +48,8 @@ from interlock.workers.runs.outcome import (
 from interlock.workers.runs.paths import CodonPaths, process_labels
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
-from interlock.workers.runs.sequence import CodonStart, Execution
-from interlock.workers.supervision.codon_streams import SPEECHES
+from interlock.workers.runs.sequence import Execution, NextCodon
+from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
@@ -59,11 +57,6 @@ SENTINELS_S = 120.0
 REJECTED_NOTES_MAX = 20
 SKIPPED, STOPPED = "skipped", "stopped"
 EXIT_CODE_FAILED = 1
-# Why a process was killed although no person and no limit ended it.
-LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
-    WATCHDOG_LOST: "its watchdog was lost",
-}
 STATES_WITH_SENTINELS = LIVE[1:]
 STATES_WITH_COSTS = LIVE[3:]
 LAST_CHECKPOINT_TYPES = {
@@ -83,7 +76,7 @@ class CodonExecution:
     def __init__(
         self,
         context: RunContext,
-        start: CodonStart,
+        start: NextCodon,
         number: int,
         *,
         previous: Execution | None,
@@ -98,9 +91,9 @@ class CodonExecution:
         )
         self.transcript = Transcript(self._observe)
         self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
-        self.output_stream = SPEECHES[self.format]()
-        self.report_stream = SPEECHES["interlock"]()
-        environment = self.commands.environment({MARK: sentinels_label})
+        self.output_stream = SESSION_STREAMS[self.format]()
+        self.report_stream = SESSION_STREAMS["interlock"]()
+        environment = self.commands.environment({LABEL_VARIABLE: sentinels_label})
         self.host = context.sentinel_host(start, environment)
         # Events from before the sentinels are loaded; None once they are.
         self.early_events: list[SentinelEvent] | None = []
@@ -200,7 +193,7 @@ class CodonExecution:
             if self.start.previous_session_id:
                 payload["previous_session_id"] = self.start.previous_session_id
             self._fire(Trigger.INITIALIZE, payload)
-            if not self.output_stream.says_result:
+            if not self.output_stream.reports_result:
                 # A command that reports nothing names no session, so its execution is the session.
                 self.transcript.session_id = self.start.previous_session_id or self.paths.id
             return process.run_until(agent, self._poll)
@@ -236,7 +229,7 @@ class CodonExecution:
 
     def _record_costs(self) -> None:
         """Write costs and messages to the record, as soon as a session is known."""
-        if self.work.record.state == CodonStatus.INITIALIZING and self.transcript.session_id:
+        if self.work.record.state == State.INITIALIZING and self.transcript.session_id:
             self._fire(Trigger.RUN, {"session_id": self.transcript.session_id})
         if self.work.record.state in STATES_WITH_COSTS:
             for trigger, payload in self.transcript.take_changes():
@@ -262,17 +255,19 @@ class CodonExecution:
         state = self.work.record.state
         if state not in STATES_WITH_COSTS or not self.host.states() or self._order_to_end():
             return
-        if state == CodonStatus.RUNNING:
+        if state == State.RUNNING:
             self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.context.work, self.work):
-            work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
+            work.call_on_order(
+                lambda: threading.Thread(target=self.host.shutdown, daemon=True).start()
+            )
         if not self.host.drain(SENTINELS_S):
             self._note("sentinels_cut_short", {"limit_s": SENTINELS_S})
         self._record_sentinels()
 
     def _outcome(self, ended: Exit, exit_code: int) -> CodonOutcome:
         transcript, reason = self.transcript, ended.reason_by_us or ""
-        reports_no_result = not self.output_stream.says_result
+        reports_no_result = not self.output_stream.reports_result
         done = transcript.result_received or (reports_no_result and ended.code == 0)
         error = LEASE_LOST_ERRORS.get(reason) or transcript.error or ended.errors.strip()[-4_000:]
         outcome = outcome_of(
@@ -290,7 +285,7 @@ class CodonExecution:
                 retry_after_ms=transcript.retry_after_ms,
             )
         )
-        has_session = self.work.record.state != CodonStatus.INITIALIZING
+        has_session = self.work.record.state != State.INITIALIZING
         if outcome.status is CodonEnd.COMPLETED and not has_session:
             return self._failure("its process ended without naming its session", retriable=False)
         return outcome
@@ -368,7 +363,7 @@ class CodonExecution:
         except IllegalTransitionError:
             # An event from outside has moved the codon on, or has ended it.
             read = self.context.dispatch.views.record
-            self.work.record = self.work.patiently(lambda: read(self.paths.id))
+            self.work.record = self.work.retried(lambda: read(self.paths.id))
             if self.work.record.state not in LIVE:
                 raise FencedError(self.paths.id, self.work.lease.token) from None
             return

@@ -8,10 +8,21 @@ from pathlib import Path
 
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.workers.engine.work import Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
+from interlock.workers.processes.agent.process import (
+    KILL_BY_PASSED,
+    WATCHDOG_LOST,
+    AgentProcess,
+    Exit,
+    LogFiles,
+)
 
 POLL_S = 0.05
 GRACE_S = 5.0
+# The reasons for which a process is killed although this program did not end it.
+LEASE_LOST_ERRORS = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +67,9 @@ class LeasedProcess:
             environment=command.environment,
             prompt=command.prompt,
             more_follows=False,
-            hears_output=command.reads_output,
-            logs=Logs(command.output, command.errors, self._log_bytes_max),
-            mark=command.process_label,
+            reads_output=command.reads_output,
+            logs=LogFiles(command.output, command.errors, self._log_bytes_max),
+            label=command.process_label,
             kill_by=self._kill_by,
         )
 
@@ -83,5 +94,5 @@ class LeasedProcess:
 
     def _kill_deadline(self) -> float:
         """Return the time by which the process must be dead unless the leases are renewed."""
-        good_until = min(work.held.good_until for work in self._leases)
-        return good_until + CONDUCTOR.grace_ms / 2_000
+        valid_until = min(work.held.valid_until for work in self._leases)
+        return valid_until + CONDUCTOR.grace_ms / 2_000

@@ -20,9 +20,9 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.runs.codon.conversation import (
     Conversation,
@@ -31,7 +31,7 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_reports import ReportingLedger, ReportWriter
 from interlock.workers.runs.paths import CONVERSATION_VARIABLE, MODEL_VARIABLE
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
@@ -99,7 +99,7 @@ async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWrit
         variable=MODEL_VARIABLE,
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
-        limits=Limits(
+        limits=ExchangeLimits(
             attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
         ),
     )
@@ -123,9 +123,9 @@ async def _ask(
     if not ledger.usage.priced:
         print_error(f"the price of {exchange.name} is on no list: its cost counts as 0")
     ledger.report_total()
-    if isinstance(answer, Failed):
+    if isinstance(answer, Unanswered):
         print_error(answer.detail)
-        if says_context_exceeded(answer.detail):
+        if is_context_exceeded(answer.detail):
             reports.write_text("context_exceeded", "detail", answer.detail)
         else:
             reports.write_failed(answer.detail, retry_after_s=answer.retry_after_s)

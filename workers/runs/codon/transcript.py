@@ -9,23 +9,23 @@ from typing import Any
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.plan.model import SentinelEventName
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    Progress,
+    RejectedLine,
+    ToolCompleted,
+    ToolStarted,
+)
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
     CostsSet,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Tokens,
-)
-from interlock.workers.supervision.reports import (
-    Failed,
-    Progress,
-    Rejected,
-    ToolCompleted,
-    ToolStarted,
+    SessionReport,
+    TokenCounts,
 )
 
 TEXT_LENGTH_SHOWN = 4_000
@@ -49,13 +49,13 @@ class Transcript:
     error: str = ""
     retry_after_ms: int | None = None
     cost_micro: int = 0
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: TokenCounts = field(default_factory=TokenCounts)
     rejected: list[str] = field(default_factory=list)
     _messages_taken: int = 0
     _recorded_micro: int = 0
     _costs: list[RecordChange] = field(default_factory=list)
 
-    def feed(self, report: Said | Rejected) -> None:
+    def feed(self, report: SessionReport | RejectedLine) -> None:
         """Add the next report of the process."""
         match report:
             case SessionOpened(id):
@@ -71,17 +71,17 @@ class Transcript:
                 self.result_received = True
             case ContextExceeded(detail):
                 self.context_exceeded, self.error = True, self.error or detail
-            case Failed():
+            case AgentFailed():
                 self._fail(report)
-            case Rejected(reason):
+            case RejectedLine(reason):
                 self.rejected.append(reason)
             case _:
                 self._observe_activity(report)
 
-    def _observe_activity(self, report: Said) -> None:
+    def _observe_activity(self, report: SessionReport) -> None:
         """Pass the agent's activity to sentinels; the codon's record only counts the messages."""
         match report:
-            case MessageSaid(text, continues):
+            case MessageWritten(text, continues):
                 self.messages += not continues
                 shown = {"text": text[:TEXT_LENGTH_SHOWN]}
                 self.observe(SentinelEventName.ASSISTANT_MESSAGE, shown)
@@ -114,25 +114,30 @@ class Transcript:
             changes.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
         return changes
 
-    def _add(self, cost_micro: int, tokens: Tokens) -> None:
+    def _add(self, cost_micro: int, tokens: TokenCounts) -> None:
         self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # Costs that are reported between two polls become one change.
             cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = Tokens(**last[1]["tokens_delta"]).plus(tokens)
+            tokens = TokenCounts(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
 
     def _set(
-        self, trigger: Trigger, cost_name: str, tokens_name: str, cost_micro: int, tokens: Tokens
+        self,
+        trigger: Trigger,
+        cost_name: str,
+        tokens_name: str,
+        cost_micro: int,
+        tokens: TokenCounts,
     ) -> None:
         self.cost_micro, self.tokens = cost_micro, tokens
         self._costs.append((trigger, {cost_name: cost_micro, tokens_name: asdict(tokens)}))
 
-    def _fail(self, report: Failed) -> None:
+    def _fail(self, report: AgentFailed) -> None:
         self.error = report.error
         if report.retry_after_s is not None:
             self.retry_after_ms = report.retry_after_s * 1_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.runs.effects.codon_cleanup import clean_up_codon
 from interlock.workers.runs.effects.events import apply_events
 from interlock.workers.runs.effects.launch import launch_run_supervisor
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "clearance": clean_up_codon,
     "events": apply_events,
     "conductor": launch_run_supervisor,

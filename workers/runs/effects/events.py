@@ -69,7 +69,7 @@ def apply_events(work: Work) -> None:
         if not mails:
             return
         for mail in mails:
-            work.go_on()
+            work.raise_if_stopped()
             if work.held.left_s <= 0 or not _read(work, workspace, mail):
                 return
 
@@ -90,7 +90,7 @@ def _read(work: Work, workspace: Record, mail: Mail) -> bool:
     about = {"mail": mail.id, "sender": mail.said["sender"], "type": mail.said["event"]["type"]}
     kind = "event_applied" if result.applied else "event_refused"
     jot = Jot(kind, {**about, **result.stored()})
-    work.patiently(lambda: work.dispatch.note(workspace, jot, op_id=f"answer:{mail.id}"))
+    work.retried(lambda: work.dispatch.note(workspace, jot, op_id=f"answer:{mail.id}"))
     try:
         work.fire(Outcome("event_read", {"upto": mail.id}))
     except GuardRefusedError:
@@ -129,7 +129,7 @@ def _applied(
         )
     target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
     op_id = f"event:{mail_id}"
-    if dispatch.outcome(target.id, op_id):
+    if dispatch.op_outcome(target.id, op_id):
         # It was applied before, but not answered. The record's state may have changed since.
         return target
     trigger, payload = wanted(event, target.state)

@@ -16,11 +16,11 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.processes.agent.output import Lines
+from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import Usage, parse_line
+from interlock.workers.supervision.reports import TokensUsed, parse_line
 from interlock.workers.text import sentence
 
 OUTPUT_BYTES_MAX = 4 * 1024
@@ -198,7 +198,7 @@ class _Output:
 
     def __init__(self, book: BookCost) -> None:
         self._book = book
-        self._lines = Lines()
+        self._lines = PendingLines()
         self._last_bytes = b""
 
     @property
@@ -218,7 +218,7 @@ class _Output:
         parts = []
         for line in self._lines.take():
             report = parse_line(line) if b'"usage"' in line else None
-            if isinstance(report, Usage):
+            if isinstance(report, TokensUsed):
                 self._book(report.cost_micro or 0)
             else:
                 parts.append(line + b"\n")

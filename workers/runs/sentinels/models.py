@@ -6,15 +6,15 @@ from secrets import token_hex
 
 from pydantic_ai import Agent, RunContext
 
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
 from interlock.workers.gateways.llm.retry import Sleep
 from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 
 ANSWER_TOKENS_MAX = 4_096
-_LIMITS = Limits()
+_LIMITS = ExchangeLimits()
 
 _MATERIAL = """\
 The message holds events of an agent's work as lines of JSON, between the lines `BEGIN {marker}` and
@@ -34,7 +34,7 @@ class SentinelModels:
         sleep: Sleep = _LIMITS.sleep,
     ) -> None:
         self._base_url, self._api_key = base_url, api_key
-        self._limits = Limits(attempts_max=attempts_max, sleep=sleep)
+        self._limits = ExchangeLimits(attempts_max=attempts_max, sleep=sleep)
         self._opened: dict[str, Exchange] = {}
         self._agent: Agent[str, str] = Agent(
             output_type=str, deps_type=str, instructions=_instructions, name="sentinel"
@@ -73,7 +73,7 @@ class SentinelModels:
             )
         finally:
             book(ledger.cost_micro)
-        if isinstance(answer, Failed):
+        if isinstance(answer, Unanswered):
             raise SentinelCallError(answer.detail)
         return answer
 

@@ -9,9 +9,14 @@ from types import TracebackType
 from typing import Self
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.llm.judge import Inquiry, JudgeModel, Kind
 from interlock.workers.gateways.llm.ledger import Ledger
-from interlock.workers.gateways.llm.outcome import Failed
+from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.tasks.verification.judge_model import (
+    Inquiry,
+    InquiryKind,
+    JudgeModel,
+    open_judge,
+)
 from interlock.workers.tasks.verification.opinion import Asked, UnansweredError
 
 
@@ -24,7 +29,7 @@ class Judges:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-        self._model = work.resources.judge
+        self._model = work.resources.get(open_judge)
         self._costs: Counter[str] = Counter()
 
     async def __aenter__(self) -> Self:
@@ -37,14 +42,14 @@ class Judges:
         trace: TracebackType | None,
     ) -> None:
         if error is not None and self.deltas:
-            await asyncio.to_thread(self.work.late, Outcome("judged", deltas=self.deltas))
+            await asyncio.to_thread(self.work.note_late, Outcome("judged", deltas=self.deltas))
 
     @property
     def able(self) -> bool:
         """Whether the deployment has a model that can judge."""
         return self._model is not None
 
-    def asked(self, kind: Kind, *, task: str, changes: str) -> Asked | None:
+    def asked(self, kind: InquiryKind, *, task: str, changes: str) -> Asked | None:
         """Return whom to ask about some work, or None if nobody is able."""
         if (model := self._model) is None:
             return None
@@ -72,7 +77,7 @@ class Judges:
             answer = await model.answer(inquiry, ledger, timeout_s=timeout_s)
         finally:
             self._book(ledger)
-        if isinstance(answer, Failed):
+        if isinstance(answer, Unanswered):
             raise UnansweredError(answer.detail)
         return answer
 

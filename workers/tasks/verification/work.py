@@ -10,9 +10,9 @@ from interlock.kernel.record import Record
 from interlock.workers.config import Settings, environment_without_settings
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktrees
-from interlock.workers.gateways.llm.judge import Kind
 from interlock.workers.tasks.verification.check import check
 from interlock.workers.tasks.verification.evidence import task_shown
+from interlock.workers.tasks.verification.judge_model import InquiryKind
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.signals import Signal, SignalType, Verdict
 from interlock.workers.tasks.workplace import workplace_of
@@ -45,7 +45,9 @@ async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Ve
     reviewer = judge = None
     if judges.able and any(signal.type in ASK_A_MODEL for signal in signals):
         case = {"task": task_shown(record), "changes": await asyncio.to_thread(changes)}
-        reviewer, judge = (judges.asked(kind, **case) for kind in (Kind.REVIEW, Kind.JUDGEMENT))
+        reviewer, judge = (
+            judges.asked(kind, **case) for kind in (InquiryKind.REVIEW, InquiryKind.JUDGEMENT)
+        )
     return await check(
         signals,
         folder=folder,

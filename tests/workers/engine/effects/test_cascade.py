@@ -22,7 +22,7 @@ from interlock.workers.engine.work import Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from tests.kernel.samples import job, thread
-from tests.workers.threads.threads import CONSENT, client_of, matter, step
+from tests.workers.threads.threads import CONSENT, client_of, step, thread_payload
 
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
@@ -65,7 +65,7 @@ class Here:
 
     def splits(self, of: str = "p") -> None:
         """Split a thread into two, which are still to be borne."""
-        self.client.submit(matter(), machine="thread", id=of)
+        self.client.submit(thread_payload(), machine="thread", id=of)
         for trigger, payload in CONSENT:
             step(self.client, of, trigger, payload)
         parts = [{"title": title} for title in ("one", "two")]

@@ -9,10 +9,15 @@ import pytest
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.codon.transcript import Transcript
-from interlock.workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
+from interlock.workers.supervision.session_reports import (
+    CostsAdded,
+    CostsFinal,
+    CostsSet,
+    TokenCounts,
+)
 from tests.kernel.runs.codons import at
 
-MAXIMUM = Tokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
+MAXIMUM = TokenCounts(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 
 
 @pytest.fixture
@@ -21,8 +26,8 @@ def transcript() -> Transcript:
 
 
 def test_costs_between_two_polls_become_one_change(transcript: Transcript) -> None:
-    transcript.feed(CostsAdded(5, Tokens(1, 2)))
-    transcript.feed(CostsAdded(7, Tokens(10, 20)))
+    transcript.feed(CostsAdded(5, TokenCounts(1, 2)))
+    transcript.feed(CostsAdded(7, TokenCounts(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.llm.judge import Kind
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.tasks.verification.judge_model import InquiryKind, open_judge
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.opinion import UnansweredError
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
@@ -48,7 +48,7 @@ def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterat
 
 
 async def ask(judges: Judges) -> Any:
-    asked = judges.asked(Kind.REVIEW, task="mend it", changes="+a\n")
+    asked = judges.asked(InquiryKind.REVIEW, task="mend it", changes="+a\n")
     assert asked is not None
     return await asked("is it good?")
 
@@ -60,8 +60,9 @@ def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
         try:
             return await action
         finally:
-            assert work.resources.judge is not None
-            await work.resources.judge.close()
+            judge = work.resources.get(open_judge)
+            assert judge is not None
+            await judge.close()
 
     return asyncio.run(closing())
 
@@ -101,7 +102,7 @@ def test_a_call_that_the_budget_does_not_allow_is_not_made_and_frees_nothing(
         async with Judges(work) as judges:
             await ask(judges)
             spend = Outcome("elsewhere", deltas={"spent": other})
-            await asyncio.to_thread(work.late, spend)
+            await asyncio.to_thread(work.note_late, spend)
             with pytest.raises(UnansweredError, match=r"may cost 0\.00\d\d \$, more than"):
                 await ask(judges)
 
@@ -149,9 +150,10 @@ def test_a_provider_that_fails_is_told_and_costs_nothing(
 
 
 def test_the_model_that_infers_judges_where_no_other_is_named(start: Start) -> None:
-    named = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o").resources
-    assert named.judge is not None
-    assert named.judge.name == "openai:gpt-4o"
+    work = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o")
+    judge = work.resources.get(open_judge)
+    assert judge is not None
+    assert judge.name == "openai:gpt-4o"
 
 
 def test_the_embedded_model_is_nobody_to_ask(start: Start) -> None:
@@ -159,4 +161,4 @@ def test_the_embedded_model_is_nobody_to_ask(start: Start) -> None:
     judges = Judges(start(1, **none))
 
     assert not judges.able
-    assert judges.asked(Kind.REVIEW, task="", changes="") is None
+    assert judges.asked(InquiryKind.REVIEW, task="", changes="") is None
