@@ -43,8 +43,8 @@ from interlock.workers.runs.history import codons_of, execution_from_stored
 from interlock.workers.runs.plan.file import read_plan
 from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
-    NewRun,
     RunRefusedError,
+    RunSetup,
     newest_run_number,
     open_workspace,
     start_run,
@@ -110,7 +110,7 @@ class Runs:
             raise RunRefusedError(f"the workspace {workspace} is no folder; make it first")
         found = read_plan(plan, workspace)
         opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
-        new = NewRun(found.stored(), {"kind": "fresh"})
+        new = RunSetup(found.stored(), {"kind": "fresh"})
         return start_run(self.dispatch, opened, new, self._cause(f"run {plan.name}"))
 
     def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
@@ -129,7 +129,7 @@ class Runs:
         if checkpoint is None:
             # It ended before its initial checkpoint: the new run starts where it was to start.
             done = tuple(execution_from_stored(one) for one in run.data["done"])
-            new = NewRun(run.data["plan"], run.data["starting"], done)
+            new = RunSetup(run.data["plan"], run.data["starting"], done)
             return start_run(self.dispatch, opened, new, self._cause("continue"))
         return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
@@ -373,7 +373,7 @@ class Runs:
             "reason": reason,
             "restores": not as_is,
         }
-        new = NewRun(run.data["plan"], starting, checkpoint.done)
+        new = RunSetup(run.data["plan"], starting, checkpoint.done)
         return start_run(self.dispatch, opened, new, self._cause(f"{reason} of {run.id}"))
 
     def _run(self, opened: Record, number: int) -> Record:

@@ -27,7 +27,7 @@ from interlock.workers.runs.plan.model import PlannedLoop, PlannedSentinel, RunP
 from interlock.workers.runs.sentinels.call import ModelAccess
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sequence import CodonStart
+from interlock.workers.runs.sequence import NextCodon
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class RunContext:
         """Take a checkpoint of the workspace. Raises GitError."""
         return self.shadow.take(self.branch, message, parent=self.shadow.tip(self.branch))
 
-    def create_codon(self, start: CodonStart, paths: CodonPaths) -> Work:
+    def create_codon(self, start: NextCodon, paths: CodonPaths) -> Work:
         """Create the record of an execution, and return the work that holds its lease.
 
         Raises HeldError while another codon of the workspace is executed, and FencedError.
@@ -86,7 +86,7 @@ class RunContext:
         """Return sentinels of the plan by their ids."""
         return [self.plan.sentinel(name) for name in names]
 
-    def sentinel_host(self, start: CodonStart, environment: Mapping[str, str]) -> SentinelHost:
+    def sentinel_host(self, start: NextCodon, environment: Mapping[str, str]) -> SentinelHost:
         """Return a host for the sentinels of a codon, which has not loaded them yet."""
         planned = self.planned_sentinels(start.codon.sentinels)
         return SentinelHost(
@@ -123,7 +123,7 @@ class RunContext:
         }
         return {f"{PREFIX}{name}": str(value) for name, value in found.items() if value is not None}
 
-    def context_may_end(self, start: CodonStart) -> bool:
+    def context_may_end(self, start: NextCodon) -> bool:
         """Return whether the loop of a codon ends when the model's context is full."""
         inside = start.loop_context
         if inside is None:

@@ -86,8 +86,8 @@ class HaltReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodonStart:
-    """Start the codon at this position after the delay.
+class NextCodon:
+    """The codon that the run executes next, after the delay.
 
     `previous_session_id` is the session that it continues; None is a new one.
     """
@@ -126,7 +126,7 @@ class Halted:
     reason: str
 
 
-NextStep: TypeAlias = CodonStart | PlanFinished | Halted
+NextStep: TypeAlias = NextCodon | PlanFinished | Halted
 
 
 def runtime_id(codon_id: str, iteration: int | None) -> str:
@@ -265,7 +265,7 @@ class _CodonHistory:
 
 def _step_at(
     codons: _CodonHistory, position: PlanPosition, previous: PlanPosition | None
-) -> CodonStart | Halted:
+) -> NextCodon | Halted:
     """Return how the run goes on at a position that is not done; `previous` is the one before."""
     failures, delay_ms = codons.failures(position), 0
     if failures:
@@ -273,12 +273,12 @@ def _step_at(
             return halted
         delay_ms = _delay_ms(codons, position, failures)
     if position.codon.continuation is SessionChoice.FRESH:
-        return CodonStart(position=position, previous_session_id=None, delay_ms=delay_ms)
+        return NextCodon(position=position, previous_session_id=None, delay_ms=delay_ms)
     session_id, problem = _session(codons, previous)
     if problem:
         reason = f"{position.runtime_id} is to continue the session before it, but {problem}"
         return Halted(position=position, cause=HaltReason.NOTHING_TO_CONTINUE, reason=reason)
-    return CodonStart(position=position, previous_session_id=session_id, delay_ms=delay_ms)
+    return NextCodon(position=position, previous_session_id=session_id, delay_ms=delay_ms)
 
 
 def _refused_retry(codons: _CodonHistory, position: PlanPosition, failures: int) -> Halted | None:

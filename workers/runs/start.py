@@ -46,7 +46,7 @@ class RunRefusedError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
+class RunSetup:
     """The initial data of a run: its stored plan, its start, and the executions that count."""
 
     plan: Mapping[str, Any]
@@ -111,7 +111,7 @@ def runs_of(dispatch: Dispatch, workspace: str) -> list[Record]:
             return found
 
 
-def start_run(dispatch: Dispatch, workspace: Record, new: NewRun, cause: Cause) -> Record:
+def start_run(dispatch: Dispatch, workspace: Record, new: RunSetup, cause: Cause) -> Record:
     """Create the record of the next run. Raises RunRefusedError while another one runs.
 
     Raises StrangeHistoryError where an execution that counts is of a codon that its plan lacks.
@@ -173,7 +173,7 @@ def start_run_from_event(
         source = find_run(dispatch, workspace, starting.source.run_id)
         plan = source.data["plan"]
         done = executions_up_to(dispatch, source, starting.source.after_codon)
-    new = NewRun(plan, starting.model_dump(mode="json"), done)
+    new = RunSetup(plan, starting.model_dump(mode="json"), done)
     return start_run(dispatch, workspace, new, Cause(cause.actor, reason))
 
 

@@ -41,7 +41,7 @@ from interlock.workers.runs.history import codons_of, history
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
 from interlock.workers.runs.plan.model import RunPlan
-from interlock.workers.runs.sequence import CodonStart, Execution, Halted, PlanFinished, next_step
+from interlock.workers.runs.sequence import Execution, Halted, NextCodon, PlanFinished, next_step
 from interlock.workers.supervision.launch import LaunchSpec, hand_over
 from interlock.workers.supervision.leftovers import kill_leftovers
 
@@ -111,7 +111,7 @@ class RunSupervisor:
                     return Outcome("complete")
                 case Halted(position=position, reason=reason):
                     return Outcome("fail", {"reason": reason, "codon": position.runtime_id})
-                case CodonStart() as start:
+                case NextCodon() as start:
                     usage = usage_of(codons, self._now_ms())
                     if over := exceeded_limit(self.plan.budget, usage):
                         reason = f"{over.currency} is used up: {over.used} of {over.limit}"
@@ -189,7 +189,7 @@ class RunSupervisor:
     def _execute(
         self,
         context: RunContext,
-        start: CodonStart,
+        start: NextCodon,
         number: int,
         done: list[Execution],
         usage: BudgetUsage,
@@ -222,7 +222,7 @@ class RunSupervisor:
         return self.work.retried(self.dispatch.views.now_ms)
 
 
-def continued_execution(start: CodonStart, done: list[Execution]) -> Execution | None:
+def continued_execution(start: NextCodon, done: list[Execution]) -> Execution | None:
     """Return the execution whose session a codon continues."""
     if not start.previous_session_id:
         return None

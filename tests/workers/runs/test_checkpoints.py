@@ -14,7 +14,7 @@ from interlock.workers.runs.checkpoints import (
 )
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
-from interlock.workers.runs.start import NewRun, start_run
+from interlock.workers.runs.start import RunSetup, start_run
 from tests.kernel.store.machines_runs import HOLDER, LAUNCH, fail, settle
 from tests.workers.runs.workspaces import CAUSE, PLAN, StoredWorkspace
 
@@ -127,7 +127,7 @@ def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tupl
     done = Execution(
         codon_id="clean", iteration=None, status=CodonEnd.COMPLETED, record=f"{first}/1"
     )
-    new = NewRun(PLAN, {"kind": "fresh"}, (done,))
+    new = RunSetup(PLAN, {"kind": "fresh"}, (done,))
     second = start_run(workspace.dispatch, workspace.open(), new, CAUSE).id
     if rescued:
         shas = {"sha": f"{1:040x}", "rescued": rescued}
@@ -159,7 +159,7 @@ def test_what_a_run_that_never_began_left_was_left_by_the_one_before(
     fail(workspace.world, second)
     settle(workspace.world, second)
     third = start_run(
-        workspace.dispatch, workspace.open(), NewRun(PLAN, {"kind": "fresh"}), CAUSE
+        workspace.dispatch, workspace.open(), RunSetup(PLAN, {"kind": "fresh"}), CAUSE
     ).id
     shas = {"sha": "f" * 40, "rescued": "e" * 40}
     workspace.world.fire(third, "initial_checkpoint_set", shas, warrant=LAUNCH)

@@ -1,4 +1,4 @@
-"""Every kind of failure, from texts that programs and providers print, and what is no kind."""
+"""The classification of failures by texts that programs and providers print."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ TOO_LONG = (
 )
 def test_a_text_is_a_failure_of_its_kind(text: str, kind: FailureType, *, retriable: bool) -> None:
     for opened in (True, False):
-        told = classify_failure(text, session_opened=opened)
+        failure = classify_failure(text, session_opened=opened)
 
-        assert (told.type, told.retriable) == (kind, retriable)
-        assert told.message == text
+        assert (failure.type, failure.retriable) == (kind, retriable)
+        assert failure.message == text
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_a_text_is_a_failure_of_its_kind(text: str, kind: FailureType, *, retria
 def test_of_two_kinds_the_one_that_is_looked_for_first_counts(
     text: str, kind: FailureType, *, retriable: bool
 ) -> None:
-    told = classify_failure(text, session_opened=True)
+    failure = classify_failure(text, session_opened=True)
 
-    assert (told.type, told.retriable) == (kind, retriable)
+    assert (failure.type, failure.retriable) == (kind, retriable)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_of_no_kind_is_tried_again_only_where_a_session_was(text: str) -
 
 
 @pytest.mark.parametrize(
-    ("text", "wait_ms"),
+    ("text", "delay_ms"),
     [
         ("rate limit; retry-after: 30", 30_000),
         ('rate limit {"retry_after": 2.5}', 2_500),
@@ -117,19 +117,21 @@ def test_what_is_of_no_kind_is_tried_again_only_where_a_session_was(text: str) -
         ("your quota is used up, try again in 5 s", None),
     ],
 )
-def test_a_wish_to_be_left_alone_is_read_up_to_an_hour(text: str, wait_ms: int | None) -> None:
-    assert classify_failure(text, session_opened=True).retry_after_ms == wait_ms
+def test_a_delay_in_the_text_is_read_up_to_an_hour(text: str, delay_ms: int | None) -> None:
+    assert classify_failure(text, session_opened=True).retry_after_ms == delay_ms
 
 
 @pytest.mark.parametrize(
-    ("given", "wait_ms"), [(0, 0), (1_500, 1_500), (RETRY_AFTER_MS_MAX + 1, None), (-1, None)]
+    ("named_ms", "delay_ms"), [(0, 0), (1_500, 1_500), (RETRY_AFTER_MS_MAX + 1, None), (-1, None)]
 )
-def test_a_wish_beside_the_text_counts_before_the_text(given: int, wait_ms: int | None) -> None:
+def test_a_delay_beside_the_text_counts_before_the_text(
+    named_ms: int, delay_ms: int | None
+) -> None:
     text = "rate limit, retry after 9 s"
 
-    told = classify_failure(text, session_opened=True, retry_after_ms=given)
+    failure = classify_failure(text, session_opened=True, retry_after_ms=named_ms)
 
-    assert told.retry_after_ms == wait_ms
+    assert failure.retry_after_ms == delay_ms
 
 
 def test_a_failure_has_the_shape_that_a_record_takes() -> None:
@@ -139,15 +141,15 @@ def test_a_failure_has_the_shape_that_a_record_takes() -> None:
     assert FailureReason.model_validate(waits.payload).retry_after_ms == 7
     assert "\n" not in waits.message
     assert len(waits.message) <= 500
-    told = FailureReason.model_validate(unloaded.payload)
-    assert told.type is FailureType.SENTINEL_LOAD_FAILURE
-    assert not told.retriable
-    assert list(told.sentinel_refs or ()) == ["a", "b"]
-    assert told.message == "these sentinels cannot be loaded: a, b: no such file"
+    failure = FailureReason.model_validate(unloaded.payload)
+    assert failure.type is FailureType.SENTINEL_LOAD_FAILURE
+    assert not failure.retriable
+    assert list(failure.sentinel_refs or ()) == ["a", "b"]
+    assert failure.message == "these sentinels cannot be loaded: a, b: no such file"
 
 
 @pytest.mark.parametrize("text", TOO_LONG)
-def test_too_long_a_conversation_is_told_from_its_text(text: str) -> None:
+def test_too_long_a_conversation_is_recognised_by_its_text(text: str) -> None:
     assert is_context_exceeded(text)
 
 

@@ -12,10 +12,10 @@ from interlock.kernel.machines.runs.values import LoopContext
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, RunPlan
 from interlock.workers.runs.sequence import (
-    CodonStart,
     Execution,
     Halted,
     HaltReason,
+    NextCodon,
     NextStep,
     PlanFinished,
     StrangeHistoryError,
@@ -65,7 +65,7 @@ def text_of(step: NextStep) -> str:
             return "finished"
         case Halted():
             return f"{step.position.runtime_id} {step.cause}"
-        case CodonStart():
+        case NextCodon():
             parts = [step.runtime_id]
             parts += [f"in {step.previous_session_id}"] if step.previous_session_id else []
             parts += [f"after {step.delay_ms}"] if step.delay_ms else []
@@ -135,7 +135,7 @@ CASES = [
     ("a completed codon is continued",         CONTINUES, "a", "b in of-a"),
     ("a skipped one that spoke is continued",  CONTINUES, "-a", "b in of-a"),
     ("a skipped one that did not is not",      CONTINUES, "-a/mute", "b nothing_to_continue"),
-    ("nor one that told no session",           CONTINUES, "a/nameless", "b nothing_to_continue"),
+    ("nor one that reported no session",       CONTINUES, "a/nameless", "b nothing_to_continue"),
     ("a retry continues what it did before",   CONTINUES, "a !b", "b in of-a after 1000"),
     ("the last execution is continued",        CONTINUES, "a/nameless a", "b in of-a"),
     ("a loop continues in its iteration",      LOOP_CONTINUES, "a#0 b#0 a#1", "b#1 in of-a#1"),
@@ -147,13 +147,13 @@ CASES = [
     ("the next time after twice as long",      TRIES, "!a !a", "a after 2000"),
     ("attempts count the first one",           TRIES, "!a !a !a", "a attempts_used"),
     ("one attempt is no retry",                ONCE, "!a", "a attempts_used"),
-    ("what cannot be mended is not",           TRIES, "!a/final", "a not_retriable"),
-    ("only the last one tells that",           TRIES, "!a/final !a", "a after 2000"),
+    ("what cannot be repaired is not",         TRIES, "!a/final", "a not_retriable"),
+    ("only the last one decides that",         TRIES, "!a/final !a", "a after 2000"),
     ("a success ends the count",               TRIES, "!a !a a !a", "a after 1000"),
     ("also that of one that was skipped",      TRIES, "!a -a !a", "a after 1000"),
     ("a minute is the longest delay",          TRIES_LONG, "!a !a !a !a", "a after 60000"),
     ("before that it is doubled",              TRIES_LONG, "!a !a", "a after 40000"),
-    ("a failure tells when to try again",      TRIES, "!a/7ms", "a after 7"),
+    ("a failure may name the delay",           TRIES, "!a/7ms", "a after 7"),
     ("also at once",                           TRIES, "!a/0ms", "a"),
     ("only the last one does",                 TRIES, "!a/7ms !a", "a after 2000"),
     ("it waits no longer than a minute",       TRIES, "!a/3600000ms", "a after 60000"),
@@ -177,7 +177,7 @@ EARLIER = [
     ("what an earlier run completed is done", TWO, "a", "", "b"),
     ("what it skipped is done",               TWO, "-a", "", "b"),
     ("what it ignored is done",               TWO, "!a/ignored", "", "b"),
-    ("where it failed begins anew",           TWO, "!a", "", "a"),
+    ("where it failed starts again",          TWO, "!a", "", "a"),
     ("also where failures are ignored",       CONTINUES, "!a", "", "a"),
     ("its attempts do not count",             TRIES, "!a !a !a", "", "a"),
     ("only those of this run do",             TRIES, "!a !a !a", "!a", "a after 1000"),
@@ -209,11 +209,11 @@ def test_what_follows_in_a_run_that_continues_another(
 def test_a_start_tells_its_place_in_the_loop() -> None:
     step = next_step(AB_TWICE, history_of("a#0 b#0 a#1"), start_index=0)
 
-    assert isinstance(step, CodonStart)
+    assert isinstance(step, NextCodon)
     assert (step.codon.id, step.runtime_id) == ("b", "b#1")
     assert step.loop_context == LoopContext(loop_id="l", iteration=1, index=1)
     outside = next_step(TWO, [], start_index=0)
-    assert isinstance(outside, CodonStart)
+    assert isinstance(outside, NextCodon)
     assert outside.loop_context is None
 
 

@@ -16,8 +16,8 @@ from interlock.workers.runs.history import stored_execution
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution, StrangeHistoryError
 from interlock.workers.runs.start import (
-    NewRun,
     RunRefusedError,
+    RunSetup,
     newest_run_number,
     open_workspace,
     start_run,
@@ -41,7 +41,9 @@ TIDY, OTHER = plan_of("sort", "sweep"), plan_of("wash", "dry")
 
 def start_plan(workspace: StoredWorkspace, plan: dict[str, Any], sha: str = "") -> str:
     """Start a run of a plan, and give it an initial checkpoint if there is one."""
-    run = start_run(workspace.dispatch, workspace.open(), NewRun(plan, {"kind": "fresh"}), CAUSE).id
+    run = start_run(
+        workspace.dispatch, workspace.open(), RunSetup(plan, {"kind": "fresh"}), CAUSE
+    ).id
     if sha:
         tell(workspace.world, "InitialCheckpointSet", run, sha=sha)
     return run
@@ -164,7 +166,10 @@ def test_what_a_plan_does_not_have_cannot_count_for_it_and_nothing_begins(
 
     with pytest.raises(StrangeHistoryError):
         start_run(
-            workspace.dispatch, workspace.open(), NewRun(TIDY, {"kind": "fresh"}, (strange,)), CAUSE
+            workspace.dispatch,
+            workspace.open(),
+            RunSetup(TIDY, {"kind": "fresh"}, (strange,)),
+            CAUSE,
         )
 
     assert newest(workspace) == 0
@@ -174,7 +179,7 @@ def test_what_counts_is_kept_as_it_was(workspace: StoredWorkspace) -> None:
     one = Execution(codon_id="sort", iteration=None, status=CodonEnd.SKIPPED, messages=2)
 
     run = start_run(
-        workspace.dispatch, workspace.open(), NewRun(TIDY, {"kind": "fresh"}, (one,)), CAUSE
+        workspace.dispatch, workspace.open(), RunSetup(TIDY, {"kind": "fresh"}, (one,)), CAUSE
     )
 
     assert run.data["done"] == [stored_execution(one)]

@@ -19,7 +19,7 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.git.shadow import Shadow
 from interlock.workers.runs.archive.findings import Validation
 from interlock.workers.runs.client import Runs
-from interlock.workers.runs.start import NewRun, open_workspace, start_run, workspace_id
+from interlock.workers.runs.start import RunSetup, open_workspace, start_run, workspace_id
 from tests.kernel.store.kernel_at_a_fixed_time import Text, World
 from tests.kernel.store.machines_runs import HOLDER, complete, settle, tell
 from tests.workers.threads.threads import client_of
@@ -89,7 +89,7 @@ class StoredWorkspace:
 
     def start_run(self) -> str:
         """Start a run, with its initial checkpoint."""
-        run_id = start_run(self.dispatch, self.open(), NewRun(PLAN, {"kind": "fresh"}), CAUSE).id
+        run_id = start_run(self.dispatch, self.open(), RunSetup(PLAN, {"kind": "fresh"}), CAUSE).id
         tell(self.world, "InitialCheckpointSet", run_id, sha=self.shas[branch_of(run_id)][0])
         return run_id
 

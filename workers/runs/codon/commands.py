@@ -16,7 +16,7 @@ from interlock.workers.runs.paths import (
     codon_paths,
 )
 from interlock.workers.runs.plan.model import OutputFormat, SentinelEventName
-from interlock.workers.runs.sequence import CodonStart, Execution
+from interlock.workers.runs.sequence import Execution, NextCodon
 
 
 class CodonCommands:
@@ -25,7 +25,7 @@ class CodonCommands:
     def __init__(
         self,
         context: RunContext,
-        start: CodonStart,
+        start: NextCodon,
         paths: CodonPaths,
         previous: Execution | None,
         *,

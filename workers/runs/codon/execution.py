@@ -25,15 +25,13 @@ from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
-from interlock.workers.processes.agent.process import (
-    KILL_BY_PASSED,
-    WATCHDOG_LOST,
-    AgentProcess,
-    Exit,
-    SpawnError,
-)
+from interlock.workers.processes.agent.process import AgentProcess, Exit, SpawnError
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
+from interlock.workers.runs.codon.leased_process import (
+    LEASE_LOST_ERRORS,
+    Command,
+    LeasedProcess,
+)
 from interlock.workers.runs.codon.limits import TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.transcript import Transcript
@@ -50,7 +48,7 @@ from interlock.workers.runs.outcome import (
 from interlock.workers.runs.paths import CodonPaths, process_labels
 from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
-from interlock.workers.runs.sequence import CodonStart, Execution
+from interlock.workers.runs.sequence import Execution, NextCodon
 from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
@@ -59,11 +57,6 @@ SENTINELS_S = 120.0
 REJECTED_NOTES_MAX = 20
 SKIPPED, STOPPED = "skipped", "stopped"
 EXIT_CODE_FAILED = 1
-# Why a process was killed although no person and no limit ended it.
-LEASE_LOST_ERRORS = {
-    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
-    WATCHDOG_LOST: "its watchdog was lost",
-}
 STATES_WITH_SENTINELS = LIVE[1:]
 STATES_WITH_COSTS = LIVE[3:]
 LAST_CHECKPOINT_TYPES = {
@@ -83,7 +76,7 @@ class CodonExecution:
     def __init__(
         self,
         context: RunContext,
-        start: CodonStart,
+        start: NextCodon,
         number: int,
         *,
         previous: Execution | None,

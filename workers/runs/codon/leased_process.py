@@ -8,10 +8,21 @@ from pathlib import Path
 
 from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.workers.engine.work import Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
+from interlock.workers.processes.agent.process import (
+    KILL_BY_PASSED,
+    WATCHDOG_LOST,
+    AgentProcess,
+    Exit,
+    LogFiles,
+)
 
 POLL_S = 0.05
 GRACE_S = 5.0
+# The reasons for which a process is killed although this program did not end it.
+LEASE_LOST_ERRORS = {
+    KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
+    WATCHDOG_LOST: "its watchdog was lost",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,16 +240,16 @@ def test_the_kernel_takes_no_log_that_does_not_fold_and_nothing_that_is_at_work(
     running = workspace.start_run()
     lines = tuple(workspace.world.views.history(running))
     births = workspace.world.views.births([running, root])
-    born = tuple(workspace.world.views.history(root))
+    root_lines = tuple(workspace.world.views.history(root))
     workspace.delete_store()
     store = Restoration(workspace.world.client, workspace.world.keys, MACHINES, name="run")
     with pytest.raises(RestoreRefusedError, match="at work"):
         store.restore(Kept(running, "run", births[running], lines))
-    for bad, why in (((), "does not fold"), ((*born, *born), "stands after")):
+    for bad, why in (((), "does not fold"), ((*root_lines, *root_lines), "stands after")):
         with pytest.raises(RestoreRefusedError, match=why):
             store.restore(Kept(root, "workspace", births[root], bad))
     with pytest.raises(RestoreRefusedError, match="no digest"):
-        store.restore(Kept(root, "workspace", "?", born))
+        store.restore(Kept(root, "workspace", "?", root_lines))
     assert workspace.world.dump() == {}
 
 

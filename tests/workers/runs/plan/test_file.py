@@ -1,4 +1,4 @@
-"""A plan as people write it: what is read, what comes back, and all that is refused at once."""
+"""The file of a plan: its fields, its stored form, and the problems that are reported."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read(text: str, workspace: Path) -> RunPlan:
 
 
 def refusals(text: str, workspace: Path) -> list[str]:
-    """Return what is wrong with a plan, as `12: sentence`."""
+    """Return the problems of a plan, each as `12: sentence`."""
     with pytest.raises(PlanInvalidError) as refused:
         read(text, workspace)
     path = workspace.parent / "PLAN.yaml"
@@ -93,7 +93,7 @@ def refusals(text: str, workspace: Path) -> list[str]:
 
 
 def of_codon(fields: str, workspace: Path) -> list[str]:
-    """Return what is wrong with a plan of one codon, without the line, which is the third."""
+    """Return the problems of a plan with one codon, without the number of the line."""
     found = refusals(f"plan: p\ncodons:\n{CODON % fields}", workspace)
     assert all(one.startswith("3: codon 'c': ") for one in found), found
     return [one.removeprefix("3: codon 'c': ") for one in found]
@@ -155,7 +155,7 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
     assert plan.sentinel("asker") is asker
 
 
-def test_what_is_not_written_is_as_always(workspace: Path) -> None:
+def test_fields_that_are_not_written_have_their_defaults(workspace: Path) -> None:
     text = (
         "plan: p\nbudget:\nsentinels: {s: {on: [progress], command: x}}\ncodons:\n"
         "  - {codon: c, command: x, on_failure: {retry: }, budget: {output_tokens: 1}}\n"
@@ -180,7 +180,7 @@ def test_what_is_not_written_is_as_always(workspace: Path) -> None:
     assert plan.steps[1].until == LoopEnd(context_exceeded=True)
 
 
-def test_a_plan_comes_back_from_a_record_as_it_went(workspace: Path) -> None:
+def test_a_plan_is_the_same_after_it_was_stored(workspace: Path) -> None:
     plan = read(WHOLE, workspace)
 
     stored = plan.stored()
@@ -216,7 +216,7 @@ def test_nothing_of_a_plan_can_be_changed(workspace: Path) -> None:
         read(WHOLE, workspace).name = "other"
 
 
-def test_all_problems_are_told_at_once_with_their_lines(workspace: Path) -> None:
+def test_all_problems_are_reported_at_once_with_their_lines(workspace: Path) -> None:
     text = """\
 plan: Clean it
 bugdet: {cost_usd: 1}
@@ -309,11 +309,11 @@ def test_too_many_codons_are_refused_those_of_loops_included(workspace: Path) ->
     loop = "  - {loop: l, until: {iterations: 1}, codons: [%s]}\n"
     one, other = "{codon: one, command: x}", "{codon: other, command: x}"
     most = f"plan: p\ncodons:\n{many}{loop % one}"
-    told = ["2: codons: these are 501, at most 500 are allowed"]
+    expected = ["2: codons: these are 501, at most 500 are allowed"]
 
     assert len(list(read(most, workspace).codons())) == 500
     for more in (most.replace(one, f"{one}, {other}"), f"{most}  - {other}\n"):
-        assert [found.split(";")[0] for found in refusals(more, workspace)] == told
+        assert [found.split(";")[0] for found in refusals(more, workspace)] == expected
 
 
 def test_a_codon_names_a_sentinel_once(workspace: Path) -> None:
@@ -470,7 +470,7 @@ def test_a_step_that_cannot_be_is_refused(codon: str, problem: str, workspace: P
         ("{iteration: 3}", "did you mean 'iterations'?"),
     ],
 )
-def test_a_loop_without_a_sound_end_is_refused(until: str, problem: str, workspace: Path) -> None:
+def test_a_loop_without_a_valid_end_is_refused(until: str, problem: str, workspace: Path) -> None:
     loop = f"{{loop: l, until: {until}, codons: [{{codon: c, command: x}}]}}"
     found = refusals(f"plan: p\ncodons: [{loop}]\n", workspace)
 

@@ -34,7 +34,7 @@ def test_any_of_its_events_triggers_a_sentinel(names: str, matches: list[str]) -
         ("acb", []),
         ("bca", []),
         ("aabc", ["023"]),  # the earliest that fits
-        ("abcabc", ["012", "345"]),  # it begins anew
+        ("abcabc", ["012", "345"]),  # it starts again
         ("ababcc", ["014"]),  # an event counts for one match
         ("ab", []),
     ],
