@@ -25,7 +25,7 @@ from interlock.workers.supervision.session_reports import (
     ResultReached,
     SessionOpened,
     SessionReport,
-    TokenCounts,
+    SessionTokens,
 )
 
 TEXT_SHOWN_MAX = 4_000
@@ -46,7 +46,7 @@ class Hearing:
     error: str = ""
     retry_after_ms: int | None = None
     cost_micro: int = 0
-    tokens: TokenCounts = field(default_factory=TokenCounts)
+    tokens: SessionTokens = field(default_factory=SessionTokens)
     refused: list[str] = field(default_factory=list)
     _counted: int = 0
     _told_micro: int = 0
@@ -107,20 +107,20 @@ class Hearing:
             told.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
         return told
 
-    def _add(self, cost_micro: int, tokens: TokenCounts) -> None:
+    def _add(self, cost_micro: int, tokens: SessionTokens) -> None:
         self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # What was said within one look is told at once.
             cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = TokenCounts(**last[1]["tokens_delta"]).plus(tokens)
+            tokens = SessionTokens(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
 
     def _set(
-        self, trigger: Trigger, cost: str, kinds: str, cost_micro: int, tokens: TokenCounts
+        self, trigger: Trigger, cost: str, kinds: str, cost_micro: int, tokens: SessionTokens
     ) -> None:
         self.cost_micro, self.tokens = cost_micro, tokens
         self._costs.append((trigger, {cost: cost_micro, kinds: asdict(tokens)}))

@@ -13,11 +13,11 @@ from interlock.workers.supervision.session_reports import (
     CostsAdded,
     CostsFinal,
     CostsSet,
-    TokenCounts,
+    SessionTokens,
 )
 from tests.kernel.runs.codons import at
 
-MOST = TokenCounts(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
+MOST = SessionTokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def hearing() -> Hearing:
 
 
 def test_what_is_said_within_one_look_is_told_at_once(hearing: Hearing) -> None:
-    hearing.feed(CostsAdded(5, TokenCounts(1, 2)))
-    hearing.feed(CostsAdded(7, TokenCounts(10, 20)))
+    hearing.feed(CostsAdded(5, SessionTokens(1, 2)))
+    hearing.feed(CostsAdded(7, SessionTokens(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}
