@@ -22,23 +22,23 @@ from interlock.workers.engine import dispatch
 from interlock.workers.engine.runner import Runner
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.fakes.proxy import FaultProxy
-from tests.processes import PROC, end_marked
+from tests.processes import PROC, kill_marked
 from tests.servers import RABBITMQ, Watched, cluster_server, rabbitmq_node, redis_binary, sentinel
 from tests.waiting import until
 
-MARK = "TEST_THAT_OWNS_THIS"
+TEST_VARIABLE = "TEST_THAT_OWNS_THIS"
 END_PATIENCE_S = 10.0
 
 NewServer = Callable[..., EmbeddedServer]
 NewProxy = Callable[[int], FaultProxy]
 
-# Two shared cores: no deadline. The same examples every time: a red test stays red.
+# No deadline, because cores are shared. The same examples every time, so that failures repeat.
 settings.register_profile("test", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("proof", parent=settings.get_profile("test"), max_examples=5_000)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a longer proof its number of examples."""
+    """Choose the number of examples: more in a run of the proofs."""
     settings.load_profile("proof" if config.getoption("markexpr") == "proof" else "test")
 
 
@@ -46,10 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def no_process_left() -> Iterator[None]:
     """Fail when a process that a test started is still there after the last fixture's end."""
     owner = uuid4().hex
-    os.environ[MARK] = owner
+    os.environ[TEST_VARIABLE] = owner
     yield
     if PROC.joinpath("self", "environ").exists():
-        left = end_marked(MARK, owner, patience_s=END_PATIENCE_S)
+        left = kill_marked(TEST_VARIABLE, owner, patience_s=END_PATIENCE_S)
         assert not left, f"tests left these processes behind: {left}"
 
 
@@ -59,13 +59,13 @@ def is_idle(loop: asyncio.AbstractEventLoop) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close stores, loops and the broker's pools: thousands of tests share one descriptor table."""
+    """Close stores, event loops and pools: all tests of a process share its descriptors."""
     opened: list[Client] = []
-    begun: set[asyncio.AbstractEventLoop] = set()
+    loops: set[asyncio.AbstractEventLoop] = set()
     begin = Runner._event_loop
 
     def begin_and_keep(runner: Runner) -> asyncio.AbstractEventLoop:
-        begun.add(begin(runner))
+        loops.add(begin(runner))
         return begin(runner)
 
     def open_and_keep(*args: Any, **options: Any) -> Client:
@@ -75,7 +75,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(dispatch, "open_store", open_and_keep)
     monkeypatch.setattr(Runner, "_event_loop", begin_and_keep)
     yield
-    for loop in begun:
+    for loop in loops:
         loop.call_soon_threadsafe(loop.stop)
         until(partial(is_idle, loop), what="the loop has ended")
         loop.close()
@@ -116,9 +116,9 @@ def new_server(tmp_path: Path) -> Iterator[NewServer]:
     with ExitStack() as stack:
 
         def start(folder: Path | None = None, **options: object) -> EmbeddedServer:
-            place = folder or tmp_path / f"store-{uuid4().hex[:8]}"
+            store_folder = folder or tmp_path / f"store-{uuid4().hex[:8]}"
             build: Callable[..., EmbeddedServer] = EmbeddedServer
-            return stack.enter_context(build(place, **options))
+            return stack.enter_context(build(store_folder, **options))
 
         yield start
 
@@ -146,7 +146,7 @@ def watched(new_server: NewServer, tmp_path: Path) -> Iterator[Watched]:
 def redis_server(
     no_process_left: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedServer]:
-    """Return Debian's Redis 7 with our settings, to hold beside Valkey."""
+    """Return Debian's Redis 7 with our settings, to compare with Valkey."""
     del no_process_left
     binary = redis_binary()
     if binary is None:
@@ -168,7 +168,7 @@ def rabbitmq(no_process_left: None, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def new_proxy() -> Iterator[NewProxy]:
-    """Return what puts a proxy with faults before a port of this machine: `new_proxy(port)`."""
+    """Return what starts a proxy with faults in front of a local port: `new_proxy(port)`."""
     with ExitStack() as stack:
         yield lambda port: stack.enter_context(FaultProxy(port))
 

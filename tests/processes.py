@@ -1,4 +1,4 @@
-"""Finds processes by a mark in their environment, so that none can hide by changing its parent."""
+"""Finds processes by a variable in their environment, which a new parent does not change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROC = Path("/proc")
 
 
 def marked(name: str, value: str) -> dict[int, str]:
-    """Return the live processes that inherited name=value at their start, with their commands."""
+    """Return the live processes with name=value in their first environment, and their commands."""
     mark = f"{name}={value}".encode()
     found = {}
     for folder in PROC.glob("[0-9]*"):
@@ -27,7 +27,7 @@ def marked(name: str, value: str) -> dict[int, str]:
 
 
 def is_alive(process_id: int) -> bool:
-    """Tell whether the process still runs; a zombie does not."""
+    """Whether a process still runs; a zombie does not."""
     try:
         stat = (PROC / str(process_id) / "stat").read_text()
     except OSError:
@@ -36,15 +36,15 @@ def is_alive(process_id: int) -> bool:
 
 
 def parent_of(process_id: int) -> int:
-    """Return a process's parent; 0 where it is gone."""
+    """Return a process's parent; 0 if the process is gone."""
     with suppress(OSError):
         stat = (PROC / str(process_id) / "stat").read_text()
         return int(stat.rpartition(")")[2].split()[1])
     return 0
 
 
-def end_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
-    """Give the marked processes time to end, kill the others, and return those."""
+def kill_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
+    """Give the marked processes time to end; kill and return the others."""
     deadline = time.monotonic() + patience_s
     while (left := marked(name, value)) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -55,7 +55,7 @@ def end_marked(name: str, value: str, *, patience_s: float) -> dict[int, str]:
 
 
 def processes(fits: Callable[[int, bytes], bool]) -> list[int]:
-    """Return the processes that fit, by number and command line."""
+    """Return the ids of the processes for which `fits(id, command line)` is true."""
     found = []
     for entry in PROC.iterdir():
         if entry.name.isdigit():

@@ -53,14 +53,14 @@ class Watched:
 
     @property
     def url(self) -> str:
-        """Return the address of whoever is the master."""
+        """Return the address of the present master."""
         return f"redis+sentinel://{LOOPBACK}:{self.port}/interlock/0"
 
-    def ask(self, *words: str) -> Any:
-        """Ask the Sentinel."""
+    def ask(self, *arguments: str) -> Any:
+        """Send the Sentinel a command."""
         with redis.Redis(port=self.port, decode_responses=True) as sentinel:
             execute: Any = sentinel.execute_command
-            return execute("SENTINEL", *words)
+            return execute("SENTINEL", *arguments)
 
     def kill_master(self) -> None:
         """Kill the master as soon as its replica has all that was written before."""
@@ -101,15 +101,17 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
 
 
 def redis_binary() -> Path | None:
-    """Return the redis-server of the system, if it has one."""
+    """Return the redis-server of the system, or None."""
     found = shutil.which("redis-server")
     return Path(found) if found else None
 
 
 def redis_version(binary: Path) -> tuple[int, ...]:
     """Return the version that a server binary states, as in `Redis server v=7.0.15 sha=...`."""
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
-    version = next(word for word in said.split() if word.startswith("v="))
+    output = subprocess.run(
+        [binary, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = next(part for part in output.split() if part.startswith("v="))
     return tuple(map(int, version.removeprefix("v=").split(".")))
 
 
@@ -135,12 +137,12 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
         "RABBITMQ_NODE_PORT": str(ports["node"]),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
     }
-    # The default user may log in from here alone; heartbeats would only blur a stopped test.
+    # The default user may log in from this host only; heartbeats would disturb a stopped test.
     (folder / "rabbitmq.conf").write_text("loopback_users.guest = true\nheartbeat = 0\n")
     log = folder / "start.log"
     with ExitStack() as stack:
         output = stack.enter_context(log.open("wb"))
-        # Started by the node itself, the mapper would be a daemon that outlives it.
+        # If the node started the mapper, it would be a daemon that outlives the node.
         for name, command in (
             ("mapper", ["epmd", "-address", LOOPBACK]),
             ("node", [str(RABBITMQ)]),

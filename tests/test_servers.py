@@ -14,7 +14,7 @@ from redis.cluster import RedisCluster
 
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.conftest import NewServer
-from tests.processes import end_marked, is_alive, marked
+from tests.processes import is_alive, kill_marked, marked
 from tests.servers import redis_binary, redis_version
 from tests.waiting import until
 
@@ -79,5 +79,5 @@ def test_a_process_that_hides_behind_init_is_found_and_ended(tmp_path: Path) -> 
     process_id = int((tmp_path / "pid").read_text())
 
     assert process_id in marked("HIDDEN", owner)
-    assert process_id in end_marked("HIDDEN", owner, patience_s=0)
+    assert process_id in kill_marked("HIDDEN", owner, patience_s=0)
     until(lambda: not is_alive(process_id), what="the hidden process is gone")

@@ -1,4 +1,4 @@
-"""Waits for a condition instead of for a time."""
+"""Waits for a condition instead of a fixed time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], *, what: str, within_s: float = 20.0) -> T:
-    """Return the first true value of the condition, or fail and name what did not happen."""
+    """Return the first true value of the condition; fail with `what` if there is none in time."""
     deadline = time.monotonic() + within_s
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            message = f"waited {within_s:g} s in vain: {what}"
+            message = f"waited {within_s:g} s, and this did not happen: {what}"
             raise AssertionError(message)
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Houses for end-to-end tests, and their last words when a test fails."""
+"""Deployments for end-to-end tests, whose logs are printed when a test fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 @pytest.fixture(scope="session")
 def preloaded(no_process_left: None) -> Iterator[Preloaded]:
-    """Return the process that forks workers."""
+    """Return the process that forks the workers of all tests."""
     del no_process_left
     process = Preloaded()
     yield process
@@ -47,7 +47,7 @@ def new_deployment(
     tmp_path: Path,
     prefix: str,
 ) -> Iterator[NewDeployment]:
-    """Return what builds a deployment without a process: `new_deployment(store_url, **more)`."""
+    """Return a function that makes a deployment: `new_deployment(store_url, **variables)`."""
     deployments: list[Deployment] = []
 
     def build(store_url: str = "", **variables: str) -> Deployment:

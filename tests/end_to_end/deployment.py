@@ -1,4 +1,4 @@
-"""A deployment for a test: real Celery workers and beat over a prefix of their own."""
+"""A deployment for a test: real Celery workers and beat with their own prefix in the store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK: Mapping[str, str] = {
     "INTERLOCK_LOOK_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "0.5",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
-    # Nobody listens there: these threads bring their proposals along.
+    # No server listens there: the threads of these tests have proposals and need no model.
     "INTERLOCK_MODEL": "local",
     "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
 }
@@ -64,7 +64,7 @@ class Preloaded:
         return int(self._answer())
 
     def close(self) -> None:
-        """End it, and with it what it forked."""
+        """End it and the workers that it forked."""
         self._process.communicate(timeout=STOP_S)
 
     def _answer(self) -> str:
@@ -84,39 +84,39 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return is_alive(self.id)
 
     @property
-    def said(self) -> str:
-        """What it wrote so far."""
+    def output(self) -> str:
+        """The log of the process so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def signal(self, number: int) -> None:
-        """Send a signal to it alone."""
+        """Send a signal to this process only."""
         with suppress(ProcessLookupError):
             os.kill(self.id, number)
 
     def kill(self) -> None:
-        """Kill it and whatever it started, as if its machine had lost power."""
+        """Kill it and all that it started, as if its machine had lost power."""
         with suppress(ProcessLookupError):
             os.killpg(self.id, signal.SIGKILL)
         until(lambda: not self.alive, what=f"{self.name} is gone")
 
     def stop(self) -> None:
-        """Ask it to end, as a deployment does, and wait until it has."""
+        """Send SIGTERM, as a deployment does, and wait for its end."""
         self.signal(signal.SIGTERM)
         until(lambda: not self.alive, what=f"{self.name} has ended", within_s=STOP_S)
 
     def is_ready(self) -> bool:
-        """Whether it consumes; fails when it has ended."""
-        assert self.alive, f"{self.name} ended at its start:\n{self.said[-3000:]}"
-        return " ready." in self.said
+        """Whether it consumes messages; fails if it has ended."""
+        assert self.alive, f"{self.name} ended at its start:\n{self.output[-3000:]}"
+        return " ready." in self.output
 
 
 @dataclass
 class Deployment:
-    """The processes over one store, and a client of theirs."""
+    """Workers and beat over one store, and a client for the test."""
 
     preloaded: Preloaded
     folder: Path
@@ -124,36 +124,36 @@ class Deployment:
     prefix: str
     variables: dict[str, str] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
-    tended: int = 0
+    workers_wanted: int = 0
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process of this deployment is started with."""
-        kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
-        own = {
+        """The environment of the processes of this deployment."""
+        inherited = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+        variables = {
             "INTERLOCK_STORE_URL": self.store_url,
             "INTERLOCK_PREFIX": self.prefix,
             "INTERLOCK_NAMESPACE": self.prefix,
             "INTERLOCK_HOME": str(self.folder / "home"),
             "DEPLOYMENT_FOLDER": str(self.folder),
         }
-        return {**kept, **QUICK, **own, **self.variables}
+        return {**inherited, **QUICK, **variables, **self.variables}
 
     @cached_property
     def client(self) -> Client:
         """A client of this deployment."""
-        given = {k: v for k, v in self.environment.items() if k.startswith("INTERLOCK_")}
-        return Client(read_settings(given), actor="person")
+        variables = {k: v for k, v in self.environment.items() if k.startswith("INTERLOCK_")}
+        return Client(read_settings(variables), actor="person")
 
     @property
     def recorded(self) -> list[dict[str, Any]]:
-        """What the capabilities saw, in order."""
-        place = self.folder / "recorded.jsonl"
-        lines = place.read_text().splitlines() if place.exists() else []
+        """The lines that the capabilities of the tests recorded, in order."""
+        file = self.folder / "recorded.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
         return [json.loads(line) for line in lines]
 
     def saw(self, record_id: str, what: str) -> list[dict[str, Any]]:
-        """Return what the capabilities saw of one record."""
+        """Return the recorded lines of one record and one kind."""
         return [
             line for line in self.recorded if (line["record"], line["what"]) == (record_id, what)
         ]
@@ -166,7 +166,7 @@ class Deployment:
         queues: Sequence[str] = (),
         **variables: str,
     ) -> Process:
-        """Start a worker, and wait until it consumes."""
+        """Start a worker, and wait until it consumes messages."""
         name = f"w{uuid4().hex[:8]}"
         chosen = ["-Q", ",".join(f"{self.prefix}.{queue}" for queue in queues)] if queues else []
         argv = ["worker", "-P", "threads", "-c", str(concurrency), "-n", f"{name}@%h", *chosen]
@@ -186,67 +186,67 @@ class Deployment:
         """Start workers and beat."""
         started = [self.worker(concurrency=concurrency, ready=False) for _ in range(workers)]
         self.beat()
-        for one in started:
-            until(one.is_ready, what=f"{one.name} is ready", within_s=READY_S)
+        for process in started:
+            until(process.is_ready, what=f"{process.name} is ready", within_s=READY_S)
         return self
 
     def tend(self, workers: int) -> Deployment:
-        """Keep that many workers of one thread: whoever looks replaces the dead."""
-        self.tended = workers
+        """Keep so many workers with one thread each: `sees` replaces those that died."""
+        self.workers_wanted = workers
         self.beat()
         return self
 
     def sees(self, condition: Callable[[], Any], *, what: str, within_s: float = 30.0) -> Any:
-        """Wait for a condition. It polls gently: the cores are shared with what is waited for."""
+        """Wait for a condition. It polls slowly, because the workers run on the same cores."""
 
-        def look() -> Any:
-            self._tend()
+        def poll() -> Any:
+            self._replace_dead_workers()
             if not (value := condition()):
                 time.sleep(POLL_S)
             return value
 
-        return until(look, what=what, within_s=within_s)
+        return until(poll, what=what, within_s=within_s)
 
     def reaches(self, record_id: str, *states: str, within_s: float = 30.0) -> Record:
-        """Wait until a record stands in one of these states."""
+        """Wait until a record is in one of these states, and return it."""
 
-        def there() -> Record | None:
+        def record_in_state() -> Record | None:
             record = self.found(record_id)
             return record if record and record.state in states else None
 
         try:
-            found: Record = self.sees(there, what=" or ".join(states), within_s=within_s)
+            found: Record = self.sees(record_in_state, what=" or ".join(states), within_s=within_s)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.story(record_id)}") from None
         return found
 
     def found(self, record_id: str) -> Record | None:
-        """Return a record, if it is born."""
+        """Return a record, or None if it does not exist."""
         try:
             return self.client.show(record_id)
         except UnknownRecordError:
             return None
 
     def ends(self, *record_ids: str, within_s: float = 60.0) -> list[Record]:
-        """Wait until records have ended, and check each against its log."""
-        left = list(record_ids)
+        """Wait until records have ended, check each against its log, and return them."""
+        waiting = list(record_ids)
 
-        def over() -> bool:
-            while left:
-                record = self.found(left[-1])
+        def all_ended() -> bool:
+            while waiting:
+                record = self.found(waiting[-1])
                 if record is None or not self._ended(record):
                     return False
-                left.pop()
+                waiting.pop()
             return True
 
         try:
-            self.sees(over, what="every record has ended", within_s=within_s)
+            self.sees(all_ended, what="every record has ended", within_s=within_s)
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.story(left[-1])}") from None
+            raise AssertionError(f"{late}\n{self.story(waiting[-1])}") from None
         return [self.checked(record_id) for record_id in record_ids]
 
     def checked(self, record_id: str) -> Record:
-        """Return a record that equals the fold of its log."""
+        """Return a record after a check that it equals the fold of its log."""
         record = self.client.show(record_id)
         machine = self.client.dispatch.lifecycle.machine(record.machine)
         folded = fold(machine, self.client.history(record_id))
@@ -258,15 +258,15 @@ class Deployment:
         return record
 
     def settles(self, record_id: str) -> None:
-        """Wait until a record owes nothing more."""
+        """Wait until a record has no effect left."""
         self.sees(lambda: not self.client.show(record_id).entries, what=f"{record_id} is settled")
 
     def killed(self, *record_ids: str) -> bool:
-        """Whether each of these records killed a worker, as its id asks."""
+        """Whether each of these records killed a worker, as its id demands."""
         return all(list(self.folder.glob(f"once-{record_id}-*")) for record_id in record_ids)
 
     def events(self, record_id: str) -> list[Event]:
-        """Return what changed a record."""
+        """Return the events of a record."""
         return [line for line in self.client.history(record_id) if isinstance(line, Event)]
 
     def notes(self, record_id: str, kind: str) -> list[Note]:
@@ -275,35 +275,36 @@ class Deployment:
         return [line for line in lines if isinstance(line, Note) and line.kind == kind]
 
     def story(self, record_id: str) -> str:
-        """Tell a record's log, for a test that failed."""
+        """Return a record's log as text, for a test that failed."""
         record = self.found(record_id)
         if record is None:
-            return f"{record_id} is not born"
-        told = [f"{record.id} is {record.state} v{record.version}, owes {record.entries}"]
+            return f"{record_id} does not exist"
+        lines = [f"{record.id} is {record.state} v{record.version}, with {record.entries}"]
         for line in self.client.history(record_id):
             if isinstance(line, Event):
-                told.append(f"  {line.version} {line.trigger} -> {line.target} by {line.cause}")
+                lines.append(f"  {line.version} {line.trigger} -> {line.target} by {line.cause}")
             else:
-                told.append(f"  {line.position} {line.kind} {json.dumps(line.detail)[:160]}")
-        return "\n".join(told)
+                lines.append(f"  {line.position} {line.kind} {json.dumps(line.detail)[:160]}")
+        return "\n".join(lines)
 
     def close(self, *, failed: bool) -> None:
-        """End every process; after a failure tell what they said last."""
+        """End every process; after a failure print the ends of their logs."""
         for process in self.processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.id, signal.SIGKILL)
-        until(lambda: not any(one.alive for one in self.processes), what="every process is gone")
-        # A session that rests between two tasks would outlive its test; its watchdog ends it.
-        for keeper in processes(lambda _, words: str(self.folder / "home").encode() in words):
+        until(lambda: not any(each.alive for each in self.processes), what="every process is gone")
+        # A supervisor that waits between two tasks would outlive its test.
+        home = str(self.folder / "home").encode()
+        for process_id in processes(lambda _, command: home in command):
             with suppress(ProcessLookupError):
-                os.kill(keeper, signal.SIGKILL)
+                os.kill(process_id, signal.SIGKILL)
         for process in self.processes:
             if failed:
-                sys.stdout.write(f"--- {process.name}\n{process.said[-4000:]}\n")
+                sys.stdout.write(f"--- {process.name}\n{process.output[-4000:]}\n")
 
-    def _tend(self) -> None:
-        alive = sum(one.alive and one.name.startswith("w") for one in self.processes)
-        for _ in range(alive, self.tended):
+    def _replace_dead_workers(self) -> None:
+        alive = sum(each.alive and each.name.startswith("w") for each in self.processes)
+        for _ in range(alive, self.workers_wanted):
             self.worker(concurrency=1, ready=False)
 
     def _ended(self, record: Record) -> bool:
@@ -327,7 +328,7 @@ def thread(
     source: str = "test",
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Return a thread that brings its proposals along, so that no model is asked."""
+    """Return a thread with its proposals, so that no model is needed."""
     action = {
         "kind": "standard",
         "capability": capability,
@@ -344,8 +345,8 @@ def thread(
 
 
 def overlaps(spans: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Name each two runs of one piece of work that were at work at the same time."""
+    """Yield each two runs of one effect that overlapped in time."""
     ordered = sorted(spans, key=lambda span: span["started"])
-    for one, two in itertools.pairwise(ordered):
-        if two["started"] < one["ended"]:
-            yield one, two
+    for first, second in itertools.pairwise(ordered):
+        if second["started"] < first["ended"]:
+            yield first, second

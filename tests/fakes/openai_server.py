@@ -1,4 +1,4 @@
-"""A local server that speaks the OpenAI chat protocol and misbehaves on a script; never a model.
+"""A local server with the OpenAI chat protocol that answers, or misbehaves, by a script.
 
 `OpenAIServer` listens on a free loopback port in a thread of its own. Every request takes the next
 reply of the script; when the script is used up, `otherwise` answers, which by default thinks just
@@ -58,7 +58,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server sends back, and how badly."""
+    """The reply of the server, with its faults."""
 
     body: bytes = b""
     status: int = 200

@@ -1,4 +1,4 @@
-"""A world whose clock is the server's own: races are real here."""
+"""The kernel with the server's own clock, so that races are real."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def world(client: redis.Redis, prefix: str, text: Text) -> World:
 
 @pytest.fixture
 def proxy(server: EmbeddedServer, new_proxy: NewProxy) -> FaultProxy:
-    """Return a proxy before the shared server."""
+    """Return a proxy in front of the shared server."""
     return new_proxy(server.port)
 
 
 @pytest.fixture
 def remote(proxy: FaultProxy, prefix: str, text: Text) -> Iterator[World]:
-    """Return the same records, seen through the proxy by the client that workers use."""
+    """Return the kernel on the same records, through the proxy and with the workers' client."""
     client = open_store(proxy.url)
     yield World(client, prefix, text)
     client.close()

@@ -1,4 +1,4 @@
-"""Many at one edge: one wins, the others hear why, and nothing happens twice."""
+"""Many callers at one transition: one wins, the others get the reason, and it happens once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def race(act: Callable[[int], T]) -> list[T | KernelError]:
-    """Let everybody act at once; return what each got."""
+    """Make all calls at once; return the result of each."""
     start = Barrier(RACERS)
 
     def run(number: int) -> T | KernelError:
@@ -40,36 +40,36 @@ def race(act: Callable[[int], T]) -> list[T | KernelError]:
         return list(pool.map(run, range(RACERS)))
 
 
-def test_sixty_four_racers_on_one_edge_have_one_winner(world: World) -> None:
+def test_sixty_four_callers_of_one_transition_have_one_winner(world: World) -> None:
     world.at("asking")
-    got = race(lambda n: world.fire("r", "approve", op=f"racer-{n}").version)
+    results = race(lambda n: world.fire("r", "approve", op=f"racer-{n}").version)
 
-    assert got.count(4) == 1
-    assert sum(isinstance(one, IllegalTransitionError) for one in got) == RACERS - 1
+    assert results.count(4) == 1
+    assert sum(isinstance(one, IllegalTransitionError) for one in results) == RACERS - 1
     assert world.record().version == 4
 
 
 def test_sixty_four_decisions_about_one_card_are_one(world: World) -> None:
     record = world.at("asking")
     seen = Warrant.person(record.entered)
-    got = race(lambda n: world.fire(record, "revise", warrant=seen, op=f"racer-{n}").version)
+    results = race(lambda n: world.fire(record, "revise", warrant=seen, op=f"racer-{n}").version)
 
-    assert got.count(4) == 1
-    assert sum(isinstance(one, StaleDecisionError) for one in got) == RACERS - 1
+    assert results.count(4) == 1
+    assert sum(isinstance(one, StaleDecisionError) for one in results) == RACERS - 1
 
 
 def test_one_call_repeated_sixty_four_times_at_once_is_one(world: World) -> None:
     record = world.at("working")
-    got = race(lambda _: world.fire(record, "poke", op="same", deltas={"spent": 7}).version)
+    results = race(lambda _: world.fire(record, "poke", op="same", deltas={"spent": 7}).version)
 
-    assert got == [3] * RACERS
+    assert results == [3] * RACERS
     assert world.counter("spent") == 7
 
 
 def test_sixty_four_different_calls_all_get_through_in_one_order(world: World) -> None:
     world.at("working")
-    got = race(lambda n: world.fire("r", "poke", op=f"racer-{n}", deltas={"spent": n}).version)
-    versions = sorted(one for one in got if isinstance(one, int))
+    results = race(lambda n: world.fire("r", "poke", op=f"racer-{n}", deltas={"spent": n}).version)
+    versions = sorted(one for one in results if isinstance(one, int))
 
     assert versions == list(range(3, 3 + len(versions)))
     assert len(versions) > RACERS // 2
@@ -81,21 +81,21 @@ def test_sixty_four_different_calls_all_get_through_in_one_order(world: World) -
 def test_sixty_four_claims_have_one_holder(world: World) -> None:
     world.at("working")
     key = world.key()
-    got = race(lambda n: world.ask(key, f"n{n}"))
+    results = race(lambda n: world.ask(key, f"n{n}"))
 
-    assert sum(isinstance(one, Lease) for one in got) == 1
-    assert {one.word for one in got if isinstance(one, Refused)} == {"held"}
+    assert sum(isinstance(one, Lease) for one in results) == 1
+    assert {result.word for result in results if isinstance(result, Refused)} == {"held"}
     assert world.entry().attempts == 1
 
 
-def test_sixty_four_births_of_one_id_are_one(world: World) -> None:
-    got = race(lambda n: world.create("r", {"value": n % 2}).replayed)
+def test_sixty_four_creations_of_one_id_are_one(world: World) -> None:
+    results = race(lambda n: world.create("r", {"value": n % 2}).replayed)
 
-    assert got.count(False) == 1
+    assert results.count(False) == 1
     assert len(world.events()) == 1
 
 
-def test_a_retry_after_somebody_elses_commit_applies_nothing_twice(world: World) -> None:
+def test_a_retry_after_another_commit_is_not_applied_twice(world: World) -> None:
     record = world.at("working")
     first = world.fire(record, "poke", {"value": 1}, op="mine")
     world.fire("r", "poke", {"value": 2}, op="theirs")
@@ -105,7 +105,7 @@ def test_a_retry_after_somebody_elses_commit_applies_nothing_twice(world: World)
     assert world.record().data["value"] == 2
 
 
-def test_a_renewal_that_races_the_orphan_sweep_keeps_its_work(world: World, text: Text) -> None:
+def test_a_renewal_that_races_the_orphan_sweep_keeps_its_lease(world: World, text: Text) -> None:
     text.now_us = START_US
     world.at("working")
     lease = world.claim()
@@ -155,6 +155,6 @@ def test_sweeps_that_run_at_once_hand_out_each_effect_once(world: World, text: T
     key = world.key()
     world.later(1_000)
     partition = world.partition()
-    got = race(lambda _: world.indexes.take(partition, [key], gate_open=True)[0].word)
+    results = race(lambda _: world.indexes.take(partition, [key], gate_open=True)[0].word)
 
-    assert sorted(str(word) for word in got) == ["publish"] + ["taken"] * (RACERS - 1)
+    assert sorted(str(word) for word in results) == ["publish"] + ["taken"] * (RACERS - 1)

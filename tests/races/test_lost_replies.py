@@ -1,4 +1,4 @@
-"""The store did it and the answer was lost: the repeat finds out and does nothing again."""
+"""The store made a change and its reply was lost: repeating the call changes nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.kernel.store.kernel_at_a_fixed_time import Text, World, token
 
 
 def losing(proxy: FaultProxy, text: Text, script: str, times: int = 1) -> None:
-    """Lose the next replies to a script that the server knows already."""
+    """Lose the next replies to a script that the server has loaded."""
     for _ in range(times):
         proxy.lose_reply(text.sha_of(script).encode())
 
@@ -44,7 +44,7 @@ def test_a_reply_lost_after_the_commit_gets_the_first_outcome(
     assert world.counter("spent") == 5
 
 
-def test_a_birth_whose_reply_was_lost_is_one_birth(
+def test_a_creation_whose_reply_was_lost_is_one_creation(
     world: World, remote: World, proxy: FaultProxy, text: Text
 ) -> None:
     world.create("other")

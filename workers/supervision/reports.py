@@ -245,7 +245,7 @@ def _wait_s(value: object, where: str) -> int:
     return read_number(value, where, maximum=WAIT_S_MAX)
 
 
-class AbortScope(StrEnum):
+class AbortReach(StrEnum):
     """Whether the agent aborts a tool call or its siblings."""
 
     TOOL = auto()
@@ -297,7 +297,7 @@ _SHAPES: Mapping[str, tuple[Callable[..., Report], Fields]] = {
     "failed":           (AgentFailed,     {"error": read_text, "reason?": _one_of(TransitionReason),
                                            "abort?": _one_of(AbortReason),
                                            "retry_after_s?": _wait_s}),
-    "abort":            (AbortRaised,     {"scope": _one_of(AbortScope), "reason?": read_remark}),
+    "abort":            (AbortRaised,     {"scope": _one_of(AbortReach), "reason?": read_remark}),
     "cancel_child":     (CancelRequested, {"child": _record, "reason?": read_remark}),
     "progress":         (Progress,        {"message": read_text, "percent?": _percent}),
     "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,

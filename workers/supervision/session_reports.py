@@ -35,7 +35,7 @@ CONTEXT_EXCEEDED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class TokenCounts:
+class SessionTokens:
     """Numbers of tokens by the four kinds that providers charge for. A token has one kind."""
 
     input_tokens: int = 0
@@ -43,13 +43,13 @@ class TokenCounts:
     cache_creation_tokens: int = 0
     cache_read_tokens: int = 0
 
-    def plus(self, other: TokenCounts) -> TokenCounts:
+    def plus(self, other: SessionTokens) -> SessionTokens:
         """Return the sum by kind; a sum stops growing at COUNT_MAX."""
         kinds = (getattr(self, kind) + getattr(other, kind) for kind in KINDS)
-        return TokenCounts(*(min(n, COUNT_MAX) for n in kinds))
+        return SessionTokens(*(min(n, COUNT_MAX) for n in kinds))
 
 
-KINDS = tuple(field.name for field in fields(TokenCounts))
+KINDS = tuple(field.name for field in fields(SessionTokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class CostsAdded:
     """Costs since the last such report, and how full the context window is if that is known."""
 
     cost_micro: int = 0
-    tokens: TokenCounts = TokenCounts()
+    tokens: SessionTokens = SessionTokens()
     context_used: int | None = None
     context_size: int | None = None
 
@@ -82,7 +82,7 @@ class CostsSet:
     """The total costs of the process so far."""
 
     cost_micro: int
-    tokens: TokenCounts = TokenCounts()
+    tokens: SessionTokens = SessionTokens()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class CostsFinal:
     """The total costs of the process, as its provider gives them at the end."""
 
     cost_micro: int
-    tokens: TokenCounts = TokenCounts()
+    tokens: SessionTokens = SessionTokens()
 
 
 @dataclass(frozen=True, slots=True)

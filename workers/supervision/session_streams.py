@@ -32,7 +32,7 @@ from interlock.workers.supervision.session_reports import (
     SessionOpened,
     SessionReport,
     SessionStream,
-    TokenCounts,
+    SessionTokens,
     as_session_report,
 )
 from interlock.workers.supervision.streams.claude_session import ClaudeSessionStream
@@ -94,10 +94,10 @@ def _kind(message: Mapping[str, Any]) -> str:
     return name
 
 
-def _tokens(value: object, where: str) -> TokenCounts:
+def _tokens(value: object, where: str) -> SessionTokens:
     if not isinstance(value, dict):
         raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return TokenCounts(**read_fields(value, _TOKENS, object_name=where))
+    return SessionTokens(**read_fields(value, _TOKENS, object_name=where))
 
 
 def _size(value: object, where: str) -> int:
@@ -114,7 +114,7 @@ def _added(
     if not tokens and cost_micro is None and context_used is None and context_size is None:
         raise LineError("usage has no number; give tokens, context or cost")
     kinds = {_USAGE_NAMES.get(name, name): number for name, number in tokens.items()}
-    return CostsAdded(cost_micro or 0, TokenCounts(**kinds), context_used, context_size)
+    return CostsAdded(cost_micro or 0, SessionTokens(**kinds), context_used, context_size)
 
 
 # In a usage line two kinds have the names that they have in agents' reports.

@@ -1,9 +1,9 @@
-"""The worker app of the tests: `interlock.workers.main`, with a kill -9 where a record asks.
+"""The worker app of the tests: `interlock.workers.main`, with faults that a test asks for.
 
-A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
-effect for the first time. With DEPLOYMENT_BROKER=bad three of ten messages are lost on their way to
-this worker, and three of ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's
-handler does nothing. Nothing else differs from a worker that is deployed.
+A record whose id is `kill-<point>-<effect>-...` kills the worker that first comes to that point of
+that effect. With DEPLOYMENT_BROKER=bad three of ten messages to this worker are lost, and three of
+ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's handler does nothing. In all
+else it is a deployed worker.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tests.end_to_end.threads.capabilities import die, first_time
 
 
 def reach(point: str, record_id: str, effect: str) -> None:
-    """Die here if this record asks for it, once."""
+    """Kill this process once, if this record asks for it at this point."""
     if record_id.startswith(f"kill-{point}-{effect}") and first_time(f"{record_id}-{point}"):
         die()
 
 
 def around(owner: type, name: str, before: Callable[..., None], after: Callable[..., None]) -> None:
-    """Reach a point before and after each call of a method."""
+    """Call functions before and after each call of a method."""
     method = getattr(owner, name)
 
     @functools.wraps(method)
@@ -45,45 +45,45 @@ def around(owner: type, name: str, before: Callable[..., None], after: Callable[
 
 
 def do_nothing(*_: Any) -> None:
-    """Reach nothing."""
+    """Do nothing, as a handler or at a point."""
 
 
-def to_claim(_: Leases, key: str, effect: Any) -> None:
+def before_claim(_: Leases, key: str, effect: Any) -> None:
     reach("before_claim", key.partition(":")[0], effect.name)
 
 
-def claimed(_: Leases, answer: Any, key: str, effect: Any) -> None:
+def after_claim(_: Leases, answer: Any, key: str, effect: Any) -> None:
     if isinstance(answer, Lease):
         reach("after_claim", key.partition(":")[0], effect.name)
 
 
-def to_fire(work: Work, outcome: Any) -> None:
+def before_fire(work: Work, outcome: Any) -> None:
     if outcome.trigger != "inference_started":
         reach("before_commit", work.record.id, work.lease.name)
 
 
-def fired(work: Work, _: Any, outcome: Any) -> None:
+def after_fire(work: Work, _: Any, outcome: Any) -> None:
     point = "after_start" if outcome.trigger == "inference_started" else "after_commit"
     reach(point, work.record.id, work.lease.name)
 
 
-def to_settle(_: Leases, lease: Lease, *__: Any) -> None:
+def before_settle(_: Leases, lease: Lease, *__: Any) -> None:
     reach("before_settle", lease.record.id, lease.name)
 
 
-def settled(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
+def after_settle(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
     reach("after_settle", lease.record.id, lease.name)
 
 
-def child_created(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
+def after_create(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
     del machine
     reach("between_children", new_id.partition("/")[0], "spawn")
 
 
-def spoil(perform: Callable[..., str]) -> Callable[..., str]:
-    """Lose some messages, and double some."""
+def with_bad_broker(perform: Callable[..., str]) -> Callable[..., str]:
+    """Lose some messages, and deliver some twice."""
 
-    def spoilt(*args: Any) -> str:
+    def perform_badly(*args: Any) -> str:
         dice = random.random()
         if dice < 0.3:
             return "lost by the broker"
@@ -91,23 +91,23 @@ def spoil(perform: Callable[..., str]) -> Callable[..., str]:
             threading.Thread(target=perform, args=args, daemon=True).start()
         return perform(*args)
 
-    return spoilt
+    return perform_badly
 
 
 if os.environ.get("DEPLOYMENT_BROKER") == "bad":
-    setattr(Runner, "perform", spoil(Runner.perform))  # noqa: B010 - the type is a method's
+    setattr(Runner, "perform", with_bad_broker(Runner.perform))  # noqa: B010 - the type is a method's
 
 if without := os.environ.get("DEPLOYMENT_WITHOUT"):
-    # interlock.workers.main, imported below, registers what this returns.
+    # interlock.workers.main, imported below, registers these handlers.
     found = {**handlers(), without: do_nothing}
     vars(interlock.workers.systems)["handlers"] = lambda: found
 
-around(Leases, "claim", to_claim, claimed)
-around(Leases, "settle", to_settle, settled)
-around(Work, "fire", to_fire, fired)
-around(Dispatch, "create", do_nothing, child_created)
+around(Leases, "claim", before_claim, after_claim)
+around(Leases, "settle", before_settle, after_settle)
+around(Work, "fire", before_fire, after_fire)
+around(Dispatch, "create", do_nothing, after_create)
 
-# Imported last: importing it makes the app of this process.
+# Imported last, because importing it makes the app of this process.
 from interlock.workers.main import app  # noqa: E402
 
 __all__ = ["app"]

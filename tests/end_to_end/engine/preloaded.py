@@ -1,7 +1,8 @@
-"""A process that imported what a worker needs and forks workers on request; it runs none itself.
+"""A process that has imported what a worker needs, and forks workers on request.
 
-One request a line on stdin: {"argv", "environment", "log"}. One process id a line on stdout. Its
-children are real `celery` command lines; they end when it ends. It saves seconds of imports a test.
+Each line on stdin is a request: {"argv", "environment", "log"}. Each line on stdout is a process
+id. Its children are real `celery` commands, and end when it ends. It saves each test seconds of
+imports.
 """
 
 from __future__ import annotations
@@ -36,24 +37,24 @@ def main() -> None:
     """Fork until stdin ends."""
     for module in MODULES:
         importlib.import_module(module)
-    # Nobody waits for the children: the kernel reaps them.
+    # No process waits for the children, so the kernel reaps them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    say("ready")
+    answer("ready")
     for line in sys.stdin:
         process_id = os.fork()
         if process_id == 0:
-            become(json.loads(line))
-        say(str(process_id))
+            run_command(json.loads(line))
+        answer(str(process_id))
 
 
-def say(line: str) -> None:
-    """Answer."""
+def answer(line: str) -> None:
+    """Write a line to stdout."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
-def become(request: dict[str, Any]) -> None:
-    """Turn this child into the command that was asked for."""
+def run_command(request: dict[str, Any]) -> None:
+    """Run the requested command in this child."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

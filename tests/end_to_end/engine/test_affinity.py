@@ -1,4 +1,4 @@
-"""A deployed worker keeps its own threads on one processor."""
+"""A deployed worker pins its own threads to one processor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_a_worker_keeps_its_main_thread_on_one_processor(new_deployment: NewDepl
     until(lambda: len(os.sched_getaffinity(worker.id)) == 1, what="it has chosen one")
 
 
-def test_switched_off_a_worker_runs_everywhere(new_deployment: NewDeployment) -> None:
+def test_a_worker_without_affinity_runs_on_every_processor(new_deployment: NewDeployment) -> None:
     deployment = new_deployment(INTERLOCK_AFFINITY="false")
     worker = deployment.worker()
     deployment.client.submit(thread("jot"), machine="thread", id="one")
 
-    # A choice is made when a worker is ready, long before it has done all this.
+    # A worker chooses when it is ready, long before it has done all this.
     assert deployment.ends("one")[0].state == "done"
     assert os.sched_getaffinity(worker.id) == EVERY

@@ -1,4 +1,4 @@
-"""The broker is a doorbell: what it loses, doubles or forgets costs time, never correctness."""
+"""Messages that the broker loses or doubles cost time and change no result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bring_to_an_end(deployment: Deployment, ids: list[str], *, within_s: float =
         deployment.client.decide(name, "done", proposal=asked.proposal)
     for record in deployment.ends(*ids, within_s=within_s):
         assert record.state == "done"
-        assert len(deployment.saw(record.id, "end")) == 1, "nothing was done twice"
+        assert len(deployment.saw(record.id, "end")) == 1, "no effect ran twice"
         assert len(deployment.saw(record.id, "start")) == 1
 
 
@@ -45,11 +45,11 @@ def queues_of(deployment: Deployment, client: redis.Redis) -> list[bytes | str]:
 
 @contextmanager
 def emptying(deployment: Deployment, client: redis.Redis) -> Iterator[None]:
-    """Empty the broker over and over while the block lasts."""
-    over = threading.Event()
+    """Empty the broker again and again within the block."""
+    stop = threading.Event()
 
     def empty() -> None:
-        while not over.wait(0.02):
+        while not stop.wait(0.02):
             for name in queues_of(deployment, client):
                 client.delete(name)
 
@@ -58,7 +58,7 @@ def emptying(deployment: Deployment, client: redis.Redis) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         chaos.join()
 
 
@@ -76,7 +76,7 @@ def test_a_broker_that_is_emptied_under_load_loses_no_thread(
     deployment = new_deployment().full(workers=2, concurrency=4)
     with emptying(deployment, client):
         ids = load(deployment, 40)
-        deployment.sees(lambda: deployment.recorded, what="something was done meanwhile")
+        deployment.sees(lambda: deployment.recorded, what="an effect ran meanwhile")
 
     bring_to_an_end(deployment, ids)
 
@@ -100,7 +100,7 @@ def test_rabbitmq_as_the_broker_runs_a_thread_to_done(
 
 
 def overtakes(deployment: Deployment) -> None:
-    """Let work pile up before the only worker starts; the last that came is the most urgent."""
+    """Let effects wait before the only worker starts; the last one is the most urgent."""
     for n in range(12):
         deployment.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=9)
     deployment.client.submit(thread("jot"), machine="thread", id="urgent", priority=0)
@@ -111,19 +111,19 @@ def overtakes(deployment: Deployment) -> None:
     assert deployment.recorded[0]["record"] == "urgent"
 
 
-def test_what_is_urgent_overtakes_what_waits(new_deployment: NewDeployment) -> None:
+def test_an_urgent_effect_overtakes_waiting_ones(new_deployment: NewDeployment) -> None:
     overtakes(new_deployment())
 
 
 @pytest.mark.slow
-def test_what_is_urgent_overtakes_what_waits_on_rabbitmq(
+def test_an_urgent_effect_overtakes_waiting_ones_on_rabbitmq(
     new_deployment: NewDeployment, rabbitmq: str
 ) -> None:
     overtakes(new_deployment(INTERLOCK_BROKER_URL=rabbitmq))
 
 
 @pytest.mark.proof
-def test_connections_that_died_silently_are_noticed_and_made_anew(
+def test_connections_that_died_silently_are_noticed_and_replaced(
     new_deployment: NewDeployment, new_server: NewServer, new_proxy: NewProxy
 ) -> None:
     proxy = new_proxy(new_server().port)
@@ -131,7 +131,7 @@ def test_connections_that_died_silently_are_noticed_and_made_anew(
     deployment.client.submit(thread("jot"), machine="thread", id="before")
     assert deployment.ends("before")[0].state == "done"
 
-    # Nobody is told: neither worker, beat nor producer sees an end of what it is connected to.
+    # Neither worker, beat nor producer sees an end of its connection.
     proxy.half_open()
     deployment.client.submit(thread("jot"), machine="thread", id="after")
 
@@ -154,7 +154,7 @@ def test_a_backlog_of_fifty_thousand_drains_without_a_storm(
 
 
 def drains(deployment: Deployment, client: redis.Redis, number: int) -> None:
-    """Let a backlog grow before the only worker starts, and count every message ever pushed."""
+    """Let a backlog grow before the only worker starts, and count all pushed messages."""
     deployment.beat()
     for n in range(number):
         deployment.client.submit(thread("jot"), machine="thread", id=f"t{n}", priority=n % 10)
@@ -169,5 +169,5 @@ def drains(deployment: Deployment, client: redis.Redis, number: int) -> None:
 
 
 def pushes(client: redis.Redis) -> int:
-    """Return how many messages the server ever took, whoever pushed them."""
+    """Return how many messages were ever pushed to the server."""
     return int(client.info("commandstats").get("cmdstat_lpush", {}).get("calls", 0))

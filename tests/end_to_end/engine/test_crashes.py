@@ -1,4 +1,4 @@
-"""A worker is killed at each step of each effect: nothing is lost, repeated or left stranded."""
+"""A worker is killed at each step of each effect: no work is lost, repeated or stranded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESTARTS = ("before_claim", "after_claim", "before_commit", "after_commit")
 
 
 def spans(deployment: Deployment, record_id: str) -> list[dict[str, float]]:
-    """Return when each run of a record's capability began and ended."""
+    """Return the begin and the end of each run of a record's capability."""
     ends = {line["token"]: line["at"] for line in deployment.saw(record_id, "end")}
     return [
         {"started": line["at"], "ended": ends.get(line["token"], line["at"])}
@@ -91,7 +91,7 @@ def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_
         assert record.data["failure"]["code"] == "lost_worker"
 
 
-def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_once(
+def test_a_worker_killed_at_any_step_of_a_family_creates_and_counts_every_child_once(
     new_deployment: NewDeployment,
 ) -> None:
     deployment = new_deployment().tend(3)
@@ -101,9 +101,9 @@ def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_onc
         for point in ("before_claim", "after_claim", "before_settle", "after_settle")
     ]
     for name in ids:
-        matter = thread("jot")
-        matter["given"]["action"]["kind"] = "suggestion"
-        deployment.client.submit(matter, machine="thread", id=name)
+        payload = thread("jot")
+        payload["given"]["action"]["kind"] = "suggestion"
+        deployment.client.submit(payload, machine="thread", id=name)
     for name in ids:
         split(deployment, [part(), part()], of=name)
 
@@ -119,9 +119,9 @@ def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
     deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-cleanup" for point in RESTARTS]
     for name in [*ids, "mid-cleanup"]:
-        matter = thread("jot", policy="plan_then_review", source="witnessed")
-        matter["inciting"]["fields"] = {"deadly": name == "mid-cleanup"}
-        deployment.client.submit(matter, machine="thread", id=name)
+        payload = thread("jot", policy="plan_then_review", source="witnessed")
+        payload["inciting"]["fields"] = {"deadly": name == "mid-cleanup"}
+        deployment.client.submit(payload, machine="thread", id=name)
     for name in [*ids, "mid-cleanup"]:
         deployment.reaches(name, "awaiting_confirmation")
         deployment.client.fire(name, "cleanup_requested")
@@ -134,7 +134,7 @@ def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
         assert len({line["key"] for line in deployment.saw(record.id, "clean")}) == 1
 
 
-def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(
+def test_a_card_is_shown_although_its_worker_is_killed(
     new_deployment: NewDeployment,
 ) -> None:
     deployment = new_deployment(INTERLOCK_CARDS="").tend(2)
@@ -177,7 +177,7 @@ def test_an_effect_of_18_s_under_a_lease_of_5_s_runs_once_at_a_time(
 
 
 def runs_once(deployment: Deployment, *, seconds: float) -> None:
-    """Run long effects of both kinds, and count."""
+    """Run long effects of each kind, and count their runs."""
     for name, capability in (("soft", "slow"), ("hard", "stubborn"), ("once", "slow_once")):
         deployment.client.submit(thread(capability, seconds=seconds), machine="thread", id=name)
 

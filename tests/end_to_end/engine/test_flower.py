@@ -1,4 +1,4 @@
-"""A real Flower shows each effect as a task with a name that people can read."""
+"""A real Flower shows each effect as a Celery task with a readable name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
     with (deployment.folder / "flower.log").open("wb") as log:
         flower = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 
-    def asked(path: str) -> Any:
+    def get(path: str) -> Any:
         try:
             with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
                 return json.load(answer)
@@ -38,25 +38,23 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
 
     try:
         deployment.full()
-        # Flower sees what happens while it listens.
-        deployment.sees(
-            lambda: asked("/api/workers?refresh=true"), what="flower is up", within_s=60
-        )
+        # Flower shows only tasks that run while it listens.
+        deployment.sees(lambda: get("/api/workers?refresh=true"), what="flower is up", within_s=60)
         deployment.client.submit(
             thread("jot", policy="plan_then_review"), machine="thread", id="one"
         )
-        seen = deployment.reaches("one", "awaiting_confirmation")
-        deployment.client.decide("one", "approve", proposal=seen.proposal)
+        record = deployment.reaches("one", "awaiting_confirmation")
+        deployment.client.decide("one", "approve", proposal=record.proposal)
         assert deployment.ends("one")[0].state == "done"
         split(deployment, [part()])
-        tidied = thread("jot", policy="plan_then_review", source="witnessed")
-        deployment.client.submit(tidied, machine="thread", id="tidied")
+        payload = thread("jot", policy="plan_then_review", source="witnessed")
+        deployment.client.submit(payload, machine="thread", id="tidied")
         deployment.reaches("tidied", "awaiting_confirmation")
         deployment.client.fire("tidied", "cleanup_requested")
 
         def tasks() -> dict[str, dict[str, Any]]:
-            shown: dict[str, dict[str, Any]] = asked("/api/tasks")
-            done = {one["name"] for one in shown.values() if one["state"] == "SUCCESS"}
+            shown: dict[str, dict[str, Any]] = get("/api/tasks")
+            done = {task["name"] for task in shown.values() if task["state"] == "SUCCESS"}
             return shown if done >= EFFECTS else {}
 
         shown = deployment.sees(tasks, what="flower shows every effect as a success")
@@ -67,6 +65,6 @@ def test_flower_shows_every_effect_of_a_thread_by_a_readable_name(
     execution = "thread.execution"
     # The arguments are the record and its version.
     run = next(
-        one for one in shown.values() if one["name"] == execution and one["args"] == "one v9"
+        task for task in shown.values() if task["name"] == execution and task["args"] == "one v9"
     )
     assert run["result"] is None or "execution_done -> done" in run["result"]

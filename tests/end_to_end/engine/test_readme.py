@@ -1,4 +1,4 @@
-"""What the README shows a producer is run as it stands there."""
+"""The README's programs for producers run as they are printed."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def test_the_producer_of_the_readme_brings_its_request_to_an_end(
 ) -> None:
     deployment.full()
 
-    alone([TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment})
+    run_program([TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment})
 
     assert deployment.ends("mail-1042")[0].state == "done"
     assert "dentist" in (tmp_path / "desk" / "todo.txt").read_text()
 
 
 def test_the_plain_message_of_the_readme_is_taken_in(deployment: Deployment) -> None:
-    matter = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
+    payload = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
     queue = f"{deployment.prefix}.intake"
     filled = (
         PLAIN.replace("broker=...", f"broker={deployment.store_url!r}")
-        .replace("{...}", repr(matter))
+        .replace("{...}", repr(payload))
         .replace('"interlock.intake"', repr(queue))
     )
 
-    alone([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
+    run_program([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
 
     with intake(deployment):
         deployment.sees(
@@ -65,11 +65,11 @@ def test_the_plain_message_of_the_readme_is_taken_in(deployment: Deployment) -> 
 
 @contextmanager
 def intake(deployment: Deployment) -> Iterator[None]:
-    """Run an intake worker for as long as the block."""
+    """Run an intake worker within the block."""
     command = [sys.executable, "-m", "celery", "-A", "interlock.workers.intake", "worker"]
     command += ["-n", "intake@%h", "-P", "threads", "-c", "1", "--without-mingle"]
     with (deployment.folder / "intake.log").open("wb") as output:
-        keeper = start_bound(
+        bound = start_bound(
             command,
             folder=ROOT,
             output=output,
@@ -79,10 +79,10 @@ def intake(deployment: Deployment) -> Iterator[None]:
         try:
             yield
         finally:
-            end_bound(keeper, patience_s=15)
+            end_bound(bound, patience_s=15)
 
 
-def alone(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:
-    """Run a program in a process of its own, and fail as it does."""
+def run_program(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:
+    """Run a program in a process of its own; fail if it fails."""
     command = [sys.executable, "-c", "\n".join(lines)]
     subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=90)

@@ -1,4 +1,4 @@
-"""The store dies and comes back with its log: nothing that was acknowledged is lost."""
+"""The store dies and comes back with its log: no acknowledged call is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.end_to_end.deployment import Deployment, thread
 
 
 class Producer(threading.Thread):
-    """Submits one thread after the other, each until it is acknowledged."""
+    """Submits threads one by one, each until it is acknowledged."""
 
     def __init__(self, deployment: Deployment, number: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def crash(store: EmbeddedServer) -> None:
     store.start()
 
 
-def test_a_store_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
+def test_a_store_that_is_killed_under_load_loses_no_acknowledged_thread(
     new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
     store = new_server(port=free_port())
@@ -96,7 +96,7 @@ def test_a_store_that_is_away_ends_no_worker(
     assert deployment.ends("after")[0].state == "done"
 
 
-def test_a_store_that_is_full_refuses_in_one_sentence_and_goes_on_when_there_is_room(
+def test_a_store_that_is_full_refuses_with_one_sentence_and_goes_on_when_there_is_room(
     new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
     store = new_server()

@@ -15,7 +15,7 @@ from tests.servers import Watched
 from tests.waiting import until
 
 
-def test_on_a_cluster_threads_families_and_orphans_come_to_their_end(
+def test_threads_families_and_orphans_end_on_a_cluster(
     new_deployment: NewDeployment, cluster: EmbeddedServer, server: EmbeddedServer
 ) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster.port}"
@@ -28,7 +28,7 @@ def test_on_a_cluster_threads_families_and_orphans_come_to_their_end(
 
 
 @pytest.mark.slow
-def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
+def test_threads_end_through_a_failover_with_sentinel(
     new_deployment: NewDeployment, watched: Watched, server: EmbeddedServer
 ) -> None:
     deployment = new_deployment(watched.url, INTERLOCK_BROKER_URL=server.url).full(
@@ -47,7 +47,7 @@ def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
 
 
 def answers(deployment: Deployment) -> bool:
-    """Whether the store can be asked again."""
+    """Whether the store answers again."""
     try:
         deployment.client.submit(thread("jot"), machine="thread", id="after")
     except StoreError:

@@ -1,4 +1,4 @@
-"""Every way in which the original left a thread stranded, injected here and recovered from."""
+"""Every fault that can strand a thread is injected here and recovered from."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_executing_a_capability_that_hangs_ends_at_its_deadline(deployment: Depl
     assert (finished["success"], finished["error"]) == (False, "deadline")
 
 
-def test_executing_without_a_proposal_is_refused_and_the_card_says_what_to_do(
+def test_executing_without_a_proposal_is_refused_and_the_card_shows_what_to_do(
     deployment: Deployment,
 ) -> None:
     deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
-    asked = deployment.reaches("one", "awaiting_confirmation")
-    cleared = deployment.client.decide("one", "edit", {"clear": True}, proposal=asked.proposal)
+    waiting = deployment.reaches("one", "awaiting_confirmation")
+    cleared = deployment.client.decide("one", "edit", {"clear": True}, proposal=waiting.proposal)
 
     with pytest.raises(GuardRefusedError, match="edit it first"):
         deployment.client.decide("one", "approve", proposal=cleared.proposal)
@@ -85,9 +85,9 @@ def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDep
     deployment = new_deployment()
     first = deployment.worker()
     deployment.beat()
-    matter = thread("jot", policy="plan_then_review", source="witnessed")
-    matter["inciting"]["fields"] = {"seconds": 5}
-    deployment.client.submit(matter, machine="thread", id="one")
+    payload = thread("jot", policy="plan_then_review", source="witnessed")
+    payload["inciting"]["fields"] = {"seconds": 5}
+    deployment.client.submit(payload, machine="thread", id="one")
     deployment.reaches("one", "awaiting_confirmation")
     deployment.client.fire("one", "cleanup_requested")
     deployment.sees(lambda: deployment.saw("one", "clean"), what="it cleans up")
@@ -99,22 +99,22 @@ def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDep
     assert len({line["key"] for line in deployment.saw("one", "clean")}) == 1
 
 
-def test_monitoring_that_missed_the_end_of_a_child_looks_again(
+def test_monitoring_that_missed_the_end_of_a_child_rechecks(
     deployment: Deployment, client: redis.Redis
 ) -> None:
-    matter = thread("jot")
-    matter["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(matter, machine="thread", id="one")
-    asked = deployment.reaches("one", "awaiting_confirmation")
+    payload = thread("jot")
+    payload["given"]["action"]["kind"] = "suggestion"
+    deployment.client.submit(payload, machine="thread", id="one")
+    waiting = deployment.reaches("one", "awaiting_confirmation")
     parts = [
         {"title": "quick", "given": thread("jot")["given"]},
         {"title": "asks", "policy": "hands_off", "given": thread("jot")["given"]},
     ]
-    parent = Threads(deployment.client).decompose("one", parts, proposal=asked.proposal)
+    parent = Threads(deployment.client).decompose("one", parts, proposal=waiting.proposal)
     quick, asks = (f"one/{parent.version}.{n}" for n in (1, 2))
     deployment.ends(quick)
     deployment.reaches(asks, "awaiting_intent_confirmation")
-    # As if the end of the first had never been counted, and it were time to look.
+    # As if the end of the first had not been counted, and the recheck were due.
     keys, members = Keys(deployment.prefix), f"children:{parent.version}"
     client.sadd(keys.members("one", members), quick)
     client.hdel(keys.tally("one", members), "done")
@@ -126,7 +126,7 @@ def test_monitoring_that_missed_the_end_of_a_child_looks_again(
     assert (record.state, record.data["tally"]) == ("done", {"done": 1, "dismissed": 1})
 
 
-def test_a_wait_whose_card_could_not_be_shown_is_shown_later(new_deployment: NewDeployment) -> None:
+def test_a_card_that_could_not_be_shown_is_shown_later(new_deployment: NewDeployment) -> None:
     deployment = new_deployment()
     cards = deployment.folder / "cards"
     cards.write_text("a file where a folder should be")
@@ -138,8 +138,8 @@ def test_a_wait_whose_card_could_not_be_shown_is_shown_later(new_deployment: New
     cards.unlink()
 
     deployment.sees((cards / "one.json").exists, what="the card is there")
-    asked = deployment.client.show("one")
-    deployment.client.decide("one", "approve", proposal=asked.proposal)
+    waiting = deployment.client.show("one")
+    deployment.client.decide("one", "approve", proposal=waiting.proposal)
     deployment.ends("one")
     deployment.sees(lambda: not (cards / "one.json").exists(), what="the card is taken away")
 
@@ -160,11 +160,11 @@ def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
 
 
 def due(dispatch: Dispatch, client: redis.Redis, record_id: str, timer: str) -> None:
-    """Make a timer due now: nobody waits for hours."""
+    """Make a timer due now instead of in hours."""
     keys, partition_key = dispatch.keys, f"t:{timer}"
     line = client.hget(keys.record(record_id), partition_key)
     assert isinstance(line, bytes), f"{record_id} has no timer {timer}"
-    _, born, left, fired = line.decode().split(" ")
+    _, created, delay, fired = line.decode().split(" ")
     now = dispatch.views.now_ms()
-    client.hset(keys.record(record_id), partition_key, f"{now} {born} {left} {fired}")
+    client.hset(keys.record(record_id), partition_key, f"{now} {created} {delay} {fired}")
     client.zadd(keys.timers(partition_of(record_id)), {f"{record_id}:{timer}": now})

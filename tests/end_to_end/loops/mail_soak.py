@@ -454,7 +454,7 @@ class Killer:
     def _worker(self) -> str:
         deployment = self.soak.deployment
         workers = [one for one in deployment.processes if one.name.startswith("w") and one.alive]
-        ready = [one for one in workers if " ready." in one.said]
+        ready = [one for one in workers if " ready." in one.output]
         victim = self.random.choice(ready) if ready else None
         if victim is not None:
             victim.kill()

@@ -170,10 +170,10 @@ def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
     process = deployment.worker(ready=False)
     deployment.sees(lambda: not process.alive, what="it ended", within_s=60)
 
-    told = [line for line in process.said.splitlines() if "interlock: " in line]
+    told = [line for line in process.output.splitlines() if "interlock: " in line]
     assert len(told) == 1
     assert sentence in told[0]
-    assert "Traceback" not in process.said
+    assert "Traceback" not in process.output
 
 
 def test_the_command_line_of_celery_says_it_too(new_deployment: NewDeployment) -> None:

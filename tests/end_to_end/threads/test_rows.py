@@ -247,7 +247,7 @@ def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
         stage.deployment,
         [stage.at(f"awaiting_{phase}_clarification") for phase in PHASES],
     )
-    deployment.tended = 0
+    deployment.workers_wanted = 0
     for one in deployment.processes:
         one.kill()
     for record_id in waiting:
@@ -280,7 +280,7 @@ def test_every_row_is_fired_by_its_natural_producer(
         INTERLOCK_MODEL_API_KEY="none",
     )
     deployment.full(workers=2, concurrency=60)
-    deployment.tended = 2
+    deployment.workers_wanted = 2
     stage = Stage(deployment)
     scenes: tuple[Callable[[Stage], None], ...] = (
         answer_every_card,

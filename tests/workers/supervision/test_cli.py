@@ -1,4 +1,4 @@
-"""`interlock report`: what it writes for whoever keeps the agent, and what it refuses."""
+"""`interlock report`: the lines that it writes for the supervisor, and its refusals."""
 
 from __future__ import annotations
 
@@ -10,48 +10,50 @@ from typer.testing import CliRunner, Result
 from interlock.workers.cli import app
 from interlock.workers.supervision.cli import line_of
 from interlock.workers.supervision.reports import SplitRequested, Subtask, ToolCompleted, parse_line
-from interlock.workers.supervision.session_reports import CostsFinal, TokenCounts
+from interlock.workers.supervision.session_reports import CostsFinal, SessionTokens
 from interlock.workers.supervision.session_streams import read_session_report
 
 
-def said(*words: str) -> Result:
+def report_command(*words: str) -> Result:
     return CliRunner().invoke(app, ["report", *words])
 
 
-def test_a_report_is_a_line_that_its_keeper_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_is_a_line_that_the_supervisor_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = os.pipe()
     monkeypatch.setenv("INTERLOCK_REPORT_FD", str(theirs))
-    # An agent is given no store; a setting that nobody could read must not matter to it.
+    # An agent has no store, so an invalid setting must not matter to it.
     monkeypatch.setenv("INTERLOCK_STORE_URL", "nonsense")
 
-    assert said("tool_completed", "tool=bash", "id=x7", "success=false").exit_code == 0
+    assert report_command("tool_completed", "tool=bash", "id=x7", "success=false").exit_code == 0
     assert parse_line(os.read(ours, 1_000)) == ToolCompleted("bash", "x7", success=False)
     os.close(ours)
-    gone = said("ready")
+    gone = report_command("ready")
     os.close(theirs)
 
     assert gone.exit_code == 1
     assert "nobody reads the report" in gone.output
 
 
-def test_a_field_is_json_where_it_can_be() -> None:
+def test_a_field_is_json_if_it_can_be() -> None:
     line = line_of("split", ['subtasks=[{"title": "one"}]'])
 
     assert parse_line(line) == SplitRequested((Subtask("one"),))
 
 
-def test_a_codon_says_what_codons_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_a_session_has_more_kinds_of_reports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ours, theirs = os.pipe()
     monkeypatch.setenv("INTERLOCK_REPORT_FD", str(theirs))
     words = ("final_costs", "cost_micro=70", 'tokens={"cache_read_tokens": 5}')
-    refused = said(*words)
+    refused = report_command(*words)
     monkeypatch.setenv("INTERLOCK_REPORT_KINDS", "session")
 
-    assert refused.exit_code == 1, "an agent of a task cannot say it"
-    assert said(*words).exit_code == 0
-    told = CostsFinal(70, TokenCounts(cache_read_tokens=5))
-    assert read_session_report(os.read(ours, 1_000)) == told
-    unnamed, others = said("session"), said("blocked", "text=why")
+    assert refused.exit_code == 1, "an agent without a session cannot report it"
+    assert report_command(*words).exit_code == 0
+    expected = CostsFinal(70, SessionTokens(cache_read_tokens=5))
+    assert read_session_report(os.read(ours, 1_000)) == expected
+    unnamed, others = report_command("session"), report_command("blocked", "text=why")
     os.close(ours)
     os.close(theirs)
     assert "session needs the field 'id'" in unnamed.output
@@ -67,12 +69,12 @@ def test_a_codon_says_what_codons_say(monkeypatch: pytest.MonkeyPatch) -> None:
         (("ready",), "only an agent that Interlock runs can report"),
     ],
 )
-def test_what_is_no_report_is_refused_in_a_sentence(
+def test_an_invalid_report_is_refused_with_a_sentence(
     words: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("INTERLOCK_REPORT_FD", raising=False)
     monkeypatch.delenv("INTERLOCK_REPORT_KINDS", raising=False)
-    answer = said(*words)
+    answer = report_command(*words)
 
     assert answer.exit_code == 1
     assert sentence in " ".join(answer.output.split())

@@ -1,4 +1,4 @@
-"""What is refused of an agent's command before it is run, and what only running it shows."""
+"""Commands of agents that are refused before they run, and those that are not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interlock.workers.supervision.command import CommandError, check_command
         "./here.sh --flag",
     ],
 )
-def test_a_command_that_a_shell_could_run_is_accepted(tmp_path: Path, command: str) -> None:
+def test_a_command_that_a_shell_can_run_is_accepted(tmp_path: Path, command: str) -> None:
     program = tmp_path / "here.sh"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -38,14 +38,14 @@ def test_a_command_that_a_shell_could_run_is_accepted(tmp_path: Path, command: s
         ("echo 'open", "bash cannot read it: .*unexpected EOF"),
     ],
 )
-def test_a_command_that_none_could_run_is_refused_in_a_sentence(
+def test_a_command_that_no_shell_can_run_is_refused_with_a_sentence(
     tmp_path: Path, command: str, problem: str
 ) -> None:
     with pytest.raises(CommandError, match=problem):
         check_command(command, tmp_path)
 
 
-def test_nothing_of_the_command_is_run(tmp_path: Path) -> None:
+def test_no_part_of_the_command_is_run(tmp_path: Path) -> None:
     check_command("touch made; touch $(touch made-too)", tmp_path)
 
     assert list(tmp_path.iterdir()) == []

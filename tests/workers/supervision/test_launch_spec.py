@@ -1,4 +1,4 @@
-"""What a supervisor is started with: written whole, for its owner only, and read back."""
+"""A launch spec is written completely, for its owner only, and read back."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def test_another_attempt_writes_over_the_first(spec: Spec) -> None:
 
 
 @pytest.mark.parametrize("left", [None, "", '{"key": "owl'])
-def test_where_no_supervisor_was_started_no_process_carries_a_label(
-    tmp_path: Path, left: str | None
-) -> None:
+def test_without_a_supervisor_there_is_no_label(tmp_path: Path, left: str | None) -> None:
     if left is not None:
         (tmp_path / SPEC_FILE).write_text(left)
 

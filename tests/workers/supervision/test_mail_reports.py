@@ -1,4 +1,4 @@
-"""What an agent's line of mail must look like, and what it is told otherwise."""
+"""Lines of mail that are reports, and the reasons for which others are rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import MailSent, parse_line
-from tests.workers.supervision.test_reports import JSON, line, told, well_told
+from tests.workers.supervision.test_reports import JSON, is_well_formed, line, rejection
 
 FIELDS = ["to", "text", "kind", "urgent", "thread", "reply_to", "type"]
 
@@ -69,11 +69,13 @@ def test_a_line_takes_as_long_a_text_as_an_inbox() -> None:
     ],
     ids=lambda given: repr(given)[:60],
 )
-def test_what_is_no_mail_is_told_in_one_sentence(given_line: bytes, sentence: str) -> None:
-    assert sentence in told(given_line)
-    assert len(told(given_line)) < 300, "no letter is repeated whole"
+def test_a_line_that_is_no_mail_is_rejected_with_one_sentence(
+    given_line: bytes, sentence: str
+) -> None:
+    assert sentence in rejection(given_line)
+    assert len(rejection(given_line)) < 300, "no mail is repeated whole"
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), JSON))
 def test_any_line_of_mail_is_a_report_or_rejected(fields: dict[str, Any]) -> None:
-    assert well_told(parse_line(mail(**fields)))
+    assert is_well_formed(parse_line(mail(**fields)))

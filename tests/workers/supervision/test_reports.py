@@ -1,4 +1,4 @@
-"""What an agent's line must look like to be a report, and what it is told otherwise."""
+"""Lines of an agent that are reports, and the reasons for which others are rejected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def line(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 
-def told(given_line: bytes) -> str:
+def rejection(given_line: bytes) -> str:
     rejected = parse_line(given_line)
     assert isinstance(rejected, RejectedLine), rejected
     return rejected.reason
@@ -111,7 +111,7 @@ def test_a_line_of_each_type_is_its_report(given_line: bytes, report: Report) ->
 
 
 @pytest.mark.parametrize("reason", TransitionReason)
-def test_every_published_reason_may_be_named(reason: TransitionReason) -> None:
+def test_every_published_reason_may_be_given(reason: TransitionReason) -> None:
     assert parse_line(line(type="failed", error="e", reason=str(reason))) == AgentFailed(
         "e", reason
     )
@@ -170,8 +170,10 @@ def test_every_published_reason_may_be_named(reason: TransitionReason) -> None:
     ],
     ids=lambda given: repr(given)[:60],
 )
-def test_what_is_no_report_is_told_in_one_sentence(given_line: bytes, sentence: str) -> None:
-    assert sentence in told(given_line)
+def test_a_line_that_is_no_report_is_rejected_with_one_sentence(
+    given_line: bytes, sentence: str
+) -> None:
+    assert sentence in rejection(given_line)
 
 
 def test_a_line_of_exactly_the_limit_is_read_and_a_longer_one_is_not() -> None:
@@ -179,19 +181,19 @@ def test_a_line_of_exactly_the_limit_is_read_and_a_longer_one_is_not() -> None:
     full = start + b" " * (LINE_BYTES_MAX - len(start))
 
     assert parse_line(full + b"\n") == AgentReady()
-    assert told(full + b" ") == "the line has 65537 bytes, at most 65536 are allowed"
+    assert rejection(full + b" ") == "the line has 65537 bytes, at most 65536 are allowed"
 
 
 def test_a_line_may_not_be_nested_deeper_than_the_limit() -> None:
     def nested(levels: int) -> bytes:
         return b'{"type": "ready", "x": ' + b"[" * levels + b"]" * levels + b"}"
 
-    assert told(nested(DEPTH_MAX - 1)) == "ready has no field 'x'"
-    assert told(nested(DEPTH_MAX)) == f"the line is nested deeper than {DEPTH_MAX} levels"
-    assert told(nested(30_000)) == "the line is nested too deep"
+    assert rejection(nested(DEPTH_MAX - 1)) == "ready has no field 'x'"
+    assert rejection(nested(DEPTH_MAX)) == f"the line is nested deeper than {DEPTH_MAX} levels"
+    assert rejection(nested(30_000)) == "the line is nested too deep"
 
 
-def well_told(report: Report | RejectedLine) -> bool:
+def is_well_formed(report: Report | RejectedLine) -> bool:
     if isinstance(report, RejectedLine):
         assert report.reason
         assert "\n" not in report.reason
@@ -201,17 +203,19 @@ def well_told(report: Report | RejectedLine) -> bool:
 
 @given(st.binary())
 def test_any_bytes_are_a_report_or_rejected(given_line: bytes) -> None:
-    assert well_told(parse_line(given_line))
+    assert is_well_formed(parse_line(given_line))
 
 
 @given(st.dictionaries(st.text() | st.sampled_from(FIELDS), JSON), st.sampled_from(TYPES) | JSON)
-def test_any_json_is_a_report_or_rejected(fields: dict[str, Any], of: Any) -> None:
-    assert well_told(parse_line(json.dumps({**fields, "type": of}).encode()))
+def test_any_json_is_a_report_or_rejected(fields: dict[str, Any], kind: Any) -> None:
+    assert is_well_formed(parse_line(json.dumps({**fields, "type": kind}).encode()))
 
 
 @given(st.data())
 def test_any_damage_to_a_good_line_is_a_report_or_rejected(data: st.DataObject) -> None:
     good = line(type="split", subtasks=[{"title": "a\u00e4", "text": "b"}], reason=None)
-    at = data.draw(st.integers(0, len(good)))
+    index = data.draw(st.integers(0, len(good)))
 
-    assert well_told(parse_line(good[:at] + data.draw(st.binary(max_size=3)) + good[at + 1 :]))
+    assert is_well_formed(
+        parse_line(good[:index] + data.draw(st.binary(max_size=3)) + good[index + 1 :])
+    )

@@ -1,4 +1,4 @@
-"""What a codon's process says of itself, in our lines and in those of Claude Code."""
+"""Reports of a process with a session, in our own lines and in those of Claude Code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from interlock.workers.supervision.session_reports import (
     ResultReached,
     SessionOpened,
     SessionReport,
-    TokenCounts,
+    SessionTokens,
     plain_text,
 )
 from interlock.workers.supervision.session_streams import SESSION_STREAMS, InterlockSessionStream
@@ -53,16 +53,16 @@ OF_REQUEST = {
 }
 
 
-def said(of: bytes) -> SessionReport | RejectedLine:
-    (one,) = InterlockSessionStream().feed(of)
-    return one
+def read(line: bytes) -> SessionReport | RejectedLine:
+    (report,) = InterlockSessionStream().feed(line)
+    return report
 
 
 def fed(
-    *lines: bytes, speech: ClaudeSessionStream | None = None
+    *lines: bytes, stream: ClaudeSessionStream | None = None
 ) -> list[SessionReport | RejectedLine]:
-    speech = speech or ClaudeSessionStream()
-    return [one for each in lines for one in speech.feed(each)]
+    stream = stream or ClaudeSessionStream()
+    return [report for line in lines for report in stream.feed(line)]
 
 
 def text(words: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def text(words: str) -> dict[str, Any]:
         ({"type": "message", "text": "hello\nyou"}, MessageWritten("hello\nyou")),
         ({"type": "message", "text": "", "continues": True}, MessageWritten("", continues=True)),
         ({"type": "usage", "cost_micro": 0}, CostsAdded(0)),
-        ({"type": "usage", "tokens_in": 7}, CostsAdded(tokens=TokenCounts(7))),
+        ({"type": "usage", "tokens_in": 7}, CostsAdded(tokens=SessionTokens(7))),
         (
             {
                 "type": "usage",
@@ -88,9 +88,12 @@ def text(words: str) -> dict[str, Any]:
                 "context_used": 6,
                 "context_size": 7,
             },
-            CostsAdded(5, TokenCounts(1, 2, 3, 4), 6, 7),
+            CostsAdded(5, SessionTokens(1, 2, 3, 4), 6, 7),
         ),
-        ({"type": "costs", "cost_micro": 9, "tokens": FOUR}, CostsSet(9, TokenCounts(1, 2, 3, 4))),
+        (
+            {"type": "costs", "cost_micro": 9, "tokens": FOUR},
+            CostsSet(9, SessionTokens(1, 2, 3, 4)),
+        ),
         ({"type": "costs", "cost_micro": COUNT_MAX}, CostsSet(COUNT_MAX)),
         ({"type": "final_costs", "cost_micro": 0, "tokens": {}}, CostsFinal(0)),
         ({"type": "result", "text": "all clean"}, ResultReached("all clean")),
@@ -119,7 +122,7 @@ def text(words: str) -> dict[str, Any]:
     ],
 )
 def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: SessionReport) -> None:
-    assert said(json.dumps(message).encode()) == report
+    assert read(json.dumps(message).encode()) == report
 
 
 @pytest.mark.parametrize(
@@ -154,14 +157,14 @@ def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: SessionR
         ({"type": "failed"}, "failed needs the field 'error'"),
     ],
 )
-def test_a_line_that_is_no_report_is_told_in_a_sentence(
+def test_a_line_that_is_no_report_is_rejected_with_a_sentence(
     message: dict[str, Any], reason: str
 ) -> None:
-    told = said(json.dumps(message).encode())
+    rejected = read(json.dumps(message).encode())
 
-    assert isinstance(told, RejectedLine)
-    assert reason in told.reason
-    assert "\n" not in told.reason
+    assert isinstance(rejected, RejectedLine)
+    assert reason in rejected.reason
+    assert "\n" not in rejected.reason
 
 
 @pytest.mark.parametrize(
@@ -169,11 +172,11 @@ def test_a_line_that_is_no_report_is_told_in_a_sentence(
     [b"{", b"[]", b"\xff", b'{"type": "result", "type": "result"}', b"x" * (LINE_BYTES_MAX + 1)],
 )
 @pytest.mark.parametrize("name", ["interlock", "claude"])
-def test_garbage_is_told_and_never_raised(name: str, garbage: bytes) -> None:
-    assert [type(one) for one in SESSION_STREAMS[name]().feed(garbage)] == [RejectedLine]
+def test_garbage_is_rejected_and_never_raises(name: str, garbage: bytes) -> None:
+    assert [type(report) for report in SESSION_STREAMS[name]().feed(garbage)] == [RejectedLine]
 
 
-def test_blank_lines_say_nothing_and_a_plain_process_never_says_anything() -> None:
+def test_blank_lines_have_no_report_and_a_plain_process_has_none_at_all() -> None:
     result_line = b'{"type": "result"}'
 
     assert [SESSION_STREAMS[name]().feed(b" \n") for name in SESSION_STREAMS] == [(), (), ()]
@@ -186,30 +189,30 @@ def test_blank_lines_say_nothing_and_a_plain_process_never_says_anything() -> No
 
 
 @pytest.mark.parametrize("kind", ["session", "message", "costs", "final_costs", "result"])
-def test_keepers_of_tasks_still_know_none_of_the_codons_types(kind: str) -> None:
+def test_an_agents_reports_have_none_of_the_sessions_types(kind: str) -> None:
     assert isinstance(parse_line(json.dumps({"type": kind}).encode()), RejectedLine)
 
 
 # --- Claude Code -------------------------------------------------------------------------------
 
 
-def test_the_sample_says_its_session_its_messages_its_costs_and_its_result() -> None:
-    told = fed(*SAMPLE)
+def test_the_sample_has_its_session_messages_costs_and_result() -> None:
+    reports = fed(*SAMPLE)
 
-    assert told[0] == SessionOpened("0b6c1f52-7a53-4a0e-9c54-2f8f6a1d9e01")
-    messages = [one for one in told if isinstance(one, MessageWritten)]
-    assert [one.text for one in messages if one.text] == [
+    assert reports[0] == SessionOpened("0b6c1f52-7a53-4a0e-9c54-2f8f6a1d9e01")
+    messages = [report for report in reports if isinstance(report, MessageWritten)]
+    assert [message.text for message in messages if message.text] == [
         "I run the tests first,\nthen read the code.",
         "The sum is right now and its test passes.",
     ]
-    # Four requests of the main conversation: what a subagent says is not the agent's.
-    assert sum(not one.continues for one in messages) == 4
-    assert [one for one in told if isinstance(one, CostsFinal)] == [
-        CostsFinal(87_654, TokenCounts(*final_of_sample()))
+    # Four requests of the main conversation; a subagent's messages are not the agent's.
+    assert sum(not message.continues for message in messages) == 4
+    assert [report for report in reports if isinstance(report, CostsFinal)] == [
+        CostsFinal(87_654, SessionTokens(*final_of_sample()))
     ]
-    assert told[-1] == ResultReached("The sum is right now and its test passes.")
-    assert ToolStarted("Bash", "toolu_01A") in told
-    assert not [one for one in told if isinstance(one, RejectedLine | Progress)]
+    assert reports[-1] == ResultReached("The sum is right now and its test passes.")
+    assert ToolStarted("Bash", "toolu_01A") in reports
+    assert not [report for report in reports if isinstance(report, RejectedLine | Progress)]
 
 
 def final_of_sample() -> tuple[int, int, int, int]:
@@ -219,46 +222,46 @@ def final_of_sample() -> tuple[int, int, int, int]:
     return (totals[0], totals[1], totals[2], totals[3])
 
 
-def test_what_is_added_on_the_way_comes_to_what_the_lines_say_at_most() -> None:
-    added = [one.tokens for one in fed(*SAMPLE) if isinstance(one, CostsAdded)]
+def test_added_costs_do_not_exceed_those_of_the_lines() -> None:
+    added = [report.tokens for report in fed(*SAMPLE) if isinstance(report, CostsAdded)]
 
-    total = reduce(TokenCounts.plus, added)
+    total = reduce(SessionTokens.plus, added)
 
-    # Each request counted once; the output as it stood when each answer began or was told again.
+    # Each request counts once, with the output tokens at the last line of its answer.
     pairs = list(zip(astuple(total), final_of_sample(), strict=True))
     assert all(way <= final for way, final in pairs)
     assert total.input_tokens + total.cache_read_tokens + total.cache_creation_tokens == 48222
 
 
-def test_lines_of_one_message_count_once_and_the_most_that_they_say() -> None:
+def test_lines_of_one_message_count_once_with_their_highest_figures() -> None:
     first = assistant(text("a"), usage=OF_REQUEST)
     again = assistant(text("b"), usage={**OF_REQUEST, "output_tokens": 9})
 
-    told = fed(init(), first, first, again)
+    reports = fed(init(), first, first, again)
 
-    assert [one for one in told if isinstance(one, CostsAdded)] == [
-        CostsAdded(0, TokenCounts(5, 2, 30, 400), 435),
-        CostsAdded(0, TokenCounts(0, 7, 0, 0), 435),
+    assert [report for report in reports if isinstance(report, CostsAdded)] == [
+        CostsAdded(0, SessionTokens(5, 2, 30, 400), 435),
+        CostsAdded(0, SessionTokens(0, 7, 0, 0), 435),
     ]
-    assert [one for one in told if isinstance(one, MessageWritten)] == [
+    assert [report for report in reports if isinstance(report, MessageWritten)] == [
         MessageWritten("a"),
         MessageWritten("a", continues=True),
         MessageWritten("b", continues=True),
     ]
 
 
-def test_what_is_remembered_of_messages_has_a_bound() -> None:
-    speech = ClaudeSessionStream()
+def test_remembered_messages_are_limited() -> None:
+    stream = ClaudeSessionStream()
     for number in range(MESSAGES_MAX + 50):
-        fed(assistant(usage=OF_REQUEST, inner={"id": str(number)}), speech=speech)
+        fed(assistant(usage=OF_REQUEST, inner={"id": str(number)}), stream=stream)
 
-    assert len(speech._counted) == MESSAGES_MAX
+    assert len(stream._counted) == MESSAGES_MAX
 
 
-def test_a_subagent_costs_but_says_nothing_and_fills_no_context() -> None:
-    told = fed(assistant(text("found"), usage=OF_REQUEST, parent_tool_use_id="t1"))
+def test_a_subagent_has_costs_but_no_message_and_no_context() -> None:
+    reports = fed(assistant(text("found"), usage=OF_REQUEST, parent_tool_use_id="t1"))
 
-    assert told == [CostsAdded(0, TokenCounts(5, 2, 30, 400))]
+    assert reports == [CostsAdded(0, SessionTokens(5, 2, 30, 400))]
 
 
 def test_a_notice_of_the_program_is_no_message_of_its_model() -> None:
@@ -271,14 +274,14 @@ def test_a_message_that_only_calls_a_tool_is_a_message_too() -> None:
     assert fed(assistant(tool_use("t1"))) == [MessageWritten(""), ToolStarted("Bash", "t1")]
 
 
-def test_a_session_is_told_once_and_again_when_it_is_another() -> None:
-    told = fed(init("a"), init("a"), init("b"))
+def test_a_session_is_reported_once_and_again_when_it_changes() -> None:
+    reports = fed(init("a"), init("a"), init("b"))
 
-    assert [one for one in told if isinstance(one, SessionOpened)] == [
+    assert [report for report in reports if isinstance(report, SessionOpened)] == [
         SessionOpened("a"),
         SessionOpened("b"),
     ]
-    assert [type(one) for one in fed(init(""))] == [RejectedLine, AgentReady]
+    assert [type(report) for report in fed(init(""))] == [RejectedLine, AgentReady]
 
 
 @pytest.mark.parametrize(
@@ -299,24 +302,24 @@ def test_a_session_is_told_once_and_again_when_it_is_another() -> None:
 def test_a_result_comes_after_its_final_costs(
     fields: dict[str, Any], report: SessionReport
 ) -> None:
-    told = fed(result(total_cost_usd=0.0123456, usage=OF_REQUEST, **fields))
+    reports = fed(result(total_cost_usd=0.0123456, usage=OF_REQUEST, **fields))
 
-    assert told == [CostsFinal(12_346, TokenCounts(5, 2, 30, 400)), report]
+    assert reports == [CostsFinal(12_346, SessionTokens(5, 2, 30, 400)), report]
 
 
 @pytest.mark.parametrize("cost", [None, "1", True, -0.01, 10**10, [1], {}])
-def test_a_cost_that_cannot_be_is_told_once_and_the_result_still_counts(cost: object) -> None:
-    told = fed(result(total_cost_usd=cost, result="done"))
+def test_an_impossible_cost_is_rejected_once_and_the_result_still_counts(cost: object) -> None:
+    reports = fed(result(total_cost_usd=cost, result="done"))
 
-    assert [type(one) for one in told] == [RejectedLine, ResultReached]
+    assert [type(report) for report in reports] == [RejectedLine, ResultReached]
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "7", 2**53])
 @pytest.mark.parametrize("kind", sorted(OF_REQUEST))
-def test_tokens_that_cannot_be_are_told_once_and_not_counted(kind: str, number: object) -> None:
-    told = fed(assistant(text("a"), usage={**OF_REQUEST, kind: number}))
+def test_impossible_tokens_are_rejected_once_and_not_counted(kind: str, number: object) -> None:
+    reports = fed(assistant(text("a"), usage={**OF_REQUEST, kind: number}))
 
-    assert [type(one) for one in told] == [MessageWritten, RejectedLine]
+    assert [type(report) for report in reports] == [MessageWritten, RejectedLine]
 
 
 @pytest.mark.parametrize(
@@ -330,16 +333,16 @@ def test_tokens_that_cannot_be_are_told_once_and_not_counted(kind: str, number: 
         line("result", modelUsage=[], usage={"output_tokens": {}}),
     ],
 )
-def test_a_line_of_another_shape_is_told_and_the_next_is_read(broken: bytes) -> None:
-    told = fed(broken, init("a"))
+def test_a_line_of_another_shape_is_rejected_and_the_next_is_read(broken: bytes) -> None:
+    reports = fed(broken, init("a"))
 
-    assert RejectedLine in [type(one) for one in told]
-    assert told[-2:] == [SessionOpened("a"), AgentReady()]
+    assert RejectedLine in [type(report) for report in reports]
+    assert reports[-2:] == [SessionOpened("a"), AgentReady()]
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [("a\0b", "a\ufffdb"), ("a\ud800", "a?"), ("x" * 16_001, "x" * 15_997 + "..."), ("ok", "ok")],
 )
-def test_a_text_is_told_as_records_take_it(before: str, after: str) -> None:
+def test_a_text_is_reported_as_records_can_hold_it(before: str, after: str) -> None:
     assert plain_text(before) == after

@@ -25,7 +25,7 @@ from interlock.workers.supervision.session_reports import (
     ResultReached,
     SessionOpened,
     SessionReport,
-    TokenCounts,
+    SessionTokens,
 )
 
 TEXT_LENGTH_SHOWN = 4_000
@@ -49,7 +49,7 @@ class Transcript:
     error: str = ""
     retry_after_ms: int | None = None
     cost_micro: int = 0
-    tokens: TokenCounts = field(default_factory=TokenCounts)
+    tokens: SessionTokens = field(default_factory=SessionTokens)
     rejected: list[str] = field(default_factory=list)
     _messages_taken: int = 0
     _recorded_micro: int = 0
@@ -114,14 +114,14 @@ class Transcript:
             changes.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
         return changes
 
-    def _add(self, cost_micro: int, tokens: TokenCounts) -> None:
+    def _add(self, cost_micro: int, tokens: SessionTokens) -> None:
         self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # Costs that are reported between two polls become one change.
             cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = TokenCounts(**last[1]["tokens_delta"]).plus(tokens)
+            tokens = SessionTokens(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
@@ -132,7 +132,7 @@ class Transcript:
         cost_name: str,
         tokens_name: str,
         cost_micro: int,
-        tokens: TokenCounts,
+        tokens: SessionTokens,
     ) -> None:
         self.cost_micro, self.tokens = cost_micro, tokens
         self._costs.append((trigger, {cost_name: cost_micro, tokens_name: asdict(tokens)}))

@@ -19,7 +19,7 @@ from interlock.workers.supervision.session_reports import (
     MessageWritten,
     SessionOpened,
     SessionReport,
-    TokenCounts,
+    SessionTokens,
     as_session_report,
     plain_text,
 )
@@ -42,7 +42,7 @@ _MODEL_FIELDS = (
     "cacheCreationInputTokens",
     "cacheReadInputTokens",
 )
-_KINDS = tuple(kind.name for kind in fields(TokenCounts))
+_KINDS = tuple(kind.name for kind in fields(SessionTokens))
 
 
 class ClaudeSessionStream:
@@ -55,7 +55,7 @@ class ClaudeSessionStream:
         self._stream = ClaudeStream()
         self._session: str | None = None
         self._message: object = None
-        self._counted: dict[object, TokenCounts] = {}
+        self._counted: dict[object, SessionTokens] = {}
 
     def feed(self, line: bytes) -> Sequence[SessionReport | RejectedLine]:
         """Return the reports in a line, and each part that could not be read once."""
@@ -117,11 +117,11 @@ class ClaudeSessionStream:
         if texts or not continues:
             yield MessageWritten(plain_text("\n".join(texts)), continues=continues)
 
-    def _added(self, message_id: object, now: TokenCounts, *, main: bool) -> Iterator[CostsAdded]:
+    def _added(self, message_id: object, now: SessionTokens, *, main: bool) -> Iterator[CostsAdded]:
         """Report the costs that a line adds: lines with one message id repeat one usage."""
         used = now.input_tokens + now.cache_creation_tokens + now.cache_read_tokens
         key = message_id if isinstance(message_id, str) else None
-        before = self._counted.pop(key, TokenCounts())
+        before = self._counted.pop(key, SessionTokens())
         highest = _each(max, now, before)
         self._counted[key] = highest
         if len(self._counted) > MESSAGES_MAX:
@@ -141,26 +141,26 @@ def _final(result: Mapping[str, Any]) -> CostsFinal:
     return CostsFinal(round(total_usd * 1_000_000), _totals(result))
 
 
-def _totals(result: Mapping[str, Any]) -> TokenCounts:
+def _totals(result: Mapping[str, Any]) -> SessionTokens:
     models, usage = result.get("modelUsage"), result.get("usage")
     if isinstance(models, Mapping) and models:
-        total = TokenCounts()
+        total = SessionTokens()
         for model in models.values():
             if isinstance(model, Mapping):
                 total = total.plus(_read(model, _MODEL_FIELDS))
         return total
-    return _read(usage, _REQUEST_FIELDS) if isinstance(usage, Mapping) else TokenCounts()
+    return _read(usage, _REQUEST_FIELDS) if isinstance(usage, Mapping) else SessionTokens()
 
 
-def _read(usage: Mapping[str, Any], names: tuple[str, ...]) -> TokenCounts:
+def _read(usage: Mapping[str, Any], names: tuple[str, ...]) -> SessionTokens:
     where = dict(zip(_KINDS, names, strict=True))
     given = {kind: usage.get(name) for kind, name in where.items()}
-    return TokenCounts(
+    return SessionTokens(
         **{kind: read_number(n, where[kind]) for kind, n in given.items() if n is not None}
     )
 
 
 def _each(
-    operation: Callable[[int, int], int], left: TokenCounts, right: TokenCounts
-) -> TokenCounts:
-    return TokenCounts(*(operation(getattr(left, kind), getattr(right, kind)) for kind in _KINDS))
+    operation: Callable[[int, int], int], left: SessionTokens, right: SessionTokens
+) -> SessionTokens:
+    return SessionTokens(*(operation(getattr(left, kind), getattr(right, kind)) for kind in _KINDS))

@@ -39,7 +39,7 @@ from interlock.workers.supervision.session_reports import (
     ResultReached,
     SessionOpened,
     SessionReport,
-    TokenCounts,
+    SessionTokens,
 )
 from interlock.workers.supervision.session_streams import InterlockSessionStream
 
@@ -111,22 +111,22 @@ def read_reports(file: Path) -> list[SessionReport | RejectedLine]:
     return found
 
 
-def added(ran: ProgramRun) -> tuple[int, TokenCounts]:
+def added(ran: ProgramRun) -> tuple[int, SessionTokens]:
     """Return the sum of the costs that were reported one by one."""
     reports = ran.all(CostsAdded)
-    total = reduce(TokenCounts.plus, (one.tokens for one in reports), TokenCounts())
+    total = reduce(SessionTokens.plus, (one.tokens for one in reports), SessionTokens())
     return sum(one.cost_micro for one in reports), total
 
 
-def charged(provider: Provider) -> tuple[int, TokenCounts]:
+def charged(provider: Provider) -> tuple[int, SessionTokens]:
     """Return the sum of the provider's own ledger."""
     kinds = [
-        TokenCounts(
+        SessionTokens(
             one.tokens.input, one.tokens.output, one.tokens.cache_creation, one.tokens.cache_read
         )
         for one in provider.charges
     ]
-    return provider.charged_micro, reduce(TokenCounts.plus, kinds, TokenCounts())
+    return provider.charged_micro, reduce(SessionTokens.plus, kinds, SessionTokens())
 
 
 def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
@@ -161,11 +161,11 @@ def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
     assert UUID(session.id).version == 4
     assert others == [
         MessageWritten("Twelve rows."),
-        CostsAdded(72, TokenCounts(200, 50, 40, 80)),
-        CostsFinal(72, TokenCounts(200, 50, 40, 80)),
+        CostsAdded(72, SessionTokens(200, 50, 40, 80)),
+        CostsFinal(72, SessionTokens(200, 50, 40, 80)),
         ResultReached("Twelve rows."),
     ]
-    assert after_first == (72, TokenCounts(200, 50, 40, 80))
+    assert after_first == (72, SessionTokens(200, 50, 40, 80))
 
     assert second.one(SessionOpened) == session
     assert [(one["role"], one["content"]) for one in provider.asked[1]["messages"]] == [
@@ -237,7 +237,7 @@ def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: R
         ran = run("go", provider, CONVERSATION=str(kept))
 
     assert [len(ran.all(kind)) for kind in (CostsAdded, MessageWritten)] == [2, 1]
-    assert added(ran) == charged(provider) == (144, TokenCounts(400, 100, 80, 160))
+    assert added(ran) == charged(provider) == (144, SessionTokens(400, 100, 80, 160))
     # The history comes before the prompt once, also where the answer is corrected.
     texts = [str(one.get("content")) for one in provider.asked[1]["messages"]]
     assert texts.count("before") == 1
@@ -273,7 +273,7 @@ def test_a_refusal_is_a_failure_that_costs_nothing(
     assert (ran.code, failed.retry_after_s) == (FAILED, delay_s)
     assert f"status {step.status} ({step.message})" in failed.error
     assert failed.error in ran.errors
-    assert added(ran) == charged(provider) == (0, TokenCounts())
+    assert added(ran) == charged(provider) == (0, SessionTokens())
     reason = classify_failure(failed.error, session_opened=True)
     assert (reason.type, reason.retriable) == (failure_type, retriable)
 
@@ -327,7 +327,7 @@ def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(
     with Provider([Step(says="free?", tokens=Counted())]) as provider:
         ran = run("go", provider)
 
-    assert ran.one(CostsAdded).tokens == TokenCounts()
+    assert ran.one(CostsAdded).tokens == SessionTokens()
     assert ran.one(CostsAdded).cost_micro > 1_000
 
 
@@ -336,7 +336,7 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> 
         ran = run("go", provider, CODON_MODEL="deployment-model")
 
     assert ran.code == 0
-    assert added(ran) == (0, TokenCounts(200, 50, 40, 80))
+    assert added(ran) == (0, SessionTokens(200, 50, 40, 80))
     assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
 
 

@@ -13,11 +13,11 @@ from interlock.workers.supervision.session_reports import (
     CostsAdded,
     CostsFinal,
     CostsSet,
-    TokenCounts,
+    SessionTokens,
 )
 from tests.kernel.runs.codons import at
 
-MAXIMUM = TokenCounts(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
+MAXIMUM = SessionTokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def transcript() -> Transcript:
 
 
 def test_costs_between_two_polls_become_one_change(transcript: Transcript) -> None:
-    transcript.feed(CostsAdded(5, TokenCounts(1, 2)))
-    transcript.feed(CostsAdded(7, TokenCounts(10, 20)))
+    transcript.feed(CostsAdded(5, SessionTokens(1, 2)))
+    transcript.feed(CostsAdded(7, SessionTokens(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}

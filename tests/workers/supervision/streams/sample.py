@@ -1,4 +1,4 @@
-"""A coding agent's published stream: a whole sample, and lines of it made to measure.
+"""A coding agent's published stream: a whole sample, and functions that make single lines.
 
 The sample has the shape that the program's own documentation and its users' recordings show; its
 texts, ids and figures are made up.
@@ -51,17 +51,17 @@ REPORTS = [
     TokensUsed(tokens_in=300, tokens_out=303, context_size=200_000, cost_micro=87_654),
     VerifyRequested("The sum is right now and its test passes."),
 ]
-TOKENS_IN = 9 + 7210 + 38900 + 303 + 2100  # as the sample's result has them, model by model
+TOKENS_IN = 9 + 7210 + 38900 + 303 + 2100  # the sums in the sample's result, by model
 TOKENS_OUT = 401 + 95
 
 
 def fed(lines: Iterable[bytes], stream: ClaudeStream | None = None) -> list[Report | RejectedLine]:
     stream = stream or ClaudeStream()
-    return [one for line in lines for one in stream.feed(line)]
+    return [report for line in lines for report in stream.feed(line)]
 
 
-def line(of: str, **fields: Any) -> bytes:
-    return json.dumps({"type": of, **fields}).encode()
+def line(kind: str, **fields: Any) -> bytes:
+    return json.dumps({"type": kind, **fields}).encode()
 
 
 def init(session: str = "s1") -> bytes:
@@ -82,12 +82,12 @@ def assistant(*blocks: Any, **fields: Any) -> bytes:
     return line("assistant", message={**inner, **fields.pop("inner", {})}, **fields)
 
 
-def tool_use(of: str) -> dict[str, Any]:
-    return {"type": "tool_use", "id": of, "name": "Bash", "input": {}}
+def tool_use(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "Bash", "input": {}}
 
 
-def tool_result(of: str, **fields: Any) -> bytes:
-    block = {"type": "tool_result", "tool_use_id": of, **fields}
+def tool_result(call_id: str, **fields: Any) -> bytes:
+    block = {"type": "tool_result", "tool_use_id": call_id, **fields}
     return line("user", message={"content": [block]})
 
 

@@ -1,4 +1,4 @@
-"""A coding agent's published stream, read line by line: all of it, cut, mixed up and broken."""
+"""A coding agent's published stream, read line by line: complete, cut, mixed and broken."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_the_sample_is_read_as_these_reports() -> None:
 
 
 @pytest.mark.parametrize("lines", range(len(SAMPLE)))
-def test_a_stream_that_ends_early_reports_what_it_had_said(lines: int) -> None:
+def test_a_stream_that_ends_early_reports_its_lines_up_to_there(lines: int) -> None:
     reports = fed(SAMPLE[:lines])
 
     assert reports == REPORTS[: len(reports)]
-    assert not [one for one in reports if isinstance(one, VerifyRequested | AgentFailed)]
+    assert not [report for report in reports if isinstance(report, VerifyRequested | AgentFailed)]
 
 
 @pytest.mark.parametrize("number", range(len(SAMPLE)))
@@ -59,23 +59,23 @@ def test_a_line_cut_in_the_middle_costs_only_itself(number: int) -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"(node:7) Warning: old", b"\xff\xfe", b"[]", b"{}"])
-def test_garbage_between_the_lines_is_told_and_changes_nothing(garbage: bytes) -> None:
-    reports = fed(one for known in SAMPLE for one in (garbage, known))
+def test_garbage_between_the_lines_is_rejected_and_changes_nothing(garbage: bytes) -> None:
+    reports = fed(line for known in SAMPLE for line in (garbage, known))
 
-    assert [one for one in reports if not isinstance(one, RejectedLine)] == REPORTS
+    assert [report for report in reports if not isinstance(report, RejectedLine)] == REPORTS
     assert len(reports) == len(REPORTS) + len(SAMPLE)
 
 
-def test_two_streams_do_not_share_what_they_remember() -> None:
+def test_two_streams_share_no_memory() -> None:
     first, second = ClaudeStream(), ClaudeStream()
 
-    both = [(fed([one], first), fed([one], second)) for one in SAMPLE]
+    both = [(fed([line], first), fed([line], second)) for line in SAMPLE]
 
-    assert [one for left, _ in both for one in left] == REPORTS
-    assert [one for _, right in both for one in right] == REPORTS
+    assert [report for left, _ in both for report in left] == REPORTS
+    assert [report for _, right in both for report in right] == REPORTS
 
 
-def test_blank_lines_and_kinds_that_say_nothing_of_the_work_are_passed_over() -> None:
+def test_blank_lines_and_unknown_kinds_are_skipped() -> None:
     silent = [
         b"",
         b"\n",
@@ -108,14 +108,14 @@ def test_blank_lines_and_kinds_that_say_nothing_of_the_work_are_passed_over() ->
         (b'{"type": ' + b"[" * 100_000, "the line is nested too deep"),
     ],
 )
-def test_a_known_kind_with_another_shape_is_told(given_line: bytes, reason: str) -> None:
+def test_a_known_kind_with_another_shape_is_rejected(given_line: bytes, reason: str) -> None:
     (rejected,) = fed([given_line])
 
     assert isinstance(rejected, RejectedLine)
     assert reason in rejected.reason
 
 
-def test_what_comes_before_a_broken_block_is_kept() -> None:
+def test_reports_before_a_broken_block_are_kept() -> None:
     reports = fed([assistant(tool_use("a"), 7)])
 
     assert reports[0] == ToolStarted("Bash", "a")
@@ -135,14 +135,14 @@ def test_a_line_beyond_the_streams_own_limit_is_not_read() -> None:
     assert "at most 4194304 are allowed" in rejected.reason
 
 
-def test_halves_of_characters_and_nul_do_not_cost_the_line() -> None:
+def test_broken_characters_and_nul_do_not_cost_the_line() -> None:
     reports = fed([assistant({"type": "text", "text": "a\ud83d\0b"}), result(result="c\udc00\0")])
 
     assert reports[0] == Progress("a\\ud83d\N{REPLACEMENT CHARACTER}b")
     assert reports[-1] == VerifyRequested("c?\N{REPLACEMENT CHARACTER}")
 
 
-def test_what_is_told_is_bounded() -> None:
+def test_reported_texts_are_limited() -> None:
     long = tool_use("a" * 2 * NAME_LENGTH_MAX)
     reports = fed([assistant(long), result(result="b" * 2 * TEXT_LENGTH_MAX)])
 
@@ -150,7 +150,7 @@ def test_what_is_told_is_bounded() -> None:
     assert reports[-1] == VerifyRequested("b" * TEXT_LENGTH_MAX)
 
 
-def test_a_tool_that_ends_without_having_started_is_told() -> None:
+def test_a_tool_that_ends_without_a_start_is_rejected() -> None:
     (rejected,) = fed([tool_result("a")])
 
     assert rejected == RejectedLine("the tool call 'a' ended without a start")
@@ -163,7 +163,7 @@ def test_a_tool_ends_once() -> None:
     assert isinstance(reports[2], RejectedLine)
 
 
-def test_a_tool_that_starts_twice_is_told() -> None:
+def test_a_tool_that_starts_twice_is_rejected() -> None:
     reports = fed([assistant(tool_use("a")), assistant(tool_use("a"))])
 
     assert reports == [
@@ -172,7 +172,7 @@ def test_a_tool_that_starts_twice_is_told() -> None:
     ]
 
 
-def test_tools_that_never_end_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_that_never_end_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claude, "OPEN_TOOLS_MAX", 1)
 
     reports = fed([assistant(tool_use("a"), tool_use("b"))])
@@ -181,15 +181,18 @@ def test_tools_that_never_end_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "success"), [({}, True), ({"is_error": None}, True), ({"is_error": True}, False)]
+    ("fields", "success"), [({}, True), ({"is_error": None}, True), ({"is_error": True}, False)]
 )
-def test_a_tool_failed_only_if_its_result_says_so(said: dict[str, Any], success: bool) -> None:  # noqa: FBT001 - a case
-    reports = fed([assistant(tool_use("a")), tool_result("a", **said)])
+def test_a_tool_failed_only_if_its_result_is_an_error(
+    fields: dict[str, Any],
+    success: bool,  # noqa: FBT001 - a case
+) -> None:
+    reports = fed([assistant(tool_use("a")), tool_result("a", **fields)])
 
     assert reports[-1] == ToolCompleted("Bash", "a", success=success)
 
 
-def test_a_tool_without_a_result_ends_with_the_run_and_did_not_succeed() -> None:
+def test_a_tool_without_a_result_ends_with_the_process_and_did_not_succeed() -> None:
     reports = fed([assistant(tool_use("a")), result(), result()])
 
     assert reports[1:] == [
@@ -209,12 +212,12 @@ def test_a_tool_without_a_result_ends_with_the_run_and_did_not_succeed() -> None
         [status(None, compact_result="success"), boundary()],
     ],
 )
-def test_each_compaction_is_told_once_however_it_is_announced(lines: list[bytes]) -> None:
+def test_each_compaction_is_reported_once_in_any_form(lines: list[bytes]) -> None:
     assert fed(lines) == [CompactNeeded(), Compacted()]
     assert fed([*lines, *lines]) == [CompactNeeded(), Compacted()] * 2
 
 
-def test_a_compaction_that_fails_fails_the_run() -> None:
+def test_a_compaction_that_fails_is_a_failure() -> None:
     lines = [status("compacting"), status(None, compact_result="failed", compact_error="no room")]
 
     assert fed(lines)[-1] == AgentFailed(
@@ -222,5 +225,5 @@ def test_a_compaction_that_fails_fails_the_run() -> None:
     )
 
 
-def test_a_compaction_that_fails_without_having_begun_holds_nothing_up() -> None:
+def test_a_compaction_that_fails_without_a_start_changes_nothing() -> None:
     assert fed([status(None, compact_result="failed")]) == []

@@ -1,4 +1,4 @@
-"""How a coding agent's run ended, and why, in the words of its result."""
+"""The outcome of a coding agent's process and its reason, from its result line."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def failed(**fields: Any) -> AgentFailed:
         ({"terminal_reason": [1], "stop_reason": {}, "api_error_status": []}, "[1]", None),
     ],
 )
-def test_a_run_that_did_not_complete_failed_for_the_reason_it_names(
+def test_a_process_that_did_not_complete_failed_for_its_stated_reason(
     fields: dict[str, Any], error: str, reason: TransitionReason | None
 ) -> None:
     assert failed(**fields) == AgentFailed(error, reason)
@@ -106,13 +106,13 @@ def test_an_error_of_the_last_answer_explains_a_failure(
     )
 
 
-def test_an_error_that_was_got_over_explains_no_later_failure() -> None:
+def test_an_error_that_was_recovered_explains_no_later_failure() -> None:
     lines = [assistant(error="overloaded"), assistant(), result(is_error=True, result="e")]
 
     assert fed(lines)[-1] == AgentFailed("e", None)
 
 
-def test_an_error_of_one_run_explains_no_failure_of_the_next() -> None:
+def test_an_error_before_one_result_explains_no_failure_after_it() -> None:
     lines = [assistant(error="overloaded"), result(is_error=True), result(is_error=True)]
 
     assert fed(lines)[-1] == AgentFailed("no reason was given", None)

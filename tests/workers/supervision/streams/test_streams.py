@@ -1,4 +1,4 @@
-"""The streams an agent can be declared with; none of them ever raises."""
+"""The streams that an agent can be declared with; none of them raises."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_any_bytes_are_read_without_an_error(lines: list[bytes]) -> None:
 
 
 @given(st.data())
-def test_any_value_in_any_place_of_the_sample_is_read_without_an_error(data: st.DataObject) -> None:
+def test_any_value_in_any_field_of_the_sample_is_read_without_an_error(data: st.DataObject) -> None:
     message = json.loads(data.draw(st.sampled_from(SAMPLE)))
     place: Any = message
     while True:
@@ -57,13 +57,17 @@ def test_any_value_in_any_place_of_the_sample_is_read_without_an_error(data: st.
 def test_lines_in_any_order_end_no_tool_twice_and_cost_once(lines: list[bytes]) -> None:
     reports = fed(lines)
 
-    ended = [one.id for one in reports if isinstance(one, ToolCompleted)]
+    ended = [report.id for report in reports if isinstance(report, ToolCompleted)]
     assert len(ended) == len(set(ended))
-    cost = [one.cost_micro for one in reports if isinstance(one, TokensUsed) and one.cost_micro]
+    cost = [
+        report.cost_micro
+        for report in reports
+        if isinstance(report, TokensUsed) and report.cost_micro
+    ]
     assert cost == [87_654]
 
 
-def test_plain_output_tells_nothing_and_our_own_lines_are_read_one_by_one() -> None:
+def test_plain_output_has_no_report_and_our_own_lines_are_read_one_by_one() -> None:
     ready = b'{"type": "ready"}\n'
 
     assert list(STREAMS["plain"]().feed(ready)) == []
