@@ -40,7 +40,7 @@ class Threads:
         proposal: str,
         relationship: str = "decompose",
     ) -> Record:
-        """Split a thread that waits for consent into children, which run as threads of their own."""
+        """Split a thread that waits for consent into children, each a thread of its own."""
         warrant = Warrant.person(self.client.entered(self.client.show(record_id), proposal))
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}

@@ -14,7 +14,7 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
 from interlock.workers.loops.home import Home, is_name, name_of, ready
-from tests.workers.gateways.git.scene import at, commit, git, make_repository, write
+from tests.workers.gateways.git.scene import commit, git, make_repository, tip_of, write
 
 
 @pytest.fixture
@@ -74,12 +74,12 @@ def test_a_record_that_can_be_none_has_no_name() -> None:
 def test_a_worktree_is_made_at_the_base_and_found_again_with_all_work(
     repository: Repository, home: Home
 ) -> None:
-    base = at(repository)
+    base = tip_of(repository)
     commit(repository.root, "main goes on", a__txt="later\n")
 
     made = ready(home, repository, base=base)
     write(made.folder, b__txt="not committed\n")
-    again = ready(home, repository, base=at(repository))
+    again = ready(home, repository, base=tip_of(repository))
 
     assert made == again == Worktree(home.branch, home.folder, base, present=True)
     assert (made.folder / "a.txt").read_text() == "a\n"
@@ -194,11 +194,11 @@ def test_a_branch_of_the_users_by_that_name_is_refused_and_stays(
     repository: Repository, home: Home
 ) -> None:
     git(repository.root, "branch", home.branch)
-    tip = at(repository, home.branch)
+    tip = tip_of(repository, home.branch)
 
     with pytest.raises(RefusedError, match="has a branch 'interlock/agents/owl' already"):
         ready(home, repository, base="main")
 
-    assert at(repository, home.branch) == tip
+    assert tip_of(repository, home.branch) == tip
     assert marks(repository) == ()
     assert not home.folder.exists()
