@@ -32,9 +32,10 @@ _POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
 
-# Interlock relies on these: nothing is evicted, every write is in the append-only file, and the file
-# is on disk at most a second later. The data folder is the working directory. A stream's blocks are
-# a quarter of the default: logs are short, and the first block was most of a record's memory.
+# Interlock relies on these: nothing is evicted, every write is in the append-only file, and the
+# file is on disk at most a second later. The data folder is the working directory. A stream's
+# blocks are a quarter of the default: logs are short, and the first block was most of a record's
+# memory.
 SETTINGS: Mapping[str, str] = {
     "bind": LOOPBACK,
     "protected-mode": "yes",
