@@ -36,7 +36,7 @@ def polite(*, text: str) -> dict[str, Any]:
 
 def dear(*, record_id: str, key: str) -> dict[str, Any]:
     """Take a while in a thread, which nobody can stop, and tell the price then."""
-    capabilities.testify("start", record_id, key)
+    capabilities.record_call("start", record_id, key)
     time.sleep(1)
     return {"action": "COMPLETED", "cost": 0.25}
 
@@ -48,7 +48,7 @@ def rude() -> dict[str, Any]:
 
 # What the workers of this deployment find in this module.
 CAPABILITIES = tuple(
-    capabilities.made(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
+    capabilities.declared(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
 )
 
 

@@ -54,16 +54,16 @@ def test_it_is_better_than_guessing_on_requests_it_was_not_tuned_on(report: Repo
 
 
 def test_what_no_capability_does_ends_in_a_question_always(report: Report) -> None:
-    assert [one.title for one in report.judged if one.expected == ASKS != one.proposed] == []
+    assert [row.title for row in report.judged if row.expected == ASKS != row.proposed] == []
 
 
 def test_the_judged_requests_are_sixty_and_none_of_them_is_tuned_on(report: Report) -> None:
-    judged = {one.title for one in report.judged}
+    judged = {row.title for row in report.judged}
 
     assert len(report.judged) == 60
-    assert sum(one.expected == ASKS for one in report.judged) == 20
+    assert sum(row.expected == ASKS for row in report.judged) == 20
     tuning = json.loads(TUNING.read_text(encoding="utf-8"))["requests"]
-    assert not judged & {one["title"] for one in tuning}
+    assert not judged & {row["title"] for row in tuning}
 
 
 def test_it_costs_nothing() -> None:
