@@ -8,7 +8,7 @@ from bench.machine import MACHINES, STEP, Trigger
 from bench.marks import Marks
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.app import SWEEPS, make_app
+from interlock.workers.engine.app import SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
@@ -27,7 +27,7 @@ def step(work: Work) -> Outcome:
 
 def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
-    made = make_app(settings, (STEP.name, SWEEPS))
+    made = make_app(settings, (STEP.name, SWEEPS_QUEUE))
     dispatch = Dispatch(settings, MACHINES, made)
     runner = Runner(dispatch, Resources(settings))
     register_effects(made, runner, MACHINES, {STEP.name: step})
@@ -38,4 +38,4 @@ def assemble(settings: Settings) -> Celery:
 
 def door(settings: Settings) -> Dispatch:
     """Return a producer's way in."""
-    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS)))
+    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS_QUEUE)))

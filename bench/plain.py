@@ -38,4 +38,4 @@ app = make(os.environ.get(BROKER, ""))
 if FOLDER in os.environ:
     MARKS.listen()
 if TUNED in os.environ:
-    tune_when_ready(Affinity(one=True))
+    tune_when_ready(Affinity(enabled=True))

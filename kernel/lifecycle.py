@@ -111,25 +111,25 @@ class Lifecycle:
         `initial_lease` leases its first effect at once.
         """
         machine = self.machine(machine_name)
-        if not countdown and new_id.count("/") != len(machine.under):
-            raise InvalidIdError(new_id, machine.shape)
-        if machine.ids and not re.fullmatch(machine.ids[0], new_id):
-            raise InvalidIdError(new_id, machine.ids[1])
+        if not countdown and new_id.count("/") != len(machine.id_prefix):
+            raise InvalidIdError(new_id, machine.root_id_form)
+        if machine.id_format and not re.fullmatch(machine.id_format[0], new_id):
+            raise InvalidIdError(new_id, machine.id_format[1])
         written = codec.encode(payload, "the payload")
-        data = machine.birth(payload)
+        data = machine.initial_data(payload)
         own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
         bounds = own if cap is None else replace(own, cap=cap)
         newborn = Record(
             id=record_id(new_id),
             machine=machine.name,
-            state=str(machine.birthplace(data).state),
+            state=str(machine.initial_stage(data).state),
             version=Version(1),
             data=data,
             schema=machine.schema,
             priority=priority,
             counted=countdown,
         )
-        decision = machine.born(newborn)
+        decision = machine.decide_creation(newborn)
         kept(decision, initial_lease)
         answer = self.store.create(
             machine,
@@ -239,12 +239,12 @@ class Lifecycle:
         shows the record elsewhere is owed with each cost.
         """
         machine = self.machine(record.machine)
-        if jot.deltas and machine.mirror and machine.mirrored(record.data):
+        if jot.deltas and machine.mirror and machine.is_mirrored(record.data):
             jot = replace(jot, owes=(*jot.owes, machine.mirror))
         if jot.deltas or jot.owes:
             nameable(op_id)
         countable(jot.deltas)
-        summed(jot.deltas, machine.sums(record.data) if machine.sums else {})
+        summed(jot.deltas, machine.counters(record.data) if machine.counters else {})
         answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
         match answer.word:
             case "fenced":
@@ -261,12 +261,12 @@ class Lifecycle:
         nameable(op_id)
         record = self.store.load(record_id(of)).record
         machine = self._known(record)
-        if machine.mail is None or machine.drains is None:
+        if machine.mail_data is None or machine.mail_effect is None:
             raise MailRefusedError(of, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.mail(mail),
-            machine.drains,
+            machine.mail_data(mail),
+            machine.mail_effect,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,

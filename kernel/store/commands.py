@@ -142,7 +142,7 @@ def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId
     """Return the records that deciding this trigger reads: ancestors and declared ones, or none."""
     if not machine.reads(record.state, trigger):
         return ()
-    relied = machine.relies(record) if machine.relies else ()
+    relied = machine.fact_sources(record) if machine.fact_sources else ()
     return (*ancestors(record.id), *relied)
 
 
@@ -194,7 +194,7 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
 
 def chronicle_plan(machine: Machine) -> dict[str, int]:
     """Return what the scripts need to list a commit in its family's chronicle."""
-    return {"chronicle": CHRONICLE_MIN} if machine.chronicled else {}
+    return {"chronicle": CHRONICLE_MIN} if machine.in_family_log else {}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:

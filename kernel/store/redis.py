@@ -99,7 +99,7 @@ class Store:
         plan |= {"parent": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= chronicle_plan(machine) | ({"within": True} if machine.within else {})
+        plan |= chronicle_plan(machine) | ({"within": True} if machine.needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
         queues, messages = pushes(owed, render)
@@ -116,8 +116,8 @@ class Store:
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
         names += [*self._shared(decision), *queues]
-        names += [keys.record(ancestors(record.id)[-1])] if machine.within else []
-        names += [keys.chronicle(record.id)] if machine.chronicled else []
+        names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
+        names += [keys.chronicle(record.id)] if machine.in_family_log else []
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
@@ -145,7 +145,8 @@ class Store:
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         changed = after.data is not before.data
-        counted = self._counted(before, nonce) if decision.ends or decision.departs else None
+        leaves = decision.ends or decision.counts_as_ended
+        counted = self._counted(before, nonce) if leaves else None
         owed = doorbells(after, nonce, decision.owes)
         chain = keys.chain(after.id)
         names = self._named(machine, decision, chain)
@@ -184,7 +185,7 @@ class Store:
         plan |= chronicle_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*queues, *([keys.chronicle(after.id)] if machine.chronicled else [])]
+        names += [*queues, *([keys.chronicle(after.id)] if machine.in_family_log else [])]
         reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()

@@ -146,16 +146,16 @@ class Deployment:
         return Client(read_settings(given), actor="person")
 
     @property
-    def witness(self) -> list[dict[str, Any]]:
+    def recorded(self) -> list[dict[str, Any]]:
         """What the capabilities saw, in order."""
-        place = self.folder / "witness.jsonl"
+        place = self.folder / "recorded.jsonl"
         lines = place.read_text().splitlines() if place.exists() else []
         return [json.loads(line) for line in lines]
 
     def saw(self, record_id: str, what: str) -> list[dict[str, Any]]:
         """Return what the capabilities saw of one record."""
         return [
-            line for line in self.witness if (line["record"], line["what"]) == (record_id, what)
+            line for line in self.recorded if (line["record"], line["what"]) == (record_id, what)
         ]
 
     def worker(

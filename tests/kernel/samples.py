@@ -13,9 +13,9 @@ from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.machines.tasks.agent.table import AGENT
 from interlock.kernel.machines.tasks.identity.table import IDENTITY
-from interlock.kernel.machines.tasks.task.changes import birth as born
+from interlock.kernel.machines.tasks.task.changes import initial_data as new_task
 from interlock.kernel.machines.tasks.turn.table import TURN
-from interlock.kernel.machines.threads.thread.changes import birth
+from interlock.kernel.machines.threads.thread.changes import initial_data
 
 Data = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ INCITING = {"title": "Call the dentist", "text": "Tooth hurts"}
 
 def thread(policy: str = "plan_then_review", **more: Any) -> Data:
     """Return the data of a thread that was just born."""
-    return birth({"inciting": INCITING, "policy": policy, **more})
+    return initial_data({"inciting": INCITING, "policy": policy, **more})
 
 
 def action(kind: str = "standard", **more: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def threads() -> tuple[Data, ...]:
 def tasks() -> tuple[Data, ...]:
     """Return tasks that differ in all that their rows ask about."""
     claim = {"owner": "here", "identity": "any/make", "number": 1}
-    fresh = born({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
+    fresh = new_task({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
@@ -68,12 +68,12 @@ def tasks() -> tuple[Data, ...]:
 def agents() -> tuple[Data, ...]:
     """Return an agent that was just started."""
     words = {"name": "a", "role": "any", "command": "make", "task": "b/t"}
-    return (AGENT.birth(words),)
+    return (AGENT.initial_data(words),)
 
 
 def loops() -> tuple[Data, ...]:
     """Return a long-lived agent: new, at its last try, and one that parks."""
-    new = LOOP.birth({"repo": "/r", "command": "work", "host": "here"})
+    new = LOOP.initial_data({"repo": "/r", "command": "work", "host": "here"})
     cooled = {**new, "cooling_ms": 2_000, "claimed": "5-1", "claimed_ahead": [], "letters": []}
     gone = {**cooled, "unbegun": 1}
     worn = {**cooled, "consecutive_errors": 4, "total_errors": 4, "overdue": 2}
@@ -82,7 +82,7 @@ def loops() -> tuple[Data, ...]:
 
 def identities() -> tuple[Data, ...]:
     """Return a new identity, and one with a long record."""
-    new = IDENTITY.birth({"name": "agent", "role": "any", "command": "make"})
+    new = IDENTITY.initial_data({"name": "agent", "role": "any", "command": "make"})
     return new, {**new, "successes": 20}
 
 
@@ -92,7 +92,7 @@ EVIDENCE = {"path": "out/log.txt", "sha256": "0" * 64, "bytes": 7}
 
 def job(**given: Any) -> Data:
     """Return the data of a job that was just born."""
-    return JOB.birth({"phases": list(PHASES), **given})
+    return JOB.initial_data({"phases": list(PHASES), **given})
 
 
 def jobs() -> tuple[Data, ...]:
@@ -114,7 +114,7 @@ def jobs() -> tuple[Data, ...]:
 def graphs() -> tuple[Data, ...]:
     """Return a graph with a limit of each kind."""
     limits = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
-    return (GRAPH.birth({"slots": 2, "limits": limits}),)
+    return (GRAPH.initial_data({"slots": 2, "limits": limits}),)
 
 
 TOKENS = {
@@ -131,7 +131,7 @@ RUN_BIRTH = {"plan": {"codons": [{"id": "clean"}]}, "folder": "/data", "host": "
 def codons() -> tuple[Data, ...]:
     """Return a codon at work, and one whose final cost is set."""
     at_work = {
-        **CODON.birth({"codon_id": "clean"}),
+        **CODON.initial_data({"codon_id": "clean"}),
         "pid": 7,
         "log_path": "clean.log",
         "session_id": "s",
@@ -266,7 +266,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
         },
     ),
     "turn": (
-        (TURN.birth({"task": "b/t", "number": 1}),),
+        (TURN.initial_data({"task": "b/t", "number": 1}),),
         {
             "task_failed": ({"reason": "no"},),
             "tool_started": ({"tool": "bash"},),
@@ -274,11 +274,11 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
         },
     ),
     "workspace": (
-        (WORKSPACE.birth({"folder": "/data", "host": "here"}),),
+        (WORKSPACE.initial_data({"folder": "/data", "host": "here"}),),
         {"event_read": ({"upto": "7-0"},), "close": TOLD},
     ),
     "run": (
-        (RUN.birth(RUN_BIRTH),),
+        (RUN.initial_data(RUN_BIRTH),),
         {
             "complete": ({}, {"reason": "all is done", "codon": "clean"}),
             "fail": TOLD,

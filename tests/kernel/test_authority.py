@@ -47,7 +47,7 @@ def test_every_row_names_who_fires_it_and_none_mixes_people_and_workers_blindly(
     machine, transition = row
 
     assert transition.by
-    if transition.sees:
+    if transition.names_proposal:
         # Besides a person who saw it, only an effect of its own, under the token of that.
         assert "person" in transition.by
         assert set(transition.by) - {"person"} <= set(machine.effects)

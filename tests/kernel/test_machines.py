@@ -198,15 +198,15 @@ def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
         for timer in stage.timers:
             if timer.trigger:
                 for begun in (True, False):
-                    machine.admit(str(timer.trigger), timer.said(begun=begun))
+                    machine.admit(str(timer.trigger), timer.payload_when(begun=begun))
             for data in SAMPLES[name][0]:
-                undone = timer.undone(data, begun=False) if timer.undoes else {}
+                undone = timer.deltas_when(data, begun=False) if timer.unbegun_deltas else {}
                 assert all(amount < 0 for amount in undone.values()), "it is taken back"
-                assert not timer.undone(data, begun=True)
-    if machine.advances:
-        machine.admit(machine.advances, {"tally": {"done": 3}})
-    if machine.closes:
-        machine.admit(machine.closes, {"reason": "its parent ended"})
+                assert not timer.deltas_when(data, begun=True)
+    if machine.advance_trigger:
+        machine.admit(machine.advance_trigger, {"tally": {"done": 3}})
+    if machine.close_trigger:
+        machine.admit(machine.close_trigger, {"reason": "its parent ended"})
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -230,19 +230,26 @@ def test_what_is_no_object_is_refused_as_a_payload(name: str) -> None:
             machine.admit(trigger, bad)
 
 
-def test_what_a_timer_says_depends_on_whether_anybody_began() -> None:
-    plain = Timer("t", lambda _: 1, payload={"code": "late"})
-    told = replace(plain, unbegun={"code": "unbegun"})
+def test_the_payload_of_a_timer_depends_on_whether_a_worker_began() -> None:
+    late, unbegun = {"code": "late"}, {"code": "unbegun"}
+    one = Timer("t", lambda _: 1, payload=late)
+    two = replace(one, unbegun_payload=unbegun)
 
-    assert plain.said(begun=True) == plain.said(begun=False) == {"code": "late"}
-    assert (told.said(begun=True), told.said(begun=False)) == (plain.payload, told.unbegun)
+    assert [one.payload_when(begun=begun) for begun in (True, False)] == [late, late]
+    assert [two.payload_when(begun=begun) for begun in (True, False)] == [late, unbegun]
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_machines_own_triggers_exist(name: str) -> None:
     machine = MACHINES[name]
-    named = (*machine.cancels, machine.closes, machine.advances, machine.hands_off, machine.begins)
-    named += (machine.loses,)
+    named = (
+        *machine.cancel_triggers,
+        machine.first_trigger,
+        machine.handoff_trigger,
+        machine.close_trigger,
+        machine.advance_trigger,
+        machine.dependency_lost_trigger,
+    )
 
     assert [trigger for trigger in named if trigger and trigger not in machine.triggers] == []
     assert set(machine.payloads) <= set(machine.triggers)
@@ -251,27 +258,27 @@ def test_a_machines_own_triggers_exist(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_what_a_table_declares_beyond_its_rows_fits_together(name: str) -> None:
     machine = MACHINES[name]
-    keeps = any(stage.keeps for stage in machine.stages)
+    keeps = any(stage.has_slot for stage in machine.stages)
     tells = any(isinstance(stage, Terminal) and stage.tells for stage in machine.stages)
 
-    assert keeps is bool(machine.frees), "a slot that is left is given back"
+    assert keeps is bool(machine.slot_release), "a slot that is left is given back"
     assert machine.bounds or not any(row.bounds for row in machine.transitions)
-    assert set(machine.lasting) <= {row.spawns for row in machine.transitions}
-    assert machine.advances or not machine.lasting
-    assert tells is bool(machine.loses)
-    if machine.loses:
-        machine.admit(machine.loses, {"dependency": "g/a", "state": "canceled"})
+    assert set(machine.lasting_countdowns) <= {row.spawns for row in machine.transitions}
+    assert machine.advance_trigger or not machine.lasting_countdowns
+    assert tells is bool(machine.dependency_lost_trigger)
+    if machine.dependency_lost_trigger:
+        machine.admit(machine.dependency_lost_trigger, {"dependency": "g/a", "state": "canceled"})
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> None:
     machine = MACHINES[name]
     live = [str(stage.state) for stage in machine.stages if not isinstance(stage, Terminal)]
-    stay = [state for state in live if not machine.rows(state, machine.closes)]
+    stay = [state for state in live if not machine.rows(state, machine.close_trigger)]
 
     # A subtask that is judged, recovered or given up comes to its end by itself.
     by_itself = {"task": ["planned", "done"]}
-    assert stay == (by_itself.get(name, []) if machine.closes else live)
+    assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
 
 
 # --- defective tables ------------------------------------------------------------------------

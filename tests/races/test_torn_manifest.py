@@ -19,7 +19,7 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest
 from interlock.workers.jobs.view import manifest_now
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
-from tests.races.in_process_worker import Hands, LostError
+from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
 KILLS = 40
@@ -54,20 +54,20 @@ GARBAGE = {
 
 
 @pytest.fixture
-def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
+def worker(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> InProcessWorker:
     text.now_us = START_US
-    return Hands(server.url, prefix, tmp_path / "home", text=text)
+    return InProcessWorker(server.url, prefix, tmp_path / "home", text=text)
 
 
-def job(hands: Hands, folder: Path, of: str = "g/a") -> str:
+def job(worker: InProcessWorker, folder: Path, of: str = "g/a") -> str:
     """Create a job that keeps a manifest, and do what is owed."""
-    hands.job(of, dir=str(folder))
-    hands.settle(of)
+    worker.create_job(of, dir=str(folder))
+    worker.run_until_idle(of)
     return of
 
 
-def right(hands: Hands, folder: Path, of: str = "g/a") -> bool:
-    return read_manifest(folder) == manifest_now(hands.dispatch, of)
+def right(worker: InProcessWorker, folder: Path, of: str = "g/a") -> bool:
+    return read_manifest(folder) == manifest_now(worker.dispatch, of)
 
 
 def numbers(found: dict[str, Any]) -> list[str]:
@@ -126,10 +126,10 @@ def begun(folder: Path, first: int) -> bool:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_an_effect_that_is_lost_in_the_middle_is_done_by_the_next(
-    hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    worker: InProcessWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    of = job(hands, tmp_path)
-    hands.graphs.command(of, "suspend")
+    of = job(worker, tmp_path)
+    worker.graphs.command(of, "suspend")
     before = read_manifest(tmp_path)
 
     def lost(*_: Any) -> None:
@@ -138,57 +138,59 @@ def test_an_effect_that_is_lost_in_the_middle_is_done_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, lost)
         with pytest.raises(LostError):
-            hands.do(of, "manifest")
+            worker.perform(of, "manifest")
     assert read_manifest(tmp_path) == before, "the old one is there until the new one is whole"
-    assert not right(hands, tmp_path)
+    assert not right(worker, tmp_path)
     assert (tmp_path / TORN).exists()
 
-    hands.lapse()
-    hands.settle(of)
-    assert right(hands, tmp_path)
+    worker.expire_leases()
+    worker.run_until_idle(of)
+    assert right(worker, tmp_path)
     assert not (tmp_path / TORN).exists()
 
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_what_is_no_manifest_any_more_is_whole_after_the_next_command(
-    hands: Hands, tmp_path: Path, name: str
+    worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    of = job(hands, tmp_path)
+    of = job(worker, tmp_path)
     (tmp_path / FILE).write_bytes(GARBAGE[name])
-    hands.graphs.command(of, "run")
+    worker.graphs.command(of, "run")
 
     assert read_manifest(tmp_path) is not None
-    hands.do(of, "manifest")
-    assert right(hands, tmp_path)
+    worker.perform(of, "manifest")
+    assert right(worker, tmp_path)
     # Also after a command that is refused, when nothing is owed.
     (tmp_path / FILE).write_bytes(GARBAGE[name])
     with pytest.raises(Exception, match="not allowed"):
-        hands.graphs.command(of, "unpause")
-    assert right(hands, tmp_path)
+        worker.graphs.command(of, "unpause")
+    assert right(worker, tmp_path)
 
 
 @pytest.mark.parametrize("name", [*GARBAGE, "gone"])
 def test_what_is_no_manifest_any_more_is_whole_after_the_next_effect(
-    hands: Hands, tmp_path: Path, name: str
+    worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    of = job(hands, tmp_path)
-    hands.client.fire(of, "suspend", {"by": "person"})
+    of = job(worker, tmp_path)
+    worker.client.fire(of, "suspend", {"by": "person"})
     (tmp_path / FILE).unlink()
     if name != "gone":
         (tmp_path / FILE).write_bytes(GARBAGE[name])
 
-    hands.do(of, "manifest")
-    assert right(hands, tmp_path)
+    worker.perform(of, "manifest")
+    assert right(worker, tmp_path)
 
 
-def test_strangers_that_write_at_the_same_time_tear_nothing(hands: Hands, tmp_path: Path) -> None:
-    of = job(hands, tmp_path)
+def test_strangers_that_write_at_the_same_time_tear_nothing(
+    worker: InProcessWorker, tmp_path: Path
+) -> None:
+    of = job(worker, tmp_path)
     with writers(tmp_path, 10) as start, start(0):
         for verb in ("suspend", "resume", "suspend", "resume"):
-            hands.graphs.command(of, verb)
-            hands.settle(of)
+            worker.graphs.command(of, verb)
+            worker.run_until_idle(of)
             assert read_manifest(tmp_path) is not None
 
-    hands.graphs.command(of, "suspend")
-    hands.settle(of)
-    assert right(hands, tmp_path)
+    worker.graphs.command(of, "suspend")
+    worker.run_until_idle(of)
+    assert right(worker, tmp_path)

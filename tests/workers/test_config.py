@@ -13,8 +13,8 @@ from interlock.workers.config import (
     Settings,
     SettingsError,
     environment_of_work,
+    local_settings,
     read_settings,
-    settings_here,
 )
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
@@ -129,9 +129,9 @@ def test_the_store_that_up_keeps_is_found(tmp_path: Path) -> None:
     place.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
-    found = settings_here(home)
-    named = settings_here({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
-    own = settings_here({**home, "INTERLOCK_CAPABILITIES": "b"})
+    found = local_settings(home)
+    named = local_settings({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
+    own = local_settings({**home, "INTERLOCK_CAPABILITIES": "b"})
 
     assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
     assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
@@ -143,7 +143,7 @@ def test_a_torn_file_of_up_is_said_to_be_one(tmp_path: Path, torn: str) -> None:
     (tmp_path / "up.json").write_text(torn)
 
     with pytest.raises(SettingsError, match=r"up\.json cannot be read"):
-        settings_here({"INTERLOCK_HOME": str(tmp_path)})
+        local_settings({"INTERLOCK_HOME": str(tmp_path)})
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -141,7 +141,7 @@ def test_a_message_of_the_wrong_shape_ends_no_intake_and_is_not_kept(
     exist(here, "one")
 
     assert process.poll() is None
-    assert sum(here.dispatch.aside.counts().values()) == 2
+    assert sum(here.dispatch.rejected.counts().values()) == 2
     until(lambda: not here.dispatch.client.hlen("unacked"), what="no receipt is owed")
 
 
@@ -195,9 +195,9 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
     push(here, message(b'[[{}], {"id": "x"}, {}]', content_type="application/json"))
     send(here, request("after"))
     exist(here, "after")
-    until(lambda: sum(here.dispatch.aside.counts().values()) == len(wrong) + 6, what="counted")
+    until(lambda: sum(here.dispatch.rejected.counts().values()) == len(wrong) + 6, what="counted")
     assert {row.id for row in here.list(machine="thread")} == {"one", "two", "last", "after"}
-    kept = here.dispatch.aside.newest(100)
+    kept = here.dispatch.rejected.newest(100)
     assert len(kept) == len(wrong) + 6
     assert all(one.reason for one in kept)
     assert "no such field" in " ".join(one.reason for one in kept)
@@ -205,7 +205,7 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
 
 def refused(client: Client, counts: Mapping[str, int]) -> None:
     """Wait until so many messages of each kind were set aside."""
-    until(lambda: client.dispatch.aside.counts() == counts, what=f"{counts} are set aside")
+    until(lambda: client.dispatch.rejected.counts() == counts, what=f"{counts} are set aside")
 
 
 def message(body: bytes, *, content_type: str, task: str | None = "interlock.submit") -> bytes:
@@ -269,4 +269,4 @@ def test_nothing_is_lost_while_the_store_is_away(
 
     exist(here, *[f"r{number}" for number in range(20)])
     assert keeper.poll() is None
-    assert here.dispatch.aside.counts() == {}
+    assert here.dispatch.rejected.counts() == {}

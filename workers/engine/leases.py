@@ -1,4 +1,4 @@
-"""Takes the lease that is born with a record or its state; it claims nothing that is owed."""
+"""Claims the initial lease, which was created together with a record or with its state."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from interlock.kernel.store.leases import Lease, Refused
 from interlock.workers.engine.dispatch import Dispatch
 
 
-def initial_lease_of(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
-    """Return the lease that was born with a record's state, or that it was born with."""
+def claim_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
+    """Return the initial lease. Raises HeldError if another process has taken it already."""
     record = dispatch.views.record(record_id)
     machine = dispatch.lifecycle.machine(record.machine)
-    mine = [one for one in record.entries if one.token.endswith(f"-{initial_lease.nonce}")]
-    if not mine:
-        raise HeldError(record_id, "it was taken away again at once")
-    entry = mine[0]
+    leased = [e for e in record.entries if e.token.endswith(f"-{initial_lease.nonce}")]
+    if not leased:
+        raise HeldError(record_id, "another process took its effect at once")
+    entry = leased[0]
     lease = dispatch.leases.claim(
         entry.key(record.id),
         dispatch.effect(record.machine, entry.name),
@@ -24,5 +24,5 @@ def initial_lease_of(dispatch: Dispatch, record_id: str, initial_lease: InitialL
         schema=machine.schema,
     )
     if isinstance(lease, Refused):
-        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
+        raise HeldError(record_id, f"another process took its effect at once: {lease.word}")
     return lease

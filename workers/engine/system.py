@@ -1,4 +1,4 @@
-"""What entries, operators and tests need to know of one system: its line in the registry."""
+"""The description of one system in the registry, read by entries, operators' tools and tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system. Modules are named and not imported: each process loads only what it needs.
+    """One system. Modules are given by name, so that each process imports only those it needs.
 
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
     `resources` lists the openers of its models and other outside things, as `module:function`; a
@@ -32,7 +32,7 @@ class System:
     shown: tuple[str, ...] = ()
 
 
-def loaded(name: str) -> Any:
-    """Return what a line of the registry names, as `module:attribute`."""
+def load(name: str) -> Any:
+    """Import what the registry names as `module:attribute`, and return it."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)

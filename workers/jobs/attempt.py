@@ -130,7 +130,7 @@ def took_ms(began: float) -> int:
 
 def stopped(work: Work, began: float) -> None:
     """Keep the time of work that was stopped: it was used all the same."""
-    work.late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
+    work.note_late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
 
 
 def _limits(work: Work) -> list[Usage]:
@@ -176,7 +176,7 @@ def _late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
     with suppress(ReplyError):
         reply = read_reply(model, file)
         if reply is not None and reply.cost:
-            work.late(Outcome("late_reply", deltas=_cost(reply)))
+            work.note_late(Outcome("late_reply", deltas=_cost(reply)))
 
 
 async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
@@ -224,7 +224,7 @@ def _late_result(work: Work, role: str, result: object) -> None:
     work.audit("late_reply", {"role": role, "reply": told})
     said = _answered(ReviewReply if role == REVIEWER else WorkerReply, result.value)
     if said.deltas:
-        work.late(Outcome("late_reply", deltas=said.deltas))
+        work.note_late(Outcome("late_reply", deltas=said.deltas))
 
 
 def _answered(model: type[WorkerReply], value: object) -> Said:
@@ -258,7 +258,7 @@ async def _model(
         answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
         # What was asked may be billed, though nobody waits for the answer.
-        await asyncio.to_thread(work.late, Outcome("late_answer", deltas=_booked(ledger)))
+        await asyncio.to_thread(work.note_late, Outcome("late_answer", deltas=_booked(ledger)))
         raise
     deltas = _booked(ledger)
     if isinstance(answer, Unanswered):

@@ -23,9 +23,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 
 app = typer.Typer(
@@ -205,7 +205,7 @@ def approve(
 ) -> None:
     """Sign a job off: it has succeeded, and what depends on it goes on."""
     here = client(actor)
-    seen = proposal or looked_at(here, job, "approve", as_json=as_json)
+    seen = proposal or confirm_proposal(here, job, "approve", as_json=as_json)
     record = Jobs(here).approve(job, proposal=seen, reason=reason)
     _moved(job, record.state, as_json=as_json)
 
@@ -222,7 +222,7 @@ def reject(
 ) -> None:
     """Send a job back for more work; what you say is handed to its worker."""
     here = client(actor)
-    seen = proposal or looked_at(here, job, "reject", as_json=as_json)
+    seen = proposal or confirm_proposal(here, job, "reject", as_json=as_json)
     record = Jobs(here).reject(job, proposal=seen, reason=reason, phase=phase)
     _moved(job, record.state, as_json=as_json)
 
@@ -391,4 +391,4 @@ def _written(text: str, out: Path | None) -> None:
         except OSError as refusal:
             told = f"{out} cannot be written: {refusal.strerror or refusal}"
             fail(told, as_json=False, kind="UsageError")
-        screen.plain({"file": str(out)})
+        screen.fields({"file": str(out)})

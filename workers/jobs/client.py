@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from interlock.kernel.machines.jobs.job.names import Going, State
+from interlock.kernel.machines.jobs.job.names import RunUntil, State
 from interlock.kernel.record import Record
 from interlock.workers.client import Client, Submitted
 from interlock.workers.jobs.commands import gate
@@ -76,7 +76,7 @@ class Jobs:
         record = self.graphs.job(job)
         at_work = record.state in (State.RUNNING, State.REVIEWING, State.APPROVAL_REQUIRED)
         if gate(record) or not at_work:
-            self.graphs.command(job, "run", {"to": Going.GATE})
+            self.graphs.command(job, "run", {"to": RunUntil.GATE})
         return self.graphs.wait(job, gate, timeout_s=wait_s)
 
     def suspend(self, job: str, *, reason: str = "") -> Record:

@@ -71,7 +71,7 @@ class Errand:
             finally:
                 code = end_bound(keeper, patience_s=GRACE_S + PATIENCE_S)
         cut_off = work.held.left_s <= 0 and code in ENDED
-        if work.stopped.is_set() or work.leaving.is_set() or cut_off:
+        if work.stopped.is_set() or work.giving_back.is_set() or cut_off:
             if self.reply.exists():
                 said = self.last_of(self.reply, 2_000)
                 work.audit("late_reply", {"role": self.role, "reply": said})
@@ -103,7 +103,7 @@ class Errand:
                 pass
             else:
                 return
-            if work.stopped.is_set() or work.leaving.is_set():
+            if work.stopped.is_set() or work.giving_back.is_set():
                 return
             size = (self.place / OUTPUT).stat().st_size
             now = time.monotonic()

@@ -54,10 +54,10 @@ def to_register(work: Work, countdown: str) -> list[str]:
 def lose(work: Work, one: str, ended: str) -> None:
     """Fire that a dependency is lost, unless that is known: from an earlier attempt or its tell."""
     payload: Mapping[str, Any] = {"dependency": one, "state": ended}
-    if not work.machine.explain(work.record, work.machine.loses, payload).target:
+    if not work.machine.explain(work.record, work.machine.dependency_lost_trigger, payload).target:
         return
     try:
-        work.fire(Outcome(work.machine.loses, payload, reason=f"{one}: {ended}"))
+        work.fire(Outcome(work.machine.dependency_lost_trigger, payload, reason=f"{one}: {ended}"))
     except CallError:
         # It was told first, or moved on.
         work.record = work.dispatch.views.record(work.record.id)
@@ -72,23 +72,23 @@ def recount(work: Work) -> Outcome | None:
     counting = Dependent.of(record, begun[-1])
     left = dispatch.views.counted(record.id, counting.countdown) - {SENTINEL}
     for one in sorted(left):
-        work.go_on()
+        work.raise_if_stopped()
         ended = ended_as(dispatch, one)
         if ended:
             if ended != State.SUCCESS:
                 lose(work, one, ended)
-            dispatch.depart(counting, one, ended)
+            dispatch.leave_countdown(counting, one, ended)
             left.discard(one)
     if left:
         for one in ring_of(work, left):
             lose(work, one, RING)
             # Whoever frees it from that must not wait for it all the same.
-            dispatch.depart(counting, one, RING)
+            dispatch.leave_countdown(counting, one, RING)
         return None
     if dispatch.views.counted(record.id, counting.countdown):
         return None  # its registration is not over yet
     tally = {"tally": dispatch.views.tally(record.id, counting.countdown)}
-    met = Outcome(work.machine.advances, tally)
+    met = Outcome(work.machine.advance_trigger, tally)
     return met if work.machine.explain(work.record, met.trigger, tally).target else None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.jobs.reply import ReplyError
 from interlock.workers.text import sentence
 
@@ -20,7 +20,7 @@ def keep(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
 
     Raises ReplyError for what is not there, no plain file, too large, or outside.
     """
-    source, kept = Folder(folder), folder / KEPT
+    source, kept = UntrustedFolder(folder), folder / KEPT
     found = []
     for path in dict.fromkeys(files):
         try:

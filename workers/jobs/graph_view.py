@@ -151,7 +151,7 @@ class GraphView:
             case State.PENDING if data.get("backoff_ms"):
                 wait = f"is tried again in {data['backoff_ms'] / 1_000:g} s"
                 return f"{wait}: {data.get('summary', '')}"
-            case State.PENDING if changes.waits_for_word(data):
+            case State.PENDING if changes.waits_by_hand(data):
                 return "waits to be told: step or run"
             case State.INTERVENTION_REQUIRED:
                 return str((data.get("failure") or {}).get("detail", ""))

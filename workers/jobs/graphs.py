@@ -17,9 +17,9 @@ from interlock.kernel.errors import (
     StaleDecisionError,
 )
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.names import Going, State
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
+from interlock.kernel.machines.jobs.job.names import RunUntil, State
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.record import PARTITIONS, Record, RecordId, record_id
 from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
@@ -95,7 +95,7 @@ class Graphs:
         given = self._placed(job, given) if here else given
         # All of it is checked before its graph is opened for it.
         record_id(job)
-        self.dispatch.lifecycle.machine("job").birth(given)
+        self.dispatch.lifecycle.machine("job").initial_data(given)
         if not held:
             self.admission.refuse_rings({job: named_in(payload)})
         self.admission.refuse_late(own, [job])
@@ -175,7 +175,7 @@ class Graphs:
 
     def step(self, job: str) -> Record:
         """Do the one thing that the state of a job names; it goes on alone only as configured."""
-        return self.command(job, "step", {"to": Going.NEXT})
+        return self.command(job, "step", {"to": RunUntil.NEXT})
 
     def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
         """Give every job of a graph that takes it a command; return where each stands then."""
@@ -233,13 +233,13 @@ class Graphs:
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
         """Return a graph as its file would have it: what is shared, and each job as it is now."""
         own = self.graph(graph)
-        shared = {} if own is None else _only(GraphBirth, own.data)
+        shared = {} if own is None else _only(NewGraph, own.data)
         steps = [
             Step(
                 name=job.id.partition("/")[2],
                 priority=job.priority,
                 line=0,
-                payload=_only(Birth, job.data, "host", "hold"),
+                payload=_only(NewJob, job.data, "host", "hold"),
             )
             for job in self.records(graph)
         ]
@@ -284,8 +284,8 @@ class Graphs:
         if op_id is None and not machine.rows(record.state, verb.trigger):
             told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
             raise JobCommandError(told + next_steps(machine, record))
-        words = self.client.signed(record, verb.trigger, words)
-        entered = self.client.entered(record, proposal) if proposal else record.entered
+        words = self.client.with_actor(record, verb.trigger, words)
+        entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
         reason = str(words.get("reason", ""))
         call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)

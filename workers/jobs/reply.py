@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from interlock.kernel.machines.jobs.job.names import State, Verdict
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict, State
 from interlock.kernel.machines.jobs.job.payloads import EVIDENCE_MAX
 from interlock.workers.files.folder import problem_of_path
 from interlock.workers.text import sentence
@@ -43,7 +43,7 @@ def _named(names: type[StrEnum]) -> tuple[Any, Any]:
 
 
 Status = Annotated[str, *_named(State)]
-Ruling = Annotated[str, *_named(Verdict)]
+Ruling = Annotated[str, *_named(ReviewVerdict)]
 
 
 class Action(StrEnum):
@@ -100,9 +100,9 @@ class ReviewReply(WorkerReply):
     @model_validator(mode="after")
     def _rules(self) -> ReviewReply:
         if self.action is Action.COMPLETED and self.verdict is None:
-            words = " or ".join(one.name for one in Verdict)
+            words = " or ".join(one.name for one in ReviewVerdict)
             raise ValueError(f"verdict: a COMPLETED review needs one: {words}")
-        if self.verdict == Verdict.INTERVENTION_REQUIRED.name and not (
+        if self.verdict == ReviewVerdict.INTERVENTION_REQUIRED.name and not (
             self.reasons or self.summary
         ):
             raise ValueError("reasons: say why an intervention is required")
@@ -140,7 +140,7 @@ def schemas() -> dict[str, Any]:
     }
     return {
         "states": [one.name for one in State],
-        "verdicts": [one.name for one in Verdict],
+        "verdicts": [one.name for one in ReviewVerdict],
         **{name: model.model_json_schema() for name, model in models.items()},
     }
 

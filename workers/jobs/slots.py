@@ -67,7 +67,7 @@ def ring(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
     while left:
         one = left.popleft()
         try:
-            work.dispatch.owe(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
+            work.dispatch.wake(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
             # While it is paused it keeps that bell, not the slot: it stands in line anew later.
             taken_up = not work.dispatch.views.record(one).paused
         except UnknownRecordError:

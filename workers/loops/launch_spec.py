@@ -1,4 +1,4 @@
-"""What the supervisor of a long-lived agent's session is started with."""
+"""The launch spec of the supervisor of one session of a long-lived agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interlock.workers.supervision.launch import LaunchSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLaunchSpec(LaunchSpec):
-    """One attempt to run a session: its lease, its command, its stored prompt, its worktree."""
+    """One attempt to run a session: the worktree, the command and the stored prompt."""
 
     worktree: str
     command: str

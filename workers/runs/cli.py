@@ -18,7 +18,7 @@ from interlock.workers.runs.archive_cli import app as archive_app
 from interlock.workers.runs.client import Heard, Runs, number_of
 from interlock.workers.runs.run_view import codon_shown, run_shown
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
-from interlock.workers.terminal.screen import plain
+from interlock.workers.terminal.screen import fields
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
 app.add_typer(archive_app)
@@ -179,7 +179,7 @@ def close(
 ) -> None:
     """Let no more runs begin in a folder; what is known of them is forgotten in time."""
     closed = Runs(client(actor)).close(workspace, reason=reason)
-    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=plain)
+    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=fields)
 
 
 @app.command()
@@ -226,7 +226,7 @@ def tell(
     if wait:
         note = runs.wait_for_pending(receipt, wait_s=wait)
         value |= {"answer": note.kind, **note.detail}
-    answer(value, as_json=as_json, show=plain)
+    answer(value, as_json=as_json, show=fields)
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
 

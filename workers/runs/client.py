@@ -18,9 +18,9 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Note
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
-from interlock.kernel.machines.runs.events import RunEvent, told
+from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
@@ -277,9 +277,9 @@ class Runs:
                 if one.event:
                     yield one
             if page:
-                pace.news()
+                pace.reset()
                 continue
-            pace.rest()
+            pace.sleep()
 
     def ended(self, run: str, wait_s: float) -> Record:
         """Return a run once it and all that it left has ended, or when the time is up."""
@@ -298,7 +298,7 @@ class Runs:
 
         Told again with its op-id, it counts once. Raises MailRefusedError where nothing is taken.
         """
-        mail = {"sender": sender or self.client.actor, "event": told(event)}
+        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 

@@ -18,7 +18,7 @@ from interlock.kernel.store.commands import Call, InitialLease
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.leases import initial_lease_of
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.gateways.git.shadow import Checkpoint, Shadow
@@ -64,9 +64,9 @@ class RunWork:
             call = Call(Cause("conductor"))
             self.dispatch.create("codon", place.id, birth, call, initial_lease=initial_lease)
 
-        self.work.patiently(bear)
-        lease = self.work.patiently(
-            lambda: initial_lease_of(self.dispatch, place.id, initial_lease)
+        self.work.retried(bear)
+        lease = self.work.retried(
+            lambda: claim_initial_lease(self.dispatch, place.id, initial_lease)
         )
         place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(place.mark, lease.key)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.supervision.codon_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
+from interlock.workers.supervision.session_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
 from interlock.workers.text import sentence
 
 RETRY_AFTER_MS_MAX = 3_600_000

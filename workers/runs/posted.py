@@ -78,7 +78,7 @@ def _applied(
         )
     target = _target(dispatch, workspace, event.data.run_id, getattr(event.data, "codon_id", ""))
     op_id = f"event:{mail_id}"
-    if dispatch.outcome(target.id, op_id):
+    if dispatch.op_outcome(target.id, op_id):
         # Applied before, and not answered: where the record stands now says nothing of that.
         return target
     trigger, payload = wanted(event, target.state)

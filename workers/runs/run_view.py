@@ -9,7 +9,7 @@ from interlock.kernel.machines.runs.codon_types import (
     Codon,
     CompletedCodon,
     FailedCodon,
-    Loaded,
+    LoadedSentinels,
     PreparingCodon,
     SkippedCodon,
     codon_cost,
@@ -70,7 +70,7 @@ def _sentinels(codon: Codon) -> str:
     if isinstance(codon, PreparingCodon) or codon.sentinels is None:
         return ""
     told = codon.sentinels
-    states = told.loaded if isinstance(told, Loaded) else told.executed
+    states = told.loaded if isinstance(told, LoadedSentinels) else told.executed
     return watched([one.model_dump(mode="json", exclude_none=True) for one in states])
 
 

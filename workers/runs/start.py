@@ -25,7 +25,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.events import RunStartedData
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.values import MICRO_MAX, Continuation
+from interlock.kernel.machines.runs.values import MICRO_MAX, ContinuedStart
 from interlock.kernel.record import Record, record_id, root_of
 from interlock.kernel.store.commands import Call
 from interlock.workers.engine.dispatch import Dispatch
@@ -158,7 +158,7 @@ def begin_again(
     starting = said.starting_conditions
     done: tuple[Execution, ...] = ()
     plan = dispatch.views.record(names[-1]).data["plan"]
-    if isinstance(starting, Continuation):
+    if isinstance(starting, ContinuedStart):
         source = run_named(dispatch, workspace, starting.source.run_id)
         plan = source.data["plan"]
         done = upto(dispatch, source, starting.source.after_codon)

@@ -26,7 +26,7 @@ from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.polling import polls
 from interlock.workers.engine.resources import Resources
@@ -105,7 +105,7 @@ class RunSupervisor:
             if self._stops():
                 return Outcome("fail", {"reason": self._asked_to_stop()})
             run = run or self._begun()
-            codons = self.work.patiently(partial(codons_of, self.dispatch.views, self.place.id))
+            codons = self.work.retried(partial(codons_of, self.dispatch.views, self.place.id))
             done, begins = history(self.work.record, codons)
             match next_step(self.plan, done, begins=begins):
                 case Finished():
@@ -151,7 +151,7 @@ class RunSupervisor:
     def _cleared(self) -> str:
         """Wait until nothing of an earlier run can be at work here; say what is, after long."""
         for _ in polls(CLEAR_S_MAX):
-            left = self.work.patiently(self._left)
+            left = self.work.retried(self._left)
             if not left:
                 return ""
             if self._stops():
@@ -178,7 +178,7 @@ class RunSupervisor:
         mark = codon_place(codon, self.dispatch.settings).mark
         if mark.is_file():
             for one in marks_of(mark.read_text("utf-8")):
-                kill_leftovers(one, of=codon)
+                kill_leftovers(one, owner=codon)
 
     # --- to go on --------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class RunSupervisor:
         return "stopped"
 
     def _now_ms(self) -> int:
-        return self.work.patiently(self.dispatch.views.now_ms)
+        return self.work.retried(self.dispatch.views.now_ms)
 
 
 def continued(start: Start, done: list[Execution]) -> Execution | None:
@@ -241,4 +241,4 @@ def _may_be_at_work(record: Record) -> bool:
 def main() -> None:
     """Take over what a spec names, say so, and go on alone."""
     spec = LaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, assembled(read_settings())))
+    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, open_dispatch(read_settings())))

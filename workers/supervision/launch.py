@@ -1,7 +1,7 @@
-"""Starts a keeper that outlives its starter: a process of its own, with its leases taken over.
+"""Launches a supervisor: a process that outlives the worker and takes its leases over.
 
-A forker, a process of the starter's that has imported what keepers need, forks them: it is made
-for the first, lives as long as its starter, and is made anew where it is gone.
+A fork server, which has imported what supervisors need, forks it. The first launch starts the fork
+server, which then lives as long as the worker; if it is gone, the next launch starts another.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from interlock.workers.files.atomic import write_private
 LAUNCH_S_MAX = 60
 SPEC_FILE = "launch.json"
 ERROR_LENGTH_MAX = 2_000
-# What else is on its way to the starter is text.
-READY = b"\0kept"
-# Room for a keeper's own command line, which takes the place of the forker's.
-TITLE_ROOM = 1_000
+# Sent by a supervisor that has taken over. All else that it sends is the text of an error.
+READY = b"\0ready"
+# Room in the fork server's command line, which that of a supervisor replaces.
+COMMAND_LINE_ROOM = 1_000
 
 
 class SupervisorError(RuntimeError):
-    """A keeper could not take over. The message says why."""
+    """A supervisor could not take over; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """What a supervisor is started with: the lease that it takes over, and its work folder.
+    """The lease that a supervisor takes over, and its work folder.
 
-    Each kind of supervisor adds fields of its own. Only the owner of its file can read it, as it
-    holds the lease's token.
+    Each kind of supervisor adds fields. The file is readable by its owner only, because it has the
+    token of the lease.
     """
 
     key: str
@@ -52,7 +52,7 @@ class LaunchSpec:
     work_folder: str
 
     def write(self) -> Path:
-        """Write it into the work folder and return the file."""
+        """Write the spec into the work folder, and return its file."""
         file = Path(self.work_folder) / SPEC_FILE
         write_private(file, json.dumps(asdict(self)))
         return file
@@ -64,55 +64,56 @@ class LaunchSpec:
 
 
 def process_label(work_folder: Path) -> str | None:
-    """Return the label that the processes of a work folder's supervisor carry; None if none began.
+    """Return the label of all processes that a work folder's supervisor started, or None.
 
-    The label is the key of the lease that the supervisor took over.
+    The label is the key of the lease that the supervisor took over. None means that no supervisor
+    was started there.
     """
     try:
         return str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
     except (FileNotFoundError, json.JSONDecodeError):
-        # A supervisor is only started once its file is whole.
+        # A supervisor starts only after its file is complete.
         return None
 
 
 class Supervisor(Protocol):
-    """Who keeps a process to its end; to make one takes its leases over."""
+    """Runs a process to its end. Making a supervisor takes its leases over."""
 
     def run(self) -> None:
-        """Keep it to its end."""
+        """Supervise the process to its end."""
 
 
 class ForkServer:
-    """The starter's side of the process that forks its keepers. Safe to use from any thread."""
+    """The worker's connection to its fork server. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
-        # As this process was begun: its threads may be kept on one processor later.
+        # The processors at the start: later, threads of this process may be pinned to one of them.
         able = hasattr(os, "sched_setaffinity")
         self._processors = os.sched_getaffinity(0) if able else set[int]()
 
-    def order(self, module: str, brief: Path, descriptors: Sequence[int]) -> None:
-        """Order a keeper: the first descriptor becomes its stderr, the others are passed on."""
-        order = [json.dumps([module, str(brief)]).encode()]
+    def request(self, module: str, spec_file: Path, descriptors: Sequence[int]) -> None:
+        """Request a supervisor. Its stderr is the first descriptor; the others are passed on."""
+        request = [json.dumps([module, str(spec_file)]).encode()]
         with self._lock:
             with suppress(BrokenPipeError):
                 if self._link is not None:
-                    socket.send_fds(self._link, order, descriptors)
+                    socket.send_fds(self._link, request, descriptors)
                     return
-            # There was none, or it has been killed, and took no order.
+            # No server runs yet, or it was killed before it read the request.
             self._end()
-            socket.send_fds(self._begun(), order, descriptors)
+            socket.send_fds(self._start(), request, descriptors)
 
     def end(self) -> None:
-        """End it, if there is one; the next order makes another. Its keepers stay."""
+        """Kill the server if it runs. Its supervisors go on; the next request starts another."""
         with self._lock:
             self._end()
 
-    def _begun(self) -> socket.socket:
+    def _start(self) -> socket.socket:
         self._link, theirs = socket.socketpair()
-        with theirs, self._everywhere():
+        with theirs, self._on_all_processors():
             number = theirs.fileno()
             self._process = subprocess.Popen(
                 [
@@ -120,7 +121,7 @@ class ForkServer:
                     "-m",
                     "interlock.workers.supervision.fork_server",
                     str(number),
-                    " " * TITLE_ROOM,
+                    " " * COMMAND_LINE_ROOM,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -130,20 +131,20 @@ class ForkServer:
         return self._link
 
     @contextmanager
-    def _everywhere(self) -> Iterator[None]:
-        """Let what the calling thread starts within the block run on every processor."""
+    def _on_all_processors(self) -> Iterator[None]:
+        """Let processes that the calling thread starts in this block run on every processor."""
         if not self._processors:
             yield
             return
-        here = os.sched_getaffinity(0)
-        # Processors may be lost meanwhile; then the system has placed the thread itself.
+        present = os.sched_getaffinity(0)
+        # A container may lose processors while it runs; then the system has moved the thread.
         with suppress(OSError):
             os.sched_setaffinity(0, self._processors)
         try:
             yield
         finally:
             with suppress(OSError):
-                os.sched_setaffinity(0, here)
+                os.sched_setaffinity(0, present)
 
     def _end(self) -> None:
         if self._link is not None:
@@ -159,67 +160,68 @@ FORK_SERVER = ForkServer()
 
 def launch(
     module: str,
-    brief: Path,
+    spec_file: Path,
     renew: Callable[[], object],
     *,
     every_s: float,
     pass_fds: Sequence[int] = (),
 ) -> None:
-    """Start a keeper, `main` of MODULE, and wait until it has taken over. Raises KeeperError.
+    """Start `main` of a supervisor's module, and wait until it has taken over.
 
-    It finds its brief as sys.argv[1]. Meanwhile the leases are renewed every so often.
+    The module finds its spec file in sys.argv[1]. Until it has taken over, `renew` is called every
+    `every_s` seconds. Raises SupervisorError.
     """
-    heard, told = os.pipe()
+    reading, writing = os.pipe()
     try:
         try:
-            FORK_SERVER.order(module, brief, (told, *pass_fds))
+            FORK_SERVER.request(module, spec_file, (writing, *pass_fds))
         finally:
-            os.close(told)
-        said = _answer(heard, renew, every_s=every_s)
+            os.close(writing)
+        output = _read_until_ready(reading, renew, every_s=every_s)
     finally:
-        os.close(heard)
-    if not said.endswith(READY):
-        why = said.decode(errors="replace").strip() or "it said nothing"
-        raise SupervisorError(f"its keeper ended before it took over: {why}")
+        os.close(reading)
+    if not output.endswith(READY):
+        error = output.decode(errors="replace").strip() or "it gave no reason"
+        raise SupervisorError(f"its supervisor ended before it took over: {error}")
 
 
-def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes:
-    """Return the end of what a keeper said until it took over, or ended. Raises KeeperError."""
-    # Other than select.select it takes any number of a descriptor.
-    coming = select.poll()
-    coming.register(heard, select.POLLIN)
-    said, until = b"", time.monotonic() + LAUNCH_S_MAX
-    while not said.endswith(READY):
-        if coming.poll(every_s * 1_000):
-            chunk = os.read(heard, 4_096)
+def _read_until_ready(reading: int, renew: Callable[[], object], *, every_s: float) -> bytes:
+    """Return a supervisor's last output before it took over or ended. Raises SupervisorError."""
+    # Unlike select.select, poll takes descriptors of any number.
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    output, until = b"", time.monotonic() + LAUNCH_S_MAX
+    while not output.endswith(READY):
+        if poll.poll(every_s * 1_000):
+            chunk = os.read(reading, 4_096)
             if not chunk:
                 break
-            said = (said + chunk)[-ERROR_LENGTH_MAX:]
+            output = (output + chunk)[-ERROR_LENGTH_MAX:]
         elif time.monotonic() > until:
-            # It may be the forker that hangs: the next start shall not find it.
+            # The fork server itself may hang, so the next launch starts another.
             FORK_SERVER.end()
-            raise SupervisorError(f"its keeper took nothing over in {LAUNCH_S_MAX} s")
+            raise SupervisorError(f"its supervisor did not take over in {LAUNCH_S_MAX} s")
         else:
             renew()
-    return said
+    return output
 
 
 def hand_over(work_folder: Path, make: Callable[[], Supervisor]) -> None:
-    """Let who started this process go when the keeper has taken over, and keep on alone."""
-    log = os.open(work_folder / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    # Who started it waits no longer, and does without it then.
+    """Make the supervisor, report to the launching process that it has taken over, and run it."""
+    log = os.open(work_folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # The launching process waits no longer than this.
     signal.alarm(LAUNCH_S_MAX)
     try:
         supervisor = make()
     except (KernelError, ValueError) as refusal:
         raise SystemExit(f"{type(refusal).__name__}: {refusal}") from None
     signal.alarm(0)
-    told = os.dup(2)
+    launching = os.dup(2)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
     os.close(log)
-    # Whose starter was killed meanwhile is kept all the same.
+    # If the launching process was killed meanwhile, the supervisor runs all the same.
     with suppress(BrokenPipeError):
-        os.write(told, READY)
-    os.close(told)
+        os.write(launching, READY)
+    os.close(launching)
     supervisor.run()

@@ -6,11 +6,11 @@ from interlock.kernel.machines.tasks.breaker import Trip
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import Blocked, Failed, Split
+from interlock.workers.supervision.reports import AgentBlocked, AgentFailed, SplitRequested
 
 REASON_LENGTH_MAX = 2_000
 DETAIL_LENGTH_MAX = 2_000
-Told = Failed | Blocked | Split | None
+Told = AgentFailed | AgentBlocked | SplitRequested | None
 
 
 def agent_end(
@@ -32,7 +32,7 @@ def agent_end(
 
 
 def _fault(told: Told) -> dict[str, str]:
-    if not isinstance(told, Failed):
+    if not isinstance(told, AgentFailed):
         return {"code": "fast_exit", "reason": "it ended before it gave a sign of life"}
     overloaded = told.reason is TransitionReason.PROVIDER_529
     limited = overloaded or told.retry_after_s is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.tasks.trust import NEEDED, Trust, allowed
+from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, allowed
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Record, partition_of, root_of
 from interlock.workers.client import Client
@@ -97,4 +97,4 @@ def may(level: str) -> list[str]:
     """Return which of an agent's triggers a level of trust allows."""
     if level not in set(Trust):
         return []
-    return [trigger for trigger in NEEDED if allowed(Trust(level), trigger)]
+    return [trigger for trigger in MINIMUM_TRUST if allowed(Trust(level), trigger)]

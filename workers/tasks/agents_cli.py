@@ -49,7 +49,7 @@ def known(
 ) -> None:
     """Say the id of an identity, also before its first task, so that one can vouch for it."""
     of = agents().known(backlog, name=name, role=role, command=command)
-    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.flagged)
+    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -59,7 +59,7 @@ def promote(
 ) -> None:
     """Vouch for an identity: it is trusted one level more."""
     record = agents(actor).promote(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def retire(
 ) -> None:
     """Take an identity out of service: it claims nothing more."""
     record = agents(actor).retire(identity, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -83,4 +83,4 @@ def abort(
 ) -> None:
     """Abort an agent's session with all below it, its siblings, or its tool call."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

@@ -14,7 +14,7 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import initial_lease_of
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
 from interlock.workers.tasks.claims import (
@@ -123,7 +123,7 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
         # Many commands say nothing before their end: their deadline is their limit.
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
     dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), initial_lease=initial_lease)
-    return initial_lease_of(dispatch, place.agent, initial_lease)
+    return claim_initial_lease(dispatch, place.agent, initial_lease)
 
 
 def _agent_ms(dispatch: Dispatch) -> int:

@@ -26,7 +26,7 @@ from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.leases import initial_lease_of
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
@@ -99,7 +99,7 @@ def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
             party(PARTY, "claimed", record.id),
             initial_lease=initial_lease,
         )
-        return initial_lease_of(dispatch, record.id, initial_lease)
+        return claim_initial_lease(dispatch, record.id, initial_lease)
     except (CallError, ConflictError, FencedError, HeldError) as refusal:
         log.debug("%s is not claimed: %s", record.id, refusal)
         return None

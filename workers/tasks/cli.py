@@ -19,9 +19,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 
 app = typer.Typer(help="Coding tasks: worked on by agents in git worktrees.", no_args_is_help=True)
@@ -128,14 +128,14 @@ def claim(
     value = None
     if found is not None:
         value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
-    answer(value, as_json=as_json, show=screen.plain)
+    answer(value, as_json=as_json, show=screen.fields)
     if value is None:
         raise typer.Exit(1)
 
 
 def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any) -> None:
     record = tasks("agent").report(key, token, trigger, payload)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -143,7 +143,7 @@ def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any
 def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
     """Renew a claim; the answer is an order: go, interrupt, pause, stop or lost."""
     order = tasks("agent").heartbeat(key, token)
-    answer({"id": key, "answer": order}, as_json=as_json, show=screen.flagged)
+    answer({"id": key, "answer": order}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -213,14 +213,14 @@ def fail_stage(
     """Fail all that nobody works on yet; INTERLOCK_STAGE_FAILURES must have allowed it."""
     failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
     value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
-    answer(value, as_json=as_json, show=screen.flagged)
+    answer(value, as_json=as_json, show=screen.record_answer)
     if not failed:
         raise typer.Exit(1)
 
 
 def _fired(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
     record = client(actor).fire(record_id, trigger, {"reason": reason}, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -247,7 +247,7 @@ def requeue(
 def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
     """End a task; an agent at work on it is stopped with all it started."""
     record = client(actor).cancel(task, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -271,14 +271,14 @@ def split(
     except ValueError as refusal:
         fail(f"--subtasks is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     record = client(actor).fire(task, "split", {"subtasks": parts})
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 def _decided(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
     here = client(actor)
-    seen = proposal or looked_at(here, task, choice, as_json=as_json)
+    seen = proposal or confirm_proposal(here, task, choice, as_json=as_json)
     record = here.decide(task, choice, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()

@@ -22,7 +22,7 @@ from interlock.kernel.record import Record, partition_of, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client, Submitted
-from interlock.workers.engine.leases import initial_lease_of
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
@@ -122,7 +122,7 @@ class Tasks:
         given = {name: value for name, value in payload.items() if value is not None}
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
         self.dispatch.fire(task, "claimed", given, call, initial_lease=initial_lease)
-        lease = initial_lease_of(self.dispatch, task, initial_lease)
+        lease = claim_initial_lease(self.dispatch, task, initial_lease)
         return Claim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import CallError, ConflictError, FencedError, HeldError
 from interlock.kernel.event import Cause, Event
-from interlock.kernel.published_event import exported
+from interlock.kernel.published_event import LifecycleEvents
 from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id, root_of
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import StateKey
@@ -74,6 +74,7 @@ class DeadLetters:
 
     def __init__(self, client: Client) -> None:
         self.client, self.views = client, client.dispatch.views
+        self.events = LifecycleEvents(client.dispatch.machines)
 
     def letters(self, backlog: str | None = None) -> list[DeadLetter]:
         """Return the dead letters of a backlog, or of all, the oldest first."""
@@ -138,7 +139,22 @@ class DeadLetters:
             if line.trigger == "claimed":
                 number += 1
             if line.target == "failed" or (line.source in AT_WORK and line.target in GRIEF):
-                yield _try(number, line)
+                yield self._try(number, line)
+
+    def _try(self, number: int, event: Event) -> Try:
+        told, payload = self.events.published(event, "task"), event.payload
+        return Try(
+            number=number,
+            timestamp=told.timestamp,
+            trigger=told.trigger,
+            to_status=told.to_status,
+            actor=told.actor,
+            reason=told.reason,
+            code=str(payload.get("code", "")),
+            transition_reason=told.transition_reason,
+            abort_reason=told.abort_reason,
+            paths=tuple(payload.get("paths", ())),
+        )
 
     def _replayed(self, task: str, reason: str) -> Replayed:
         try:
@@ -165,19 +181,3 @@ def _why_not(record: Record) -> str:
     if record.state == "failed":
         return "it is tried again by itself; `interlock task retry` does not wait for that"
     return f"it is {record.state}, not failed"
-
-
-def _try(number: int, event: Event) -> Try:
-    told, payload = exported(event, "task"), event.payload
-    return Try(
-        number=number,
-        timestamp=told.timestamp,
-        trigger=told.trigger,
-        to_status=told.to_status,
-        actor=told.actor,
-        reason=told.reason,
-        code=str(payload.get("code", "")),
-        transition_reason=told.transition_reason,
-        abort_reason=told.abort_reason,
-        paths=tuple(payload.get("paths", ())),
-    )

@@ -19,5 +19,5 @@ def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
     except UnknownRecordError:
         return
     kill_leftovers(
-        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, of=agent
+        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, owner=agent
     )

@@ -17,26 +17,26 @@ from uuid import uuid4
 from interlock.kernel.effect import Effect
 from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.tasks.breaker import Cause, Trip
+from interlock.kernel.machines.tasks.breaker import Trip, TripCause
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.leases import Lease
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
 from interlock.workers.specs.json_line import as_line
 from interlock.workers.supervision.launch import hand_over
 from interlock.workers.supervision.reports import (
     AbortRaised,
+    AgentBlocked,
+    AgentFailed,
     AgentStream,
-    Blocked,
-    ChildCancelled,
-    Failed,
-    Split,
+    CancelRequested,
+    SplitRequested,
 )
 from interlock.workers.supervision.streams import STREAMS
 from interlock.workers.tasks.agent_end import agent_end, ours
@@ -124,13 +124,13 @@ class TaskSupervisor:
             environment=environment_of_work(told),
             prompt=turn.line if spec.session else turn.prompt,
             more_follows=spec.session,
-            hears_output=spec.stream != "plain",
-            logs=Logs(
+            reads_output=spec.stream != "plain",
+            logs=LogFiles(
                 work_folder / "output.log",
                 work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=self.agent.key,
+            label=self.agent.key,
             kill_by=self._kill_by(),
         )
 
@@ -139,7 +139,7 @@ class TaskSupervisor:
         graces = [(self.agent.held, SUPERVISION.grace_ms)]
         if self.turn is not None and not self.turn.settled:
             graces.append((self.turn.work.held, AGENT.grace_ms))
-        return min(held.good_until + grace / 2_000 for held, grace in graces)
+        return min(held.valid_until + grace / 2_000 for held, grace in graces)
 
     # --- while it runs -------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class TaskSupervisor:
                 armed = self._kill_by()
                 process.arm(armed)
             lives = process.progress > began or now > began + LIFE_S
-            if lives and not self.alive and not isinstance(self.first.monitor.told, Failed):
+            if lives and not self.alive and not isinstance(self.first.monitor.told, AgentFailed):
                 self._confirm(process)
             self._note_progress(process.progress, now)
             self._look_at_files(now)
@@ -170,7 +170,7 @@ class TaskSupervisor:
             told += [self.stream.feed(line) for line in process.output_lines()]
         said = [report for reports in told for report in reports]
         # One that only says that it cannot begin has given no sign of life.
-        if not (self.alive or all(isinstance(one, Failed) for one in said)):
+        if not (self.alive or all(isinstance(one, AgentFailed) for one in said)):
             self._confirm(process)
         if self.turn is None:
             return
@@ -187,10 +187,10 @@ class TaskSupervisor:
                     raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
                     with suppress(KernelError):
                         self.agent.fire(Outcome("abort_raised", raised))
-                case ChildCancelled() if refusal := turn.cancel_child(one):
+                case CancelRequested() if refusal := turn.cancel_child(one):
                     self._reply(process, refusal)
         match turn.monitor.told:
-            case (Blocked() | Split()) as told if not turn.settled:
+            case (AgentBlocked() | SplitRequested()) as told if not turn.settled:
                 if refusal := turn.offer(told):
                     turn.monitor.told = None
                     self._reply(process, refusal)
@@ -211,7 +211,7 @@ class TaskSupervisor:
         taken = turn is not None and not turn.settled and turn.work.stopped.is_set()
         if self.agent.stopped.is_set() or taken:
             return self._why_stopped()
-        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, Failed))
+        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, AgentFailed))
         return OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
@@ -267,7 +267,7 @@ class TaskSupervisor:
             self._take_up(process, now)
         elif turn.settled:
             self._put_down()
-        elif isinstance(turn.monitor.told, Failed):
+        elif isinstance(turn.monitor.told, AgentFailed):
             turn.tell(of_failed(turn.monitor.told))
             self.failures_in_row += 1
             self._put_down()
@@ -297,7 +297,7 @@ class TaskSupervisor:
         self.turn, self.refusals = None, 0
         if self.failures_in_row >= FAILURES_MAX:
             said, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
-            self.trip = Trip(Cause.FAILURES, said, abort, TransitionReason.ABORTED)
+            self.trip = Trip(TripCause.FAILURES, said, abort, TransitionReason.ABORTED)
             return
         with suppress(KernelError):
             self.agent.fire(Outcome("task_finished"))
@@ -347,14 +347,14 @@ class TaskSupervisor:
         told = self.turn.monitor.told if self.turn else None
         if self.turn is not None and not self.turn.settled:
             self.turn.tell(self._outcome(self.turn, ended, abort))
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             abort = abort or of_failed(told).payload["abort"]
         end = agent_end(ended, abort, told, trip=self.trip, alive=self.alive)
         tell(self.agent, end, otherwise="ended")
 
     def _outcome(self, turn: TaskTurn, ended: Exit, abort: AbortReason | None) -> Outcome:
         told = turn.monitor.told
-        if isinstance(told, Failed):
+        if isinstance(told, AgentFailed):
             return of_failed(told)
         if abort is not None:
             return turn.failed(ended, abort, self.trip)
@@ -373,4 +373,4 @@ class TaskSupervisor:
 def main() -> None:
     """Take over what a spec names, say so, and go on alone."""
     spec = TaskLaunchSpec.read(Path(sys.argv[1]))
-    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, assembled(read_settings())))
+    hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, open_dispatch(read_settings())))

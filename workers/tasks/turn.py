@@ -16,7 +16,7 @@ from interlock.kernel.errors import (
     KernelError,
     StoreError,
 )
-from interlock.kernel.machines.tasks.breaker import Limits, Trip, tripped
+from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
 from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record
 from interlock.workers.config import environment_without_settings
@@ -27,7 +27,12 @@ from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
 from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.reports import Blocked, ChildCancelled, Failed, Split
+from interlock.workers.supervision.reports import (
+    AgentBlocked,
+    AgentFailed,
+    CancelRequested,
+    SplitRequested,
+)
 from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.ownership import IDENTITY, outside
 from interlock.workers.tasks.turn_monitor import TurnMonitor
@@ -95,7 +100,7 @@ class TaskTurn:
 
     def trip(self) -> Trip | None:
         """Return why the breaker cuts its agent off, or None."""
-        limits = Limits(self.data.get("budget_micro"), self.data["tool_failures_max"])
+        limits = BreakerLimits(self.data.get("budget_micro"), self.data["tool_failures_max"])
         return tripped(
             limits,
             spent_micro=self.monitor.spent_micro,
@@ -115,7 +120,7 @@ class TaskTurn:
             changed = changed_files(self._repository(), self._tree(), base=self.place.base)
             self.outside = outside(changed, self.data["owned_files"])
 
-    def offer(self, told: Blocked | Split) -> str:
+    def offer(self, told: AgentBlocked | SplitRequested) -> str:
         """Tell at once what it waits for or falls apart into; return why that is refused, or ''.
 
         Before its agent is ended: one that may not do this goes on.
@@ -125,15 +130,16 @@ class TaskTurn:
         except GuardRefusedError as refusal:
             return refusal.why
         except CallError as refusal:
-            self.monitor.told = Failed(f"its report is refused: {refusal}"[:REASON_LENGTH_MAX])
+            self.monitor.told = AgentFailed(f"its report is refused: {refusal}"[:REASON_LENGTH_MAX])
             return ""
         except (FencedError, StoreError):
             log.exception("%s was not told that its work ended", self.work.key)
         self.settled = True
-        self.monitor.turn("task_failed", reason=f"it {type(told).__name__.lower()} its task")
+        verb = "split" if isinstance(told, SplitRequested) else "blocked"
+        self.monitor.turn("task_failed", reason=f"it {verb} its task")
         return ""
 
-    def cancel_child(self, asked: ChildCancelled) -> str:
+    def cancel_child(self, asked: CancelRequested) -> str:
         """End a part that the agent gives up; return why that is refused, or ''."""
         told = {"child": asked.child, "reason": asked.reason[:REASON_LENGTH_MAX]}
         try:
@@ -206,20 +212,20 @@ def killed(code: int) -> bool:
     return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
 
 
-def of_failed(told: Failed) -> Outcome:
+def of_failed(told: AgentFailed) -> Outcome:
     """Return the outcome of what an agent said when it could not go on."""
     abort = told.abort or (ABORT_OF.get(told.reason) if told.reason else None)
     said = {"reason": told.error[:REASON_LENGTH_MAX], "why": told.reason, "abort": abort}
     return Outcome("failed", {**said, "retry_after_s": told.retry_after_s})
 
 
-def _outcome_of(told: Blocked | Split) -> Outcome:
+def _outcome_of(told: AgentBlocked | SplitRequested) -> Outcome:
     match told:
-        case Blocked(task=str(task)):
+        case AgentBlocked(task=str(task)):
             return Outcome("blocked", {"on": task, "kind": "task"})
-        case Blocked(text=text):
+        case AgentBlocked(text=text):
             return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
-        case Split(subtasks=parts):
+        case SplitRequested(subtasks=parts):
             return Outcome(
                 "split", {"subtasks": [{"title": one.title, "text": one.text} for one in parts]}
             )

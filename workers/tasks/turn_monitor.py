@@ -14,26 +14,26 @@ from interlock.kernel.store.commands import Call, Jot, Warrant
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.supervision.reports import (
     AbortRaised,
-    Blocked,
-    ChildCancelled,
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
+    CancelRequested,
     Compacted,
     CompactNeeded,
-    Failed,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     Report,
-    Split,
+    SplitRequested,
+    TokensUsed,
     ToolCompleted,
     ToolStarted,
-    Usage,
     VerifyRequested,
 )
 
 PARTY = "supervision"
 COMPACT_AT = 0.9
-Told = Failed | Blocked | Split
-Asked = AbortRaised | ChildCancelled
+Told = AgentFailed | AgentBlocked | SplitRequested
+Asked = AbortRaised | CancelRequested
 
 
 class TurnMonitor:
@@ -53,7 +53,7 @@ class TurnMonitor:
         self._tools: set[str] = set()
         self._compacting = self._verifying = False
 
-    def feed(self, reports: Sequence[Report | Rejected]) -> None:
+    def feed(self, reports: Sequence[Report | RejectedLine]) -> None:
         """Follow what one line told."""
         for report in reports:
             self._heard(report)
@@ -77,7 +77,7 @@ class TurnMonitor:
         if not self._verifying:
             self.turn("verify_requested")
 
-    def _heard(self, report: Report | Rejected) -> None:
+    def _heard(self, report: Report | RejectedLine) -> None:
         match report:
             case ToolStarted() | ToolCompleted():
                 self._tool(report)
@@ -86,17 +86,17 @@ class TurnMonitor:
             case VerifyRequested():
                 self.summary = report.summary
                 self._verify()
-            case Failed() | Blocked() | Split():
+            case AgentFailed() | AgentBlocked() | SplitRequested():
                 self.told = self.told or report
-            case Usage():
+            case TokensUsed():
                 self._used(report)
-            case AbortRaised() | ChildCancelled():
+            case AbortRaised() | CancelRequested():
                 self.asked.append(report)
             case Progress():
                 self._noted("said", {"message": report.message, "percent": report.percent})
-            case Rejected():
+            case RejectedLine():
                 self._noted("report_refused", {"reason": report.reason})
-            case Ready():
+            case AgentReady():
                 pass
 
     def _tool(self, report: ToolStarted | ToolCompleted) -> None:
@@ -138,7 +138,7 @@ class TurnMonitor:
             self._compacting = True
             self.turn("compact_needed")
 
-    def _used(self, usage: Usage) -> None:
+    def _used(self, usage: TokensUsed) -> None:
         self.spent_micro += usage.cost_micro or 0
         if usage.deltas:
             self._noted("usage", {}, usage.deltas)

@@ -16,9 +16,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 from interlock.workers.threads.client import Threads
 from interlock.workers.threads.requests import read_request, request_files
@@ -105,9 +105,9 @@ def decide(
     if text:
         name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
         fields[name] = text
-    seen = proposal or looked_at(connected, record_id, choice, as_json=as_json)
+    seen = proposal or confirm_proposal(connected, record_id, choice, as_json=as_json)
     record = connected.decide(record_id, choice, fields, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -117,7 +117,7 @@ def cleanup(
 ) -> None:
     """End a thread whose work is done elsewhere, and remove the request from its source."""
     record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -132,4 +132,4 @@ def handoff(
 ) -> None:
     """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
     record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

@@ -41,7 +41,8 @@ class Threads:
         relationship: str = "decompose",
     ) -> Record:
         """Split a thread that waits for consent into children, each a thread of its own."""
-        warrant = Warrant.person(self.client.entered(self.client.show(record_id), proposal))
+        version = self.client.proposal_version(self.client.show(record_id), proposal)
+        warrant = Warrant.person(version)
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}
         call = Call(Cause(self.client.actor), warrant=warrant)
@@ -51,4 +52,6 @@ class Threads:
     def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
         payload = {"to": to, "kind": kind, "reference": reference}
-        return self.client.fire(record_id, THREAD.hands_off, payload, reason=f"handed to {to}")
+        return self.client.fire(
+            record_id, THREAD.handoff_trigger, payload, reason=f"handed to {to}"
+        )

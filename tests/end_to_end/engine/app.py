@@ -44,7 +44,7 @@ def around(owner: type, name: str, before: Callable[..., None], after: Callable[
     setattr(owner, name, wrapped)
 
 
-def nowhere(*_: Any) -> None:
+def do_nothing(*_: Any) -> None:
     """Reach nothing."""
 
 
@@ -75,7 +75,7 @@ def settled(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
     reach("after_settle", lease.record.id, lease.name)
 
 
-def born(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
+def child_created(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
     del machine
     reach("between_children", new_id.partition("/")[0], "spawn")
 
@@ -99,13 +99,13 @@ if os.environ.get("DEPLOYMENT_BROKER") == "bad":
 
 if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers what this returns.
-    found = {**handlers(), without: nowhere}
+    found = {**handlers(), without: do_nothing}
     vars(interlock.workers.systems)["handlers"] = lambda: found
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)
 around(Work, "fire", to_fire, fired)
-around(Dispatch, "create", nowhere, born)
+around(Dispatch, "create", do_nothing, child_created)
 
 # Imported last: importing it makes the app of this process.
 from interlock.workers.main import app  # noqa: E402

@@ -76,7 +76,7 @@ def test_a_broker_that_is_emptied_under_load_loses_no_thread(
     deployment = new_deployment().full(workers=2, concurrency=4)
     with emptying(deployment, client):
         ids = load(deployment, 40)
-        deployment.sees(lambda: deployment.witness, what="something was done meanwhile")
+        deployment.sees(lambda: deployment.recorded, what="something was done meanwhile")
 
     bring_to_an_end(deployment, ids)
 
@@ -108,7 +108,7 @@ def overtakes(deployment: Deployment) -> None:
     deployment.full(concurrency=1)
     deployment.ends("urgent", *(f"t{n}" for n in range(12)))
 
-    assert deployment.witness[0]["record"] == "urgent"
+    assert deployment.recorded[0]["record"] == "urgent"
 
 
 def test_what_is_urgent_overtakes_what_waits(new_deployment: NewDeployment) -> None:
@@ -165,7 +165,7 @@ def drains(deployment: Deployment, client: redis.Redis, number: int) -> None:
 
     effects = 4 * number
     assert pushes(client) - pushed <= 3 * effects
-    assert len(deployment.witness) == 2 * number
+    assert len(deployment.recorded) == 2 * number
 
 
 def pushes(client: redis.Redis) -> int:

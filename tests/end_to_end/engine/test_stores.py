@@ -37,7 +37,7 @@ def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
     ids = [f"t{n}" for n in range(12)]
     for name in ids:
         deployment.client.submit(thread("slow", seconds=1.5), machine="thread", id=name)
-    deployment.sees(lambda: len(deployment.witness) > 3, what="some of them are at work")
+    deployment.sees(lambda: len(deployment.recorded) > 3, what="some of them are at work")
     watched.kill_master()
     until(partial(answers, deployment), what="the replica is the master", within_s=60)
 

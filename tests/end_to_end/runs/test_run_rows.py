@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 import pytest
 
+from interlock.kernel.machines.runs.codon.names import LIVE
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.events import RunEvent
 from interlock.kernel.machines.runs.run.table import RUN
-from interlock.kernel.machines.runs.values import LIVE
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.table import Transition
 from tests.end_to_end.conftest import NewDeployment

@@ -99,6 +99,7 @@ def told_nothing_of_ours(yard: Yard, run: Record, load: Record) -> None:
             "INTERLOCK_ITERATION=",
             "INTERLOCK_PREVIOUS_SESSION=",
             f"INTERLOCK_REPORT_FD={told[4].rpartition('=')[2]}",
+            "INTERLOCK_REPORT_KINDS=session",
             f"INTERLOCK_RUN={run.id}",
             f"INTERLOCK_WORKSPACE={yard.workspace}",
         ]

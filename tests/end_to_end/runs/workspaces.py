@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.event import Note
-from interlock.kernel.machines.runs.codon.payloads import sums
+from interlock.kernel.machines.runs.codon.changes import counters
 from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
@@ -258,7 +258,7 @@ class Yard:
         runs = self.every_run()
         each: dict[str, dict[str, int]] = {}
         for run in runs:
-            folded = [sums(self.deployment.checked(one.id).data) for one in self.codons(run.id)]
+            folded = [counters(self.deployment.checked(one.id).data) for one in self.codons(run.id)]
             each[run.id] = {name: sum(one[name] for one in folded) for name in ("cost", "spent")}
             counted = {name: run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
             assert counted == each[run.id], f"{run.id}\n{self.story()}"
@@ -345,7 +345,7 @@ class Yard:
             told += [self.deployment.story(run.id), f"  ended: {run.data.get('ended')}"]
             told += [indent(self.deployment.story(one.id), "  ") for one in self.codons(run.id)]
             told += [f"    {one.data.get('failure_reason')}" for one in self.codons(run.id)]
-            log = self.deployment.folder / "home" / "runs" / run.id / "keeper.log"
+            log = self.deployment.folder / "home" / "runs" / run.id / "supervisor.log"
             told.append(log.read_text()[-3_000:] if log.exists() else "no conductor took it up")
         return "\n".join(told)
 

@@ -17,7 +17,7 @@ import redis
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import Claim, Tasks
@@ -329,10 +329,11 @@ def test_every_row_and_every_reason_has_its_producer(scenes: Callable[[], Scenes
 
     fired: dict[Row, set[str]] = {}
     told: list[LifecycleEvent] = []
+    published = LifecycleEvents(MACHINES).published
     for name, event in play.events():
         row = (name, event.source, event.trigger, event.target)
         fired.setdefault(row, set()).add(event.cause.actor)
-        told.append(exported(event, name))
+        told.append(published(event, name))
 
     unfired = {row: who for row, who in PRODUCERS.items() if who not in fired.get(row, set())}
     assert unfired == {}, {row: fired.get(row) for row in unfired}

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.record import Record
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment, Process, overlaps
 from tests.end_to_end.tasks.coding import AGENTS, git, make_repository, submit, task, trees
@@ -242,7 +242,7 @@ class Killer:
 
 def carries_mark(pid: int) -> bool:
     with suppress(OSError):
-        return f"{MARK}=".encode() in (PROC / str(pid) / "environ").read_bytes()
+        return f"{LABEL_VARIABLE}=".encode() in (PROC / str(pid) / "environ").read_bytes()
     return False
 
 

@@ -27,7 +27,7 @@ def record_call(what: str, record_id: str, key: str, **more: Any) -> None:
     """Append a line to the file of all calls, in one write, so that other lines cannot mix in."""
     line = {"what": what, "record": record_id, "key": key, "pid": os.getpid()}
     written = json.dumps({**line, "at": time.monotonic(), **more}) + "\n"
-    descriptor = os.open(FOLDER / "witness.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(descriptor, written.encode())
     finally:

@@ -99,18 +99,18 @@ def test_garbage_in_the_queues_is_rejected_and_ends_no_worker(
 
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
-    aside = deployment.client.dispatch.aside
+    rejected = deployment.client.dispatch.rejected
     deployment.sees(
-        lambda: sum(aside.counts().values()) >= 3 * REJECTED,
-        what=f"all are rejected, of {3 * REJECTED} there are {aside.counts()}",
+        lambda: sum(rejected.counts().values()) >= 3 * REJECTED,
+        what=f"all are rejected, of {3 * REJECTED} there are {rejected.counts()}",
     )
 
     assert all(process.alive for process in deployment.processes)
-    assert sum(aside.counts().values()) == 3 * REJECTED, "no message is rejected twice"
+    assert sum(rejected.counts().values()) == 3 * REJECTED, "no message is rejected twice"
     assert all(
         client.llen(f"{deployment.prefix}.{name}") == 0 for name in ("execution", "inference")
     )
-    assert all(message.reason for message in aside.newest(100))
+    assert all(message.reason for message in rejected.newest(100))
 
 
 @pytest.mark.parametrize("what", MISSHAPEN)
@@ -123,8 +123,8 @@ def test_a_message_of_the_wrong_shape_is_rejected_and_ends_no_worker(
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
     assert all(process.alive for process in deployment.processes)
-    aside = deployment.client.dispatch.aside
-    deployment.sees(lambda: sum(aside.counts().values()) == 1, what="it is rejected once")
+    rejected = deployment.client.dispatch.rejected
+    deployment.sees(lambda: sum(rejected.counts().values()) == 1, what="it is rejected once")
     assert client.llen(queue) == 0
     assert client.hlen("unacked") == 0
 
@@ -142,7 +142,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     deployment.client.dispatch.app.send_task(
         "thread.inference", args=[entry.key("one")], queue=f"{deployment.prefix}.inference"
     )
-    deployment.sees(deployment.client.dispatch.aside.counts, what="it is rejected")
+    deployment.sees(deployment.client.dispatch.rejected.counts, what="it is rejected")
 
     left = next(e for e in deployment.client.show("one").entries if e.name == "execution")
     assert (left.state, left.attempts, left.carried) == ("owed", 0, False)

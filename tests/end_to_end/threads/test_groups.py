@@ -77,7 +77,7 @@ def test_groups_with_separate_host_names_and_processes_share_one_store(
             ),
             what="every inference is over",
         )
-        deployment.sees(lambda: len(deployment.witness) >= 4, what="both are at work")
+        deployment.sees(lambda: len(deployment.recorded) >= 4, what="both are at work")
         alder.kill()
 
         ended = deployment.ends(*ids)

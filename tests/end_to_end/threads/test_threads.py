@@ -19,7 +19,7 @@ def is_executed(deployment: Deployment, within_s: float) -> None:
     deployment.client.submit(thread("jot", text="hello"), machine="thread", id="one")
     record = deployment.ends("one", within_s=within_s)[0]
     assert (record.state, record.data["result"]) == ("done", "hello")
-    assert [line["what"] for line in deployment.witness] == ["start", "end"]
+    assert [line["what"] for line in deployment.recorded] == ["start", "end"]
 
 
 def is_cleaned_up(deployment: Deployment, within_s: float) -> None:

@@ -47,7 +47,7 @@ class Job:
 
     def __init__(self, **given: Any) -> None:
         self.record = Record(RecordId("g/j"), "job", "draft", Version(1), job(**given))
-        self.last: Decision = JOB.born(self.record)
+        self.last: Decision = JOB.decide_creation(self.record)
 
     @classmethod
     def at(cls, state: str, **given: Any) -> Job:

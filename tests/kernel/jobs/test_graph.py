@@ -21,9 +21,9 @@ class Graph:
     """A graph that is driven by hand, without a store."""
 
     def __init__(self, **given: Any) -> None:
-        data = GRAPH.birth(given)
+        data = GRAPH.initial_data(given)
         self.record = Record(RecordId("g"), "graph", "open", Version(1), data)
-        self.last: Decision = GRAPH.born(self.record)
+        self.last: Decision = GRAPH.decide_creation(self.record)
 
     def fire(self, trigger: str, **payload: Any) -> Graph:
         self.last = GRAPH.decide(self.record, trigger, GRAPH.admit(trigger, payload))
@@ -109,7 +109,7 @@ def test_a_limit_that_is_reached_halts_a_graph_with_one_card() -> None:
 def test_who_saw_another_limit_halts_nothing(limits: dict[str, int], seen: dict[str, Any]) -> None:
     told = Graph(limits=limits)
 
-    with pytest.raises(GuardRefusedError, match="others by now"):
+    with pytest.raises(GuardRefusedError, match="changed meanwhile"):
         told.fire("limit_reached", **seen)
 
 
@@ -166,4 +166,4 @@ def test_what_its_card_offers_is_a_persons_to_do() -> None:
 )
 def test_a_graph_is_not_born_of_nonsense(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidPayloadError, match="the graph is invalid"):
-        GRAPH.birth(bad)
+        GRAPH.initial_data(bad)

@@ -34,7 +34,7 @@ def test_the_page_has_thirty_two_rows_and_one_end_that_nothing_enters() -> None:
 
     assert len({tuple(row) for row in kept["published"]}) == 32
     assert [str(stage.state) for stage in JOB.stages if stage.external] == kept["external"]
-    assert kept["births"] == [str(JOB.birthplace(Job().data).state)]
+    assert kept["births"] == [str(JOB.initial_stage(Job().data).state)]
     assert len(JOB.stages) == 12
 
 
@@ -44,7 +44,7 @@ def test_what_a_job_is_born_with_is_a_draft_that_begins_by_itself_unless_it_is_h
     assert (free.state, free.asks, free.timers) == ("draft", False, {"kickoff": 60_000})
     assert (held.state, held.asks, held.timers) == ("draft", True, {"reminder": 86_400_000})
     assert free.fire("activate").state == "pending"
-    assert (JOB.begins, JOB.under) == ("activate", ("graph",))
+    assert (JOB.first_trigger, JOB.id_prefix) == ("activate", ("graph",))
 
 
 # --- a draft is configured -------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_steward_frees_a_job_from_what_is_lost_one_by_one_or_at_once() -> None
     one = starved().fire("dependency_waived", by="ann", dependency="g/a")
     assert (one.data["lost"], one.data["waived"]) == ({"g/b": "canceled"}, ["g/a"])
     assert one.asks
-    refused(one, "dependency_waived", "this is not", by="ann", dependency="g/a")
+    refused(one, "dependency_waived", "only a lost one", by="ann", dependency="g/a")
     refused(one, "dependency_lost", "known already", dependency="g/a", state="canceled")
     refused(one, "dependencies_met", "one of them is lost", tally={"canceled": 2})
     one.fire("dependency_waived", by="ann")
@@ -191,11 +191,11 @@ def test_a_steward_frees_a_job_from_what_is_lost_one_by_one_or_at_once() -> None
 
 def test_nobody_is_freed_from_what_is_not_lost_and_by_no_stranger() -> None:
     waiting = Job(depends_on=["g/a"], stewards=["ann"]).fire("activate")
-    refused(waiting, "dependency_waived", "steward waives what is lost", by="ann")
+    refused(waiting, "dependency_waived", "only a steward waives", by="ann")
     waiting.fire("dependency_lost", dependency="g/a", state="canceled")
 
-    refused(waiting, "dependency_waived", "somebody else is steward", by="bob")
-    refused(waiting, "dependency_waived", "this is not", by="ann", dependency="g/b")
+    refused(waiting, "dependency_waived", "only a steward waives", by="bob")
+    refused(waiting, "dependency_waived", "only a lost one", by="ann", dependency="g/b")
 
 
 # --- pending: by hand, places ----------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_a_job_that_is_stepped_by_hand_waits_for_a_word_at_each_command() -> Non
     assert not Job(manual=True).fire("activate").asks, "it waits for what it depends on"
     told = Job.at("pending", manual=True)
     assert (told.asks, "resolution" in told.owed) == (True, True)
-    refused(told, "scheduled", "waits for a word", slots=[])
+    refused(told, "scheduled", "waits for a person", slots=[])
     told.fire("run", to="next")
     assert (told.asks, "scheduling" in told.owed) == (False, True)
     told.fire("scheduled").fire("agent_completed")
@@ -466,13 +466,14 @@ def test_a_run_that_nobody_took_up_is_taken_back_and_a_review_was_none() -> None
         timer = JOB.stage(state).timer("stall")
         assert timer is not None
         fresh = Job.at(state).data
-        assert timer.undone(fresh, begun=False) == undoes
-        assert timer.undone({**fresh, "phase": len(fresh["phases"])}, begun=False) == {}, (
+        assert timer.deltas_when(fresh, begun=False) == undoes
+        assert timer.deltas_when({**fresh, "phase": len(fresh["phases"])}, begun=False) == {}, (
             "what is done is no run"
         )
-        assert timer.said(begun=False)["code"] == "unbegun"
-        assert timer.said(begun=True)["code"] == "stalled"
-        told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **timer.said(begun=False))
+        assert timer.payload_when(begun=False)["code"] == "unbegun"
+        assert timer.payload_when(begun=True)["code"] == "stalled"
+        payload = timer.payload_when(begun=False)
+        told = Job.at(state, recoveries_max=0).fire(str(timer.trigger), **payload)
         assert told.state == {"running": "pending", "reviewing": "review_required"}[state]
 
 

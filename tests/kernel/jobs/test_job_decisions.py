@@ -68,11 +68,11 @@ def test_a_success_is_forced_from_anywhere_but_a_draft_and_never_without_a_reaso
 
 
 def test_what_cannot_be_taken_back_names_what_was_seen() -> None:
-    seen = {str(row.trigger) for row in JOB.transitions if row.sees}
+    seen = {str(row.trigger) for row in JOB.transitions if row.names_proposal}
     assert seen == {"approve", "reject", "force_success"}
     rows = [row for row in JOB.transitions if row.trigger in seen]
 
-    assert all(row.sees for row in rows)
+    assert all(row.names_proposal for row in rows)
     assert {row.by for row in rows} == {("person",), ("approval", "person")}
 
 

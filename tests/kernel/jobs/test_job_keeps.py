@@ -67,7 +67,7 @@ def test_a_rejected_job_goes_back_to_its_last_phase_or_the_named_one() -> None:
     assert first.data["phase"] == 0
     assert Job.at("approval_required").fire("reject", reason="x", phase="test").data["phase"] == 1
 
-    refused(Job.at("approval_required"), "reject", "steward names a phase", reason="x", phase="no")
+    refused(Job.at("approval_required"), "reject", "has come to", reason="x", phase="no")
     with pytest.raises(InvalidPayloadError):
         Job.at("approval_required").fire("reject")
 
@@ -145,20 +145,20 @@ def test_a_job_can_be_sent_back_to_a_phase_while_nothing_is_at_work(state: str) 
     assert told.state == ("suspended" if state == "suspended" else "pending")
     assert (told.data["phase"], told.data["guidance"][-1]["text"]) == (0, "from the start")
     assert not {"failure", "backoff_ms"} & set(told.data)
-    refused(Job.at(state), "restep", "steward names a phase", phase="nope")
+    refused(Job.at(state), "restep", "has come to", phase="nope")
 
 
 def test_nobody_is_sent_on_to_a_phase_that_was_not_come_to() -> None:
     ahead = {"resubmit": "intervention_required", "restep": "pending"}
     for trigger, state in ahead.items():
-        refused(Job.at(state), trigger, "steward names a phase", phase="test")
+        refused(Job.at(state), trigger, "has come to", phase="test")
         for phase in ("build", "test"):
             come = Job.at(state).having(phase=1).fire(trigger, phase=phase)
             assert phase_of(come.data) == phase
     done = Job.at("approval_required").fire("reject", reason="x", phase="test")
     assert phase_of(done.data) == "test"
     early = Job.at("approval_required").having(phase=0)
-    refused(early, "reject", "steward names a phase", reason="x", phase="test")
+    refused(early, "reject", "has come to", reason="x", phase="test")
 
 
 def test_a_job_at_work_or_in_draft_is_not_sent_back() -> None:

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from interlock.kernel.errors import CallError, InvalidPayloadError
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.graph.table import GRAPH
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import codec
@@ -65,20 +65,20 @@ def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
 
 def born(machine: Machine, payload: Any) -> None:
     try:
-        data = machine.birth(payload)
+        data = machine.initial_data(payload)
     except InvalidPayloadError:
         return
     record = Record(RecordId("g/j"), machine.name, str(machine.initial.state), Version(1), data)
-    decision = machine.born(record)
+    decision = machine.decide_creation(record)
     assert codec.encode(decision.after.data, "the data", codec.DATA_BYTES_MAX)
 
 
-@given(payload=payloads(Birth))
+@given(payload=payloads(NewJob))
 def test_any_json_is_a_job_or_is_refused_as_one(payload: Any) -> None:
     born(JOB, payload)
 
 
-@given(payload=payloads(GraphBirth))
+@given(payload=payloads(NewGraph))
 def test_any_json_is_a_graph_or_is_refused_as_one(payload: Any) -> None:
     born(GRAPH, payload)
 
@@ -168,7 +168,7 @@ def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_conf
     model = JOB.payloads["configure"]
 
     stays = {"hold", "dir", "host"}
-    assert set(model.model_fields) == {*Birth.model_fields, "no_review", "by"} - stays
+    assert set(model.model_fields) == {*NewJob.model_fields, "no_review", "by"} - stays
     whole = {
         name: value
         for name, value in job(queue="slow", folder="/f").items()

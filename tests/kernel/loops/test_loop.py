@@ -52,7 +52,7 @@ class Agent:
 
     def __init__(self, state: str = "initializing", **birth: Any) -> None:
         asked = {"claimed": "0-0", "claimed_ahead": [], "letters": []}
-        data = {**LOOP.birth({**BIRTH, **birth}), "cooling_ms": 2_000, **asked}
+        data = {**LOOP.initial_data({**BIRTH, **birth}), "cooling_ms": 2_000, **asked}
         self.record = Record(RecordId("owl/1"), "loop", state, Version(1), data)
         self.last: Decision | None = None
 
@@ -335,7 +335,7 @@ def test_what_was_taken_up_in_between_is_not_twice_in_a_row() -> None:
 )
 def test_what_an_agent_cannot_be_started_with_is_told(birth: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidPayloadError, match=r"^the agent is invalid: ") as refused:
-        LOOP.birth({**BIRTH, **birth})
+        LOOP.initial_data({**BIRTH, **birth})
     assert told in str(refused.value)
 
 
@@ -353,9 +353,9 @@ def test_what_an_agent_cannot_be_started_with_is_told(birth: dict[str, Any], tol
     ],
 )
 def test_what_is_no_mail_is_told(mail: dict[str, Any], told: str) -> None:
-    assert LOOP.mail is not None
+    assert LOOP.mail_data is not None
     with pytest.raises(InvalidPayloadError, match=r"^the mail is invalid: ") as refused:
-        LOOP.mail({**MAIL, **mail})
+        LOOP.mail_data({**MAIL, **mail})
     assert told in str(refused.value)
 
 

@@ -88,7 +88,7 @@ class Led:
     """A codon, and the sums that its commits add up to."""
 
     def __init__(self, *way: str, **birth: Any) -> None:
-        data = CODON.birth({"codon_id": "clean", **birth})
+        data = CODON.initial_data({"codon_id": "clean", **birth})
         of = RecordId(CODON_ID)
         self.record = Record(of, "codon", "preparing", Version(1), data, created_ms=BORN_MS)
         self.counted: Counter[str] = Counter()

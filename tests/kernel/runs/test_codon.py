@@ -15,6 +15,7 @@ from interlock.kernel.errors import (
     InvalidTransitionError,
     MetadataValidationError,
 )
+from interlock.kernel.machines.runs.codon.names import TERMINAL, State
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.codon_types import (
     Codon,
@@ -29,7 +30,6 @@ from interlock.kernel.machines.runs.codon_types import (
     codon_cost,
     codon_of,
 )
-from interlock.kernel.machines.runs.values import TERMINAL, CodonStatus
 from tests.kernel.runs.codons import (
     AT_WORK,
     BORN_MS,
@@ -420,6 +420,4 @@ def test_a_wish_to_skip_is_kept_until_it_ends_and_interrupts_who_is_at_work() ->
 
 def test_terminal_is_what_the_page_calls_so() -> None:
     assert {str(status) for status in TERMINAL} == set(ENDS)
-    assert [status for status in CodonStatus if status.is_terminal] == [
-        CodonStatus(end) for end in ENDS
-    ]
+    assert [state for state in State if state.is_terminal] == [State(end) for end in ENDS]

@@ -13,7 +13,7 @@ from interlock.kernel.errors import (
     InvalidTransitionError,
     MetadataValidationError,
 )
-from interlock.kernel.machines.runs.codon.payloads import sums
+from interlock.kernel.machines.runs.codon.changes import counters
 from interlock.kernel.machines.runs.codon_types import CompletedCodon, SkippedCodon, codon_cost
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from tests.kernel.runs.codons import (
@@ -48,7 +48,9 @@ def test_costs_are_set_added_to_and_set_for_good() -> None:
 
     codon.tell("CodonFinalCostSet", final_cost=450, final_tokens=TOKENS)
     for late in (("CostsUpdated", {"cost": 1}), ("CostsIncremented", {"cost_delta": 1})):
-        with pytest.raises(GuardRefusedError, match="its final cost is set, and is the last word"):
+        with pytest.raises(
+            GuardRefusedError, match="its final cost is set, and no later cost counts"
+        ):
             codon.tell(late[0], **late[1])
     codon.to("completing_sentinels")
     with pytest.raises(GuardRefusedError):
@@ -117,7 +119,7 @@ def test_a_codon_counts_for_what_its_state_says_and_what_was_spent_stays(
         spent = cost + (9 if set(way[: way.index(here) + 1]) & set(WATCHED) else 0)
         counts = 0 if here == "skipped" else cost
         assert codon_cost(codon.codon) == counts
-        assert sums(codon.data) == {"cost": counts, "spent": spent}
+        assert counters(codon.data) == {"cost": counts, "spent": spent}
         assert {"cost": counts, "spent": spent} == {
             name: codon.counted[name] for name in ("cost", "spent")
         }
@@ -138,7 +140,7 @@ def test_a_skipped_codon_keeps_what_was_spent_beside_a_cost_of_nothing() -> None
 
 
 def test_a_birth_counts_nothing() -> None:
-    assert sums(Led().data) == {"cost": 0, "spent": 0}
+    assert counters(Led().data) == {"cost": 0, "spent": 0}
 
 
 # --- an independent reading of the page ------------------------------------------------------
@@ -251,7 +253,7 @@ def test_any_events_lead_where_a_second_reading_of_the_page_leads(seed: int) -> 
             assert not oracle.told(name, said), f"{name} {said} in {codon.state}"
             continue
         assert oracle.told(name, said), f"{name} {said} in {before.state}"
-        assert (codon.state, sums(codon.data)) == (oracle.state, oracle.sums)
+        assert (codon.state, counters(codon.data)) == (oracle.state, oracle.sums)
         assert {name: codon.counted[name] for name in oracle.sums} == oracle.sums
         assert codon_cost(codon.codon) == oracle.sums["cost"]
         assert codon.data.get("assistant_message_count", oracle.messages) == oracle.messages

@@ -17,7 +17,7 @@ IMPORTS = f"""
 from typing import assert_never
 
 from interlock.kernel.machines.runs.codon_types import Codon, {", ".join(TYPES.values())}
-from interlock.kernel.machines.runs.values import CodonStatus
+from interlock.kernel.machines.runs.codon.names import State
 """
 FAULT = re.compile(
     r"^(?:.*/)?(?P<file>\w+)\.py:(?P<line>\d+): error: "
@@ -30,9 +30,9 @@ def cost(codon: Codon) -> object:
 """
 NARROWED = """
 def handled(codon: Codon) -> int:
-    if codon.status is CodonStatus.RUNNING:
+    if codon.status is State.RUNNING:
         return codon.current_cost
-    if codon.status is CodonStatus.COMPLETED:
+    if codon.status is State.COMPLETED:
         return codon.final_cost + codon.exit_code
     if isinstance(codon, FailedCodon | SkippedCodon):
         return codon.partial_cost
@@ -40,7 +40,7 @@ def handled(codon: Codon) -> int:
 """
 NOT_NARROWED = """
 def handled(codon: Codon) -> object:
-    if codon.status is CodonStatus.COMPLETED:
+    if codon.status is State.COMPLETED:
         return codon.current_cost
     return codon.start_time
 """

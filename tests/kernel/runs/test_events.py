@@ -13,19 +13,20 @@ import pytest
 from interlock.kernel.errors import CallError, GuardRefusedError, InvalidPayloadError
 from interlock.kernel.event import NO_FACTS
 from interlock.kernel.machines import MACHINES
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.events import (
     CodonStarted,
-    Metadata,
     RunEvent,
     RunStarted,
-    admitted,
+    TransitionMetadata,
+    checked,
     missing,
+    published_form,
     run_event,
-    told,
 )
 from interlock.kernel.machines.runs.run.table import RUN
 from interlock.kernel.machines.runs.translation import branch_of, published, wanted
-from interlock.kernel.machines.runs.values import CodonStatus, SentinelState
+from interlock.kernel.machines.runs.values import SentinelState
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.record import Record, RecordId, Version
 from tests.kernel.runs.codons import (
@@ -117,7 +118,7 @@ def test_the_types_are_the_thirteen_of_the_page() -> None:
     assert len(names) == 13
     states = {*GOLDEN["sentinel_state"], *GOLDEN["ours"]["sentinel_state"]}
     assert set(SentinelState.model_fields) == states
-    assert all(set(names) <= set(Metadata.model_fields) for names in METADATA.values())
+    assert all(set(names) <= set(TransitionMetadata.model_fields) for names in METADATA.values())
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["must", "may"])
@@ -126,13 +127,13 @@ def test_what_is_read_is_told_again_and_reads_as_the_same(name: str, *, full: bo
     said = event(name, full=full)
     read = run_event(said)
 
-    once = told(read)
+    once = published_form(read)
 
     assert (once["version"], once["type"]) == (1, name)
     assert {field: once["data"][field] for field in said["data"]} == said["data"] or not full
     assert json.loads(json.dumps(once)) == once
     assert run_event(once) == read
-    assert admitted(once) == once
+    assert checked(once) == once
 
 
 def test_a_version_that_is_not_said_is_the_first() -> None:
@@ -233,11 +234,11 @@ def test_a_wrong_value_is_named_by_its_place(
 
 
 def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
-    assert WORKSPACE.mail is not None
+    assert WORKSPACE.mail_data is not None
     said = event("CostsUpdated")
-    assert WORKSPACE.mail({"sender": "tool", "event": said}) == {
+    assert WORKSPACE.mail_data({"sender": "tool", "event": said}) == {
         "sender": "tool",
-        "event": told(run_event(said)),
+        "event": published_form(run_event(said)),
     }
     for wrong, why in (
         ({"sender": "tool", "event": {**said, "data": OF_CODON}}, r"data\.cost: Field required"),
@@ -246,11 +247,11 @@ def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
         ({"sender": "tool", "event": said, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
-            WORKSPACE.mail(wrong)
+            WORKSPACE.mail_data(wrong)
 
 
 def test_what_was_read_is_not_read_again() -> None:
-    data = WORKSPACE.birth({"folder": "/data"})
+    data = WORKSPACE.initial_data({"folder": "/data"})
     for upto, read in (("7-0", True), ("7-0", False), ("6-9", False), ("10-0", True)):
         record = Record(RecordId("data"), "workspace", "open", Version(1), data)
         given = WORKSPACE.admit("event_read", {"upto": upto})
@@ -265,10 +266,10 @@ def test_what_was_read_is_not_read_again() -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_what_a_transition_does_not_say_is_counted_once_and_in_order(state: str) -> None:
     must = GOLDEN["required_metadata"].get(state, [])
-    assert missing(CodonStatus(state), {}) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must)) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must, " ")) == must
-    assert missing(CodonStatus(state), dict.fromkeys(must, 0)) == [], "zero is said"
+    assert missing(State(state), {}) == must
+    assert missing(State(state), dict.fromkeys(must)) == must
+    assert missing(State(state), dict.fromkeys(must, " ")) == must
+    assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is said"
 
 
 # --- who produces which ----------------------------------------------------------------------
@@ -307,7 +308,7 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
         newborn = Record(
             RecordId(its_id), name, str(machine.initial.state), Version(1), dict(datas[0])
         )
-        found = [(machine.born(newborn), newborn.data)]
+        found = [(machine.decide_creation(newborn), newborn.data)]
         for row in machine.transitions:
             record = Record(RecordId(its_id), name, str(row.source), Version(5), datas[0])
             for payload in payloads.get(str(row.trigger), ({},)):
@@ -317,7 +318,7 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
         for decision, data in found:
             said = published(event_of(decision), name, data)
             kind = said["type"] if said else ""
-            assert not said or told(run_event(said)) == said
+            assert not said or published_form(run_event(said)) == said
             producers[kind].add((name, decision.trigger))
 
     assert producers.pop("") == NONE
@@ -369,9 +370,9 @@ def followed(first: Led, second: Led, trigger: str, payload: Mapping[str, Any]) 
 
 
 def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
-    born = RUN.birth({**RUN_BIRTH, "starting": GONE_ON})
+    born = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
     record = Record(RecordId(RUN_ID), "run", "running", Version(1), born)
-    birth = published(event_of(RUN.born(record)), "run", born)
+    birth = published(event_of(RUN.decide_creation(record)), "run", born)
     assert birth == {
         "version": 1,
         "type": "RunStarted",

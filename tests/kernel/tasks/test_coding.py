@@ -33,8 +33,8 @@ class Told:
     """A task that is told what happens, one trigger after the other."""
 
     def __init__(self, **given: Any) -> None:
-        data = TASK.birth({"title": "mend it", **given})
-        stage = TASK.birthplace(data)
+        data = TASK.initial_data({"title": "mend it", **given})
+        stage = TASK.initial_stage(data)
         self.record = Record(RecordId("b/t"), "task", str(stage.state), Version(1), data)
         self._last: Decision | None = None
 
@@ -102,7 +102,7 @@ def test_the_published_task_has_thirty_edges_and_no_other_state() -> None:
 
     assert len(kept["edges"]) == 30
     assert {str(stage.state) for stage in TASK.stages} == named
-    assert [str(TASK.birthplace({"plan": plan}).state) for plan in (None, "p")] == kept["births"]
+    assert [str(TASK.initial_stage({"plan": plan}).state) for plan in (None, "p")] == kept["births"]
 
 
 def test_the_turn_is_the_published_one_row_by_row() -> None:
@@ -223,21 +223,21 @@ def test_a_failed_task_is_tried_again_at_doubling_distances_and_then_given_to_a_
     for _ in range(5):
         told.to("claimed", "failed")
         assert not told.last.waits
-        assert not told.last.departs
+        assert not told.last.counts_as_ended
         waits.append(backoff_ms(told.record.data))
         told.to("retried")
     told.to("claimed", "failed")
 
     assert waits == [30_000, 60_000, 120_000, 240_000, BACKOFF_S_MAX * 1_000]
     assert backoff_ms(told.record.data) is None
-    assert (told.last.waits, told.last.departs) == (True, True)
+    assert (told.last.waits, told.last.counts_as_ended) == (True, True)
     assert told.to("retried").record.data["retries"] == 6, "a person may, and it is counted"
 
 
 def test_what_no_try_can_help_is_not_tried_again() -> None:
     told = Told().to("claimed").fire("failed", {"reason": "no such repository", "final": True})
 
-    assert told.last.departs
+    assert told.last.counts_as_ended
     assert told.record.data["failure"] == {"reason": "no such repository"}
 
 
@@ -306,13 +306,13 @@ def test_a_task_for_an_agent_needs_a_repository() -> None:
 
 def test_a_part_is_bound_by_what_binds_the_whole() -> None:
     whole = Told(needs_approval=True, owned_files=["src"]).record.data
-    assert TASK.part is not None
-    part, _ = TASK.part(whole, {"title": "half"})
-    narrower, _ = TASK.part(whole, {"title": "x", "owned_files": ["src/a"]})
+    assert TASK.child_payload is not None
+    part, _ = TASK.child_payload(whole, {"title": "half"})
+    narrower, _ = TASK.child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
 
     assert (part["needs_approval"], part["owned_files"]) == (True, ["src"])
     assert narrower["owned_files"] == ["src/a"]
-    assert TASK.birth(part)["title"] == "half"
+    assert TASK.initial_data(part)["title"] == "half"
 
 
 @pytest.mark.parametrize("ways", [("claimed", "failed"), ("claimed", "started", "orphaned")])

@@ -19,7 +19,7 @@ NOTHING = {"successes": 0, "failures": 0, "violations": 0}
 
 def identity(level: str = U, **counts: int) -> Record:
     machine: Machine = IDENTITY
-    data = machine.birth({"name": "agent", "role": "any", "command": "make"})
+    data = machine.initial_data({"name": "agent", "role": "any", "command": "make"})
     assert {name: data[name] for name in NOTHING} == NOTHING
     return Record(RecordId("b/identity~1"), "identity", level, Version(1), {**data, **counts})
 

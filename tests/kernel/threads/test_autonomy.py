@@ -17,12 +17,12 @@ from interlock.kernel.machines.threads.autonomy import (
     COMPOSITIONS,
     ActionAsk,
     ActionKind,
+    AdvanceVerdict,
+    AutonomyPolicy,
     Gate,
     InvocationContext,
-    Policy,
     ProposalKind,
     Risk,
-    Verdict,
     demands_review,
     effective,
     join,
@@ -46,8 +46,8 @@ def ask(risk: Risk = MEDIUM, kind: ActionKind = ActionKind.STANDARD) -> ActionAs
 
 
 def judged(
-    policy: Policy, action: ActionAsk | None = None, confidence: float | None = 0.8
-) -> Verdict:
+    policy: AutonomyPolicy, action: ActionAsk | None = None, confidence: float | None = 0.8
+) -> AdvanceVerdict:
     return judge(
         policy,
         wait_state=Gate.AWAITING_CONFIRMATION,
@@ -57,14 +57,14 @@ def judged(
     )
 
 
-def changed(axis: str, value: object) -> Policy:
+def changed(axis: str, value: object) -> AutonomyPolicy:
     return parse({**BOLD.as_data(), axis: value})
 
 
 levels = st.sampled_from(list(Level))
 tiers = st.sampled_from(list(Tier))
 policies = st.builds(
-    Policy,
+    AutonomyPolicy,
     auto_advance_states=st.frozensets(st.sampled_from(list(Gate))),
     consent_required_kinds=st.frozensets(st.sampled_from(list(ProposalKind))),
     inference_confidence_floor=st.floats(0, 1),
@@ -88,7 +88,7 @@ actions = st.builds(
 
 def test_the_policy_has_the_twelve_axes() -> None:
     assert len(AXES) == 12
-    assert {field.name for field in fields(Policy)} == set(AXES)
+    assert {field.name for field in fields(AutonomyPolicy)} == set(AXES)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def test_an_axis_alone_turns_an_advance_into_a_card(alone: Alone) -> None:
     assert [check.axis for check in after.checks if not check.passed] == [alone.axis]
 
 
-UNJUDGED: dict[str, Callable[[Policy], object]] = {
+UNJUDGED: dict[str, Callable[[AutonomyPolicy], object]] = {
     "inference_floor_tier": lambda policy: tier_for(policy, Tier.LOCAL_FAST),
     "inference_ceiling_tier": lambda policy: tier_for(policy, Tier.FRONTIER_BEST),
     "combined_inference": wants_combined,
@@ -201,7 +201,7 @@ def test_a_confidence_at_the_floor_and_a_risk_at_the_threshold_pass() -> None:
 
 @given(policy=policies, action=actions, confidence=st.floats(0, 1))
 def test_only_a_standard_action_ever_advances(
-    policy: Policy, action: ActionAsk, confidence: float
+    policy: AutonomyPolicy, action: ActionAsk, confidence: float
 ) -> None:
     verdict = judged(policy, action, confidence)
 
@@ -241,7 +241,7 @@ def test_every_check_states_both_values_and_the_verdict_is_json() -> None:
 
 @given(policy=policies, parent=policies, action=actions, confidence=st.floats(0, 1))
 def test_a_child_never_advances_where_its_parent_would_not(
-    policy: Policy, parent: Policy, action: ActionAsk, confidence: float
+    policy: AutonomyPolicy, parent: AutonomyPolicy, action: ActionAsk, confidence: float
 ) -> None:
     both = meet(parent, policy)
 
@@ -251,14 +251,18 @@ def test_a_child_never_advances_where_its_parent_would_not(
 
 
 @given(a=policies, b=policies, c=policies)
-def test_meet_is_commutative_associative_and_idempotent(a: Policy, b: Policy, c: Policy) -> None:
+def test_meet_is_commutative_associative_and_idempotent(
+    a: AutonomyPolicy, b: AutonomyPolicy, c: AutonomyPolicy
+) -> None:
     assert meet(a, b) == meet(b, a)
     assert meet(a, meet(b, c)) == meet(meet(a, b), c)
     assert meet(a, a) == a
 
 
 @given(a=policies, b=policies, c=policies)
-def test_effective_is_the_meet_of_the_chain(a: Policy, b: Policy, c: Policy) -> None:
+def test_effective_is_the_meet_of_the_chain(
+    a: AutonomyPolicy, b: AutonomyPolicy, c: AutonomyPolicy
+) -> None:
     assert effective([a, b, c]) == meet(meet(a, b), c)
     assert effective(iter([a])) == a
 
@@ -269,7 +273,7 @@ def test_an_end_to_end_child_under_a_hands_off_parent_is_hands_off() -> None:
 
 
 @given(policy=policies, default=tiers)
-def test_the_ceiling_wins_over_the_floor(policy: Policy, default: Tier) -> None:
+def test_the_ceiling_wins_over_the_floor(policy: AutonomyPolicy, default: Tier) -> None:
     tier = tier_for(policy, default)
 
     assert tier <= policy.inference_ceiling_tier
@@ -278,7 +282,7 @@ def test_the_ceiling_wins_over_the_floor(policy: Policy, default: Tier) -> None:
 
 
 @given(policy=policies.filter(lambda p: p.inference_floor_tier <= p.inference_ceiling_tier))
-def test_a_policy_survives_json(policy: Policy) -> None:
+def test_a_policy_survives_json(policy: AutonomyPolicy) -> None:
     assert parse(json.loads(json.dumps(policy.as_data()))) == policy
 
 

@@ -13,7 +13,6 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     InvalidPayloadError,
 )
-from interlock.kernel.machines.threads.thread.changes import birth
 from interlock.kernel.machines.threads.thread.stages import irrevocable
 from interlock.kernel.machines.threads.thread.table import THREAD
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
@@ -342,7 +341,7 @@ def test_a_hand_over_names_who_and_where() -> None:
 
 
 def test_a_thread_on_hold_waits_for_a_person_and_others_begin_by_themselves() -> None:
-    held, free = (THREAD.born(Told(thread(hold=hold)).record) for hold in (True, False))
+    held, free = (THREAD.decide_creation(Told(thread(hold=hold)).record) for hold in (True, False))
 
     assert (held.waits, free.waits) == (True, False)
     assert [timer.name for timer in held.timers] == ["reminder"]
@@ -358,7 +357,8 @@ def test_an_expiry_ends_a_wait_and_never_approves() -> None:
 
 
 def test_children_that_a_producer_brings_become_the_action_of_their_umbrella() -> None:
-    data = birth({"inciting": INCITING, "children": [{"title": "one"}], "relationship": "group"})
+    family = {"inciting": INCITING, "children": [{"title": "one"}], "relationship": "group"}
+    data = THREAD.initial_data(family)
     given = data["given"]
 
     assert given["action"]["parameters"]["relationship"] == "group"
@@ -379,4 +379,4 @@ def test_children_that_a_producer_brings_become_the_action_of_their_umbrella() -
 )
 def test_a_thread_is_not_born_of_nonsense(payload: Data) -> None:
     with pytest.raises(CallError, match="the thread is invalid"):
-        birth(payload)
+        THREAD.initial_data(payload)

@@ -10,7 +10,7 @@ from interlock.workers.client import Client
 from interlock.workers.config import Settings, read_settings
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.systems import handlers
 from tests.end_to_end.deployment import thread
 
@@ -44,7 +44,7 @@ class Running:
         entries = self.client.show(record_id).entries
         return next(entry for entry in entries if not name or entry.name == name)
 
-    def perform(self, record_id: str, run: Run | None = None, name: str = "") -> str:
+    def perform(self, record_id: str, run: Handler | None = None, name: str = "") -> str:
         """Do what a record owes, with the real handler or one of the test."""
         entry = self.owed(record_id, name)
         handler = run or handlers()[entry.name]

@@ -45,7 +45,7 @@ def _restored() -> Iterator[None]:
 
 
 def affinity() -> Affinity:
-    made = Affinity(one=True)
+    made = Affinity(enabled=True)
     made.choose()
     return made
 
@@ -80,7 +80,7 @@ def test_a_new_choice_holds_from_the_next_time_on() -> None:
 
 
 def test_until_one_is_chosen_it_touches_nothing() -> None:
-    made = Affinity(one=True)
+    made = Affinity(enabled=True)
     os.sched_setaffinity(0, {min(EVERY)})
 
     made.narrow()
@@ -90,7 +90,7 @@ def test_until_one_is_chosen_it_touches_nothing() -> None:
 
 
 def test_switched_off_it_never_chooses() -> None:
-    made = Affinity(one=False)
+    made = Affinity(enabled=False)
 
     made.watch()
 
@@ -150,7 +150,7 @@ def test_only_a_pool_of_threads_is_tuned(
     monkeypatch.setattr(
         "interlock.workers.engine.affinity.gc.freeze", lambda: told.append("frozen")
     )
-    made = Affinity(one=True)
+    made = Affinity(enabled=True)
     monkeypatch.setattr(made, "watch", lambda: told.append("watched"))
 
     with connected(made):
@@ -178,9 +178,11 @@ def test_every_task_begins_on_the_chosen_processor() -> None:
 def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.workers.engine.affinity.PERIOD_S", 0.001)
     monkeypatch.setattr("interlock.workers.engine.affinity.CHOICE_S", 0.001)
-    made = Affinity(one=True)
+    made = Affinity(enabled=True)
     made.watch()
-    first = until(lambda: made.chosen is not made.every and made.chosen, what="it has chosen")
+    first = until(
+        lambda: made.chosen is not made.all_processors and made.chosen, what="it has chosen"
+    )
     until(lambda: made.chosen is not first, what="it chooses anew")
 
     made.stop()

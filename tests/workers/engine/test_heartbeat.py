@@ -11,7 +11,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import StoreDownError
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store.leases import Lease, Leases, Order
-from interlock.workers.engine.heartbeat import PERIOD_S_MAX, Heartbeat, Held
+from interlock.workers.engine.heartbeat import PERIOD_S_MAX, Heartbeat, HeldLease
 from tests.waiting import until
 
 Orders = dict[str, tuple[Order, int]]
@@ -41,28 +41,30 @@ def leased(key: str = "one:1.0:n", token: str = "") -> Lease:
     return Lease(key, suffix, token or "1-n", 1, "execution", Kind.STATE, record, 0)
 
 
-def held(hear: Any = lambda *_: None, lease: Lease | None = None, lease_ms: int = 1_000) -> Held:
+def held(
+    on_order: Any = lambda *_: None, lease: Lease | None = None, lease_ms: int = 1_000
+) -> HeldLease:
     asked_at = time.monotonic()
-    return Held(lease or leased(), lease_ms, hear, asked_at=asked_at)
+    return HeldLease(lease or leased(), lease_ms, on_order, asked_at=asked_at)
 
 
 def test_a_renewal_prolongs_the_lease_from_before_it_was_asked() -> None:
     leases, one = Scripted(), held()
-    first = one.good_until
+    first = one.valid_until
     heartbeat = beating(leases)
 
     heartbeat.hold(one)
-    until(lambda: one.good_until > first, what="it is renewed")
+    until(lambda: one.valid_until > first, what="it is renewed")
     heartbeat.drop(one)
 
-    assert one.good_until <= time.monotonic() + 1
+    assert one.valid_until <= time.monotonic() + 1
     assert leases.asked[0] == {"one:1.0:n": ("1-n", 1_000, 0)}
 
 
 def test_a_lease_counts_from_before_the_claim_was_sent() -> None:
-    one = Held(leased(), 1_000, lambda *_: None, asked_at=50.0)
+    one = HeldLease(leased(), 1_000, lambda *_: None, asked_at=50.0)
 
-    assert one.good_until == 51.0
+    assert one.valid_until == 51.0
 
 
 def test_every_lease_is_renewed_several_times_before_it_ends() -> None:
@@ -71,16 +73,16 @@ def test_every_lease_is_renewed_several_times_before_it_ends() -> None:
 
 
 def test_orders_are_passed_on_and_a_lost_lease_is_not_prolonged() -> None:
-    heard: list[tuple[Order, int]] = []
+    orders: list[tuple[Order, int]] = []
     leases = Scripted({"one:1.0:n": (Order.INTERRUPT, 3)}, {"one:1.0:n": (Order.LOST, 0)})
-    one = held(lambda order, number: heard.append((order, number)))
+    one = held(lambda order, number: orders.append((order, number)))
     heartbeat = beating(leases)
 
     heartbeat.hold(one)
-    until(lambda: len(heard) >= 2, what="both are heard")
+    until(lambda: len(orders) >= 2, what="both orders arrive")
     heartbeat.drop(one)
 
-    assert heard[:2] == [(Order.INTERRUPT, 3), (Order.LOST, 0)]
+    assert orders[:2] == [(Order.INTERRUPT, 3), (Order.LOST, 0)]
 
 
 def test_neither_a_store_that_is_away_nor_a_listener_that_fails_ends_the_heartbeat() -> None:
@@ -100,17 +102,17 @@ def test_neither_a_store_that_is_away_nor_a_listener_that_fails_ends_the_heartbe
 
 
 def test_a_second_claim_of_an_effect_in_one_process_tells_the_first_that_it_is_lost() -> None:
-    heard: list[Order] = []
+    orders: list[Order] = []
     leases, heartbeat = Scripted(), beating(Scripted(), lease_s=60)
     del leases
-    first = held(lambda order, _: heard.append(order))
+    first = held(lambda order, _: orders.append(order))
     second = held(lease=leased(token="2-m"))
 
     heartbeat.hold(first)
     heartbeat.hold(second)
     heartbeat.drop(first)
 
-    assert heard == [Order.LOST]
+    assert orders == [Order.LOST]
     assert heartbeat.count() == 1, "the first drops its own lease alone"
 
 

@@ -35,7 +35,7 @@ def test_a_message_for_nobodys_effect_starts_nothing(running: Running) -> None:
     for key in ("nobody:1.0:abc", "no effect", ""):
         assert running.runner.perform(THREAD, "execution", ran.append, key)
     assert not ran
-    assert running.dispatch.aside.counts() == {"wrong arguments": 2}
+    assert running.dispatch.rejected.counts() == {"wrong arguments": 2}
 
 
 def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
@@ -139,7 +139,7 @@ def test_a_revoked_effect_is_stopped_within_a_renewal_and_confirmed_gone(
         began.set()
         try:
             until(work.stopped.is_set, what="the order to stop", within_s=30)
-            work.go_on()
+            work.raise_if_stopped()
         finally:
             ended.set()
         return DONE

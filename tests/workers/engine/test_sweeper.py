@@ -11,7 +11,7 @@ import pytest
 
 from interlock.kernel.errors import FencedError, IdTakenError, StoreDownError, UnknownRecordError
 from interlock.kernel.record import PARTITIONS, partition_of
-from interlock.workers.engine.sweeper import Sweep, each, sweep_all
+from interlock.workers.engine.sweeper import Sweep, act_on_each, sweep_all
 from interlock.workers.engine.sweeps import orphans, prune, stalls
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import thread
@@ -43,12 +43,12 @@ def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
         "c": lambda: "done",
     }
 
-    assert each(items) == Counter(refused=1, failed=1, done=1)
+    assert act_on_each(items) == Counter(refused=1, failed=1, done=1)
 
 
 def test_a_store_that_refuses_ends_the_pass() -> None:
     with pytest.raises(StoreDownError):
-        each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
+        act_on_each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
 
 
 def test_a_sweep_loops_until_each_partition_is_dry(running: Running) -> None:
@@ -101,8 +101,8 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
 ) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
-    assert running.dispatch.waiting("inference") == 1
-    assert running.dispatch.waiting("cleanup") == 0, "a queue that nobody used yet"
+    assert running.dispatch.queue_length("inference") == 1
+    assert running.dispatch.queue_length("cleanup") == 0, "a queue that nobody used yet"
 
     monkeypatch.setattr(orphans, "LINE_LONG", 1)
     hurry(running, "one")
@@ -115,14 +115,14 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
 def test_a_line_is_measured_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", 3_600.0)
+    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", 3_600.0)
     running.client.submit(thread("jot"), machine="thread", id="one")
-    assert running.dispatch.waiting("inference") == 1
+    assert running.dispatch.queue_length("inference") == 1
     running.client.submit(thread("jot"), machine="thread", id="two")
 
-    assert running.dispatch.waiting("inference") == 1
-    monkeypatch.setattr("interlock.workers.engine.dispatch.WAITING_S", -1.0)
-    assert running.dispatch.waiting("inference") == 2
+    assert running.dispatch.queue_length("inference") == 1
+    monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", -1.0)
+    assert running.dispatch.queue_length("inference") == 2
 
 
 def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
@@ -132,7 +132,7 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
         settings_for(server.url, prefix, INTERLOCK_BROKER_URL="amqp://guest:guest@127.0.0.1:9//")
     )
 
-    assert running.dispatch.waiting("inference") == 0
+    assert running.dispatch.queue_length("inference") == 0
     running.client.submit(thread("jot"), machine="thread", id="one")
     assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
     hurry(running, "one")
@@ -153,7 +153,7 @@ def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Runnin
     take = running.dispatch.indexes.take
     [closed] = take(partition, [key], gate_open=True, server="0" * 40)
     hurry(running, "one")
-    here = running.dispatch.meet(partition, passing=False).server
+    here = running.dispatch.check_server(partition, passing=False).server
     [open_] = take(partition, [key], gate_open=True, server=here)
 
     assert (closed.word, open_.word) == ("later", "publish")

@@ -58,7 +58,7 @@ def lines(running: Running, kind: str) -> int:
 
 def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: FaultProxy) -> None:
     work = claimed(running)
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
     proxy.lose_reply(b"execution_done")
 
     record = work.fire(DONE)
@@ -71,7 +71,7 @@ def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: Fau
 
 def test_a_note_whose_reply_is_lost_is_written_once(running: Running, proxy: FaultProxy) -> None:
     work = claimed(running)
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
     proxy.lose_reply(b"execution_started")
 
     work.note("execution_started", {"capability": "jot"})
@@ -91,8 +91,8 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
     with pytest.raises(FencedError):
         work.fire(DONE)
     work.audit("execution_finished", {"success": True})
-    work.late(DONE)
-    work.late(DONE)
+    work.note_late(DONE)
+    work.note_late(DONE)
 
     assert lines(running, "execution_finished") == 1
     assert lines(running, "stale_result") == 1
@@ -101,14 +101,14 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
 
 def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
     work, woken = claimed(running), []
-    work.on_order(lambda: woken.append(1))
+    work.call_on_order(lambda: woken.append(1))
 
     for _ in range(3):
-        work._hear(Order.INTERRUPT, 1)
+        work._receive_order(Order.INTERRUPT, 1)
     for _ in range(3):
-        work._hear(Order.STOP, 0)
-    work._hear(Order.GO, 0)
-    work._hear(Order.PAUSE, 0)
+        work._receive_order(Order.STOP, 0)
+    work._receive_order(Order.GO, 0)
+    work._receive_order(Order.PAUSE, 0)
 
     assert len(woken) == 2
     assert work.held.acknowledged == 1
@@ -116,20 +116,20 @@ def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
 
 def test_who_asks_after_an_order_hears_it_at_once(running: Running) -> None:
     work, woken = claimed(running), []
-    work._hear(Order.STOP, 0)
+    work._receive_order(Order.STOP, 0)
 
-    work.on_order(lambda: woken.append(1))
+    work.call_on_order(lambda: woken.append(1))
 
     assert woken == [1]
 
 
 def test_work_goes_on_until_it_is_ordered_to_stop(running: Running) -> None:
     work = claimed(running)
-    work.go_on()
-    work.leave()
+    work.raise_if_stopped()
+    work.give_back()
 
     with pytest.raises(CancelledError):
-        work.go_on()
+        work.raise_if_stopped()
 
 
 def test_what_is_carried_or_may_run_once_is_not_restartable(running: Running) -> None:
@@ -143,7 +143,7 @@ def test_an_action_that_may_run_once_is_not_restartable(running: Running) -> Non
 def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> None:
     running.client.submit({"inciting": {"title": "x"}}, machine="thread", id="one")
     work = claimed(running, name="inference")
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
 
     assert work.restartable
     work.fire(Outcome("inference_started", {}))

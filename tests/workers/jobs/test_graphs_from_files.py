@@ -12,27 +12,27 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
 from interlock.workers.jobs.file.file import GraphFileError
 from interlock.workers.jobs.file.writer import graph_text
-from tests.races.in_process_worker import Calls, Hands, LostError
+from tests.races.in_process_worker import Calls, InProcessWorker, LostError
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, as_ann, stored, written
 
-NewHands = Callable[[], Hands]
+NewWorker = Callable[[], InProcessWorker]
 
 
 @pytest.fixture
-def new_hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewHands:
+def new_worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewWorker:
     """Return what makes a worker over a store of its own; its jobs are of this test's folder."""
-    made: list[Hands] = []
+    made: list[InProcessWorker] = []
 
-    def make() -> Hands:
-        made.append(Hands(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
+    def make() -> InProcessWorker:
+        made.append(InProcessWorker(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
         return made[-1]
 
     return make
 
 
 @pytest.fixture
-def hands(new_hands: NewHands) -> Hands:
-    return new_hands()
+def worker(new_worker: NewWorker) -> InProcessWorker:
+    return new_worker()
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
     given = written(file)
 
-    done = hands.graphs.submit(given)
-    before = stored(hands)
-    again = hands.graphs.submit(given)
+    done = worker.graphs.submit(given)
+    before = stored(worker)
+    again = worker.graphs.submit(given)
 
     assert [(one.id, one.replayed) for one in done.jobs] == [
         ("g/c", False),
@@ -55,20 +55,20 @@ def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
         ("g/b", False),
     ]
     assert all(one.replayed for one in again.jobs)
-    assert stored(hands) == before
-    assert {job.state for job in hands.graphs.records("g")} == {"pending"}
-    c = hands.graphs.job("g/c")
+    assert stored(worker) == before
+    assert {job.state for job in worker.graphs.records("g")} == {"pending"}
+    c = worker.graphs.job("g/c")
     assert (c.priority, c.data["depends_on"], c.data["recoveries_max"]) == (2, ["g/b", "g/a"], 1)
     assert c.data["stewards"] == ["ann"]
     assert c.data["dir"] == str(file.parent / "out" / "c")
-    own = hands.graphs.graph("g")
+    own = worker.graphs.graph("g")
     assert own is not None
     limits = {"cost_micro": 1_500_000, "time_s": 600, "iterations": 9}
     assert (own.data["slots"], own.data["limits"], own.counters["cap"]) == (2, limits, 1_500_000)
 
 
 def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
     text = (
         "graph: g\n"
@@ -81,94 +81,94 @@ def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
         "  - {name: d, depends_on: [c], worker: {command: x}}\n"
         "  - {name: e}\n"
     )
-    before = stored(hands)
+    before = stored(worker)
 
     with pytest.raises(GraphFileError) as refused:
-        hands.graphs.submit(written(file, text))
+        worker.graphs.submit(written(file, text))
 
     told = str(refused.value).splitlines()
     assert {line.split(": ")[0] for line in told} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
     assert any("c -> d -> c is a ring" in line for line in told)
     assert any("did you mean 'a'?" in line for line in told)
-    assert stored(hands) == before
+    assert stored(worker) == before
 
 
 def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
-    graphs = hands.graphs
+    graphs = worker.graphs
     graphs.create("h/x", {"phases": COMMAND, "depends_on": []})
-    before = stored(hands)
+    before = stored(worker)
     steps = "steps:\n  - {name: a, worker: {command: x}}\n  - {name: b, worker: {command: x}, "
 
     with pytest.raises(UnknownDependencyError, match="g/b depends on 'h/y', and there is no such"):
         graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/y]}}\n"))
-    assert stored(hands) == before
+    assert stored(worker) == before
 
     graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/x]}}\n"))
     assert graphs.job("g/b").data["depends_on"] == ["g/a", "h/x"]
 
 
 def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
-    graphs = hands.graphs
+    graphs = worker.graphs
     graphs.create("g/b", {"phases": COMMAND})
     graphs.create("h/x", {"phases": COMMAND, "depends_on": ["g/b"]})
     graphs.create("h/y", {"phases": COMMAND, "depends_on": ["h/x"]})
     graphs.configure("g/b", {"depends_on": ["h/y"]})
-    before = stored(hands)
+    before = stored(worker)
     text = "graph: f\nsteps: [{name: a, worker: {command: x}, depends_on: [h/y]}]\n"
 
     with pytest.raises(CycleError):
         graphs.submit(written(file, text))
 
-    assert stored(hands) == before
+    assert stored(worker) == before
 
 
 def test_another_content_under_a_known_name_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
-    hands.graphs.submit(written(file))
-    before = stored(hands)
+    worker.graphs.submit(written(file))
+    before = stored(worker)
     new = "steps:\n  - {name: d, worker: {command: x}}\n"
     more = CHAIN.replace("echo a", "echo b").replace("steps:\n", new)
 
     with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
-        hands.graphs.submit(written(file, more))
+        worker.graphs.submit(written(file, more))
     with pytest.raises(IdTakenError, match="'g' was created with another payload"):
-        hands.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
+        worker.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
 
-    assert stored(hands) == before
+    assert stored(worker) == before
 
 
 def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
-    new_hands: NewHands, file: Path, monkeypatch: pytest.MonkeyPatch
+    new_worker: NewWorker, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, calls, cut = written(file), Calls(monkeypatch), 0
     killed = True
     while killed:
-        hands = new_hands()
+        worker = new_worker()
         killed = False
         try:
             with calls.lost_after(cut):
-                hands.graphs.submit(given)
+                worker.graphs.submit(given)
         except LostError:
             killed = True
 
-        hands.graphs.submit(given)
+        worker.graphs.submit(given)
 
-        assert {job.id: job.state for job in hands.graphs.records("g")} == {
+        assert {job.id: job.state for job in worker.graphs.records("g")} == {
             f"g/{name}": "pending" for name in "abc"
         }
-        assert [hands.count(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
+        assert [worker.count_events(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
         cut += 1
     # A graph, three births and three activations are written at least.
     assert cut > 7
 
 
-def test_a_graph_comes_back_from_its_export_as_it_was(new_hands: NewHands, file: Path) -> None:
-    here, there = new_hands(), new_hands()
+def test_a_graph_comes_back_from_its_export_as_it_was(new_worker: NewWorker, file: Path) -> None:
+    here, there = new_worker(), new_worker()
     here.graphs.submit(written(file), activate=False)
     here.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
     as_ann(here).configure_graph("g", {"slots": 5})
@@ -185,8 +185,8 @@ def test_a_graph_comes_back_from_its_export_as_it_was(new_hands: NewHands, file:
     assert own.data["slots"] == 5
 
 
-def test_a_ring_is_not_begun_by_repeating_a_file(hands: Hands, file: Path) -> None:
-    graphs = hands.graphs
+def test_a_ring_is_not_begun_by_repeating_a_file(worker: InProcessWorker, file: Path) -> None:
+    graphs = worker.graphs
     steps = "steps: [{name: a, worker: {command: x}}, {name: b, worker: {command: x}}]"
     given = written(file, f"graph: g\n{steps}\n")
     graphs.submit(given, activate=False)

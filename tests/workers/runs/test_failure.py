@@ -11,7 +11,7 @@ from interlock.workers.runs.failure import (
     failure_of,
     sentinels_not_loaded,
 )
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 LIMIT, API = FailureType.RATE_LIMIT, FailureType.API_ERROR
 LATE, UNKNOWN = FailureType.TIMEOUT, FailureType.UNKNOWN
@@ -148,7 +148,7 @@ def test_a_failure_has_the_shape_that_a_record_takes() -> None:
 
 @pytest.mark.parametrize("text", TOO_LONG)
 def test_too_long_a_conversation_is_told_from_its_text(text: str) -> None:
-    assert says_context_exceeded(text)
+    assert is_context_exceeded(text)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_too_long_a_conversation_is_told_from_its_text(text: str) -> None:
     ["", "it took too long", "40000 tokens per minute", "the context is clear", "status 400"],
 )
 def test_other_texts_speak_of_no_full_context(text: str) -> None:
-    assert not says_context_exceeded(text)
+    assert not is_context_exceeded(text)

@@ -13,7 +13,7 @@ import pytest
 
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.supervision import leftovers as remains
 from interlock.workers.supervision.leftovers import LeftoversError
 from interlock.workers.tasks.launch_spec import ClaimPaths, TaskLaunchSpec
@@ -61,7 +61,9 @@ def marked(agent: Claimed) -> Iterator[subprocess.Popen[bytes]]:
 
 def sleeping(mark: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    return subprocess.Popen(command, env={**os.environ, MARK: mark}, start_new_session=True)
+    return subprocess.Popen(
+        command, env={**os.environ, LABEL_VARIABLE: mark}, start_new_session=True
+    )
 
 
 def test_what_a_dead_agent_left_running_is_ended(

@@ -16,7 +16,7 @@ from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import Failed
+from interlock.workers.supervision.reports import AgentFailed
 from interlock.workers.tasks.launch_spec import ClaimPaths
 from interlock.workers.tasks.turn import TaskTurn, killed, of_failed, stop_hook_refusal, tell
 from tests.workers.tasks.claims import Claimed, claimed
@@ -97,15 +97,15 @@ def test_what_a_signal_ended_could_say_nothing(code: int, *, by_signal: bool) ->
 @pytest.mark.parametrize(
     ("told", "abort"),
     [
-        (Failed("no"), None),
-        (Failed("no", TransitionReason.MAX_TURNS), None),
-        (Failed("no", TransitionReason.PROVIDER_413), AbortReason.PROVIDER_ERROR),
-        (Failed("no", TransitionReason.COMPACTION_FAILED), AbortReason.COMPACT_FAILURE),
-        (Failed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
+        (AgentFailed("no"), None),
+        (AgentFailed("no", TransitionReason.MAX_TURNS), None),
+        (AgentFailed("no", TransitionReason.PROVIDER_413), AbortReason.PROVIDER_ERROR),
+        (AgentFailed("no", TransitionReason.COMPACTION_FAILED), AbortReason.COMPACT_FAILURE),
+        (AgentFailed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
     ],
 )
 def test_what_an_agent_says_of_its_end_is_recorded_in_the_published_words(
-    told: Failed, abort: AbortReason | None
+    told: AgentFailed, abort: AbortReason | None
 ) -> None:
     payload = of_failed(told).payload
 

@@ -8,9 +8,9 @@ from interlock.workers.engine.effects.cascade import cascade
 from interlock.workers.engine.effects.notification import tell
 from interlock.workers.engine.effects.resolution import resolution
 from interlock.workers.engine.effects.spawn import spawn
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "cascade": cascade,
     "tell": tell,
     "resolution": resolution,

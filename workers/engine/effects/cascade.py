@@ -30,21 +30,21 @@ def advance(work: Work) -> Outcome | None:
     machine, record = work.machine, work.record
     ended = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
     stage = machine.stage(record.state)
-    if name in machine.lasting:
+    if name in machine.lasting_countdowns:
         # It counts for the record in whatever state, as long as anything is left to wait for.
-        waits = bool(machine.explain(record, machine.advances, ended).target)
+        waits = bool(machine.explain(record, machine.advance_trigger, ended).target)
     else:
         here = isinstance(stage, Waiting) and stage.countdown == name
         waits = here and str(record.entered) == generation
-    return Outcome(machine.advances, ended) if waits else None
+    return Outcome(machine.advance_trigger, ended) if waits else None
 
 
 def close(work: Work, record: Record) -> None:
     """Close every child that still lives; each closes its own. A second pass finds nothing."""
-    trigger = work.machine.closes
+    trigger = work.machine.close_trigger
     cause = Cause("cascade", f"{record.id} is {record.state}")
     for child_id in work.dispatch.views.children(record.id):
-        work.go_on()
+        work.raise_if_stopped()
         child = work.dispatch.views.record(child_id)
         if isinstance(work.machine.stage(child.state), Terminal):
             continue
@@ -65,11 +65,11 @@ def recheck(work: Work, record: Record) -> None:
         return
     counting = Dependent.of(record, f"{stage.countdown}:{record.entered}")
     for member in work.dispatch.views.counted(record.id, counting.countdown) - {"*"}:
-        work.go_on()
+        work.raise_if_stopped()
         try:
             child = work.dispatch.views.record(member)
         except UnknownRecordError:
-            work.dispatch.depart(counting, member, MISSING)
+            work.dispatch.leave_countdown(counting, member, MISSING)
             continue
         if isinstance(work.machine.stage(child.state), Terminal):
-            work.dispatch.depart(counting, member, child.state)
+            work.dispatch.leave_countdown(counting, member, child.state)

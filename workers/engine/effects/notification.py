@@ -18,16 +18,16 @@ def tell(work: Work) -> None:
     An end that is no success is told first: the countdown's end must find it known.
     """
     record = work.record
-    for one in work.dispatch.tells.dependents(record.id):
-        work.go_on()
+    for one in work.dispatch.subscriptions.dependents(record.id):
+        work.raise_if_stopped()
         if record.state != State.SUCCESS:
             lose(work, one)
-        work.dispatch.depart(one, record.id, record.state)
+        work.dispatch.leave_countdown(one, record.id, record.state)
 
 
 def lose(work: Work, one: Dependent) -> None:
     """Tell somebody that what it waits for will never come. A refusal is noted here."""
-    record, trigger = work.record, work.machine.loses
+    record, trigger = work.record, work.machine.dependency_lost_trigger
     call = Call(
         cause=Cause(PARTY, f"{record.id} is {record.state}"),
         op_id=f"{work.key}:{one.id}",

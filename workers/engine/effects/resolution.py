@@ -18,7 +18,7 @@ def resolution(work: Work) -> None:
         record = work.dispatch.views.record(work.record.id)
         if shown is not None and record.version == shown.version:
             return
-        work.go_on()
+        work.raise_if_stopped()
         show(work, record)
         shown = record
 

@@ -16,10 +16,10 @@ def spawn(work: Work) -> None:
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     cause = Cause("spawn", f"part of {record.id}")
-    begins, part = work.machine.begins, work.machine.part
+    begins, part = work.machine.first_trigger, work.machine.child_payload
     assert part is not None, "a machine that spawns says what its parts are born from"
     for number, child in enumerate(record.data["children"], start=1):
-        work.go_on()
+        work.raise_if_stopped()
         child_id = f"{record.id}/{generation}.{number}"
         payload, cap = part(record.data, child)
         # An earlier attempt, perhaps of another version of this program, may have borne it.

@@ -25,7 +25,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import Look
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     """Take what is due in one partition and act on each."""
-    meeting = dispatch.meet(partition, passing=True)
+    meeting = dispatch.check_server(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
@@ -50,17 +50,17 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
         raise
     except StoreError:
         # One corrupt entry fails the script for all: then each is taken alone.
-        return each({member: partial(_alone, dispatch, take, member) for member in members})
+        return act_on_each({member: partial(_alone, dispatch, take, member) for member in members})
     act = partial(_act, dispatch, Lines(dispatch))
     acts: dict[str, Callable[[], str]] = {look.key: partial(act, look) for look in looks}
-    return each(acts)
+    return act_on_each(acts)
 
 
 class Lines:
     """The queues as one pass sees them; asked only where something would be published."""
 
     def __init__(self, dispatch: Dispatch) -> None:
-        self.length = dispatch.waiting
+        self.length = dispatch.queue_length
         self.now_ms = cache(dispatch.views.now_ms)
 
     def holds(self, name: str, since_ms: int) -> bool:

@@ -18,7 +18,7 @@ from interlock.kernel.record import Record, RecordId, ancestors, root_of
 from interlock.kernel.store.codec import event_bytes
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch, ms
-from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 PAGE = 500
 
@@ -28,7 +28,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
     roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
-    return each(acts)
+    return act_on_each(acts)
 
 
 def _prune(dispatch: Dispatch, root: RecordId) -> str:
@@ -54,8 +54,8 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
 def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
     """Whether nobody else reads the inbox that a record shares with those of its name."""
     machine = dispatch.lifecycle.machine(record.machine)
-    if machine.mail is None or not machine.under:
-        return machine.mail is not None
+    if machine.mail_data is None or not machine.id_prefix:
+        return machine.mail_data is not None
     return dispatch.views.family(machine, root_of(record.id), PAGE) == {record.id}
 
 

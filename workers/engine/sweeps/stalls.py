@@ -15,7 +15,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.indexes import TimerLook
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.engine.sweeper import Sweep, act_on_each
 
 ACTOR = "stalls"
 
@@ -29,7 +29,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     acts: dict[str, Callable[[], str]] = {
         f"{look.record_id}:{look.name}": partial(_act, dispatch, look) for look in looks
     }
-    return each(acts)
+    return act_on_each(acts)
 
 
 def _act(dispatch: Dispatch, look: TimerLook) -> str:
@@ -52,9 +52,9 @@ def _act(dispatch: Dispatch, look: TimerLook) -> str:
             one.kind is Kind.STATE and one.attempts > 0 and one.state != "draining"
             for one in record.entries
         )
-        undone = timer.undone(record.data, begun=begun)
+        undone = timer.deltas_when(record.data, begun=begun)
         call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant, undone)
-        dispatch.fire(record, str(timer.trigger), timer.said(begun=begun), call)
+        dispatch.fire(record, str(timer.trigger), timer.payload_when(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
     return "fired"

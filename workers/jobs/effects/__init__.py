@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.jobs.effects.approval import approval
 from interlock.workers.jobs.effects.graph_upkeep import tending
 from interlock.workers.jobs.effects.manifest import manifest
@@ -14,7 +14,7 @@ from interlock.workers.jobs.effects.slot_release import vacancy
 from interlock.workers.jobs.effects.subscription import registration
 from interlock.workers.jobs.effects.worker import worker
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "approval": approval,
     "tending": tending,
     "manifest": manifest,

@@ -21,11 +21,11 @@ def tending(work: Work) -> Outcome | None:
     alive = living(work)
     if record.state == "open":
         for one in alive:
-            work.go_on()
+            work.raise_if_stopped()
             job = work.dispatch.views.record(one)
             waits = job.state == State.PENDING and startable(job.data)
             if waits or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.owe(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
+                work.dispatch.wake(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
     return None if alive or not over(work) else Outcome("finish")
 
 

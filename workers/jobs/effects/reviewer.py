@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from interlock.kernel.machines.jobs.job.names import Verdict
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     REVIEWER,
@@ -28,7 +28,7 @@ async def reviewer(work: Work) -> Outcome:
     """Review once. A job without a reviewer goes on to be signed off."""
     doer = work.record.data.get("review")
     if doer is None:
-        words = {"verdict": Verdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
+        words = {"verdict": ReviewVerdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
         return Outcome("review_completed", words)
     try:
         folder = await asyncio.to_thread(folder_of, work)
@@ -63,10 +63,10 @@ def told(said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
             return _intervene([f"the reviewer is stuck: {why}"], reply.summary, deltas)
         case Action.COMPLETED:
             assert reply.verdict is not None, "a completed review has a verdict"
-            words |= {"verdict": Verdict[reply.verdict], "reasons": reply.reasons}
+            words |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
             return Outcome("review_completed", words, deltas, reply.summary)
 
 
 def _intervene(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
-    words = {"verdict": Verdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
+    words = {"verdict": ReviewVerdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
     return Outcome("review_completed", words, deltas, reasons[0])

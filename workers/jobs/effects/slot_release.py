@@ -18,4 +18,4 @@ def vacancy(work: Work) -> None:
     give_back(work, {name: limit for name, limit in every.items() if name not in kept})
     if record.state == State.PENDING and startable(record.data):
         # It may stand in line again already, and was just taken out of it.
-        dispatch.owe(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")
+        dispatch.wake(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")

@@ -19,13 +19,13 @@ def registration(work: Work) -> None:
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     here, named = Dependent.of(record, countdown), to_register(work, countdown)
-    if not work.dispatch.tells.join(here, named):
+    if not work.dispatch.subscriptions.join(here, named):
         return  # it has ended meanwhile
     for one in named:
-        work.go_on()
-        ended = work.dispatch.tells.register(one, here)
+        work.raise_if_stopped()
+        ended = work.dispatch.subscriptions.register(one, here)
         if not ended:
             continue
         if ended != State.SUCCESS:
             lose(work, one, ended)
-        work.dispatch.depart(here, one, ended)
+        work.dispatch.leave_countdown(here, one, ended)

@@ -62,7 +62,7 @@ async def worker(work: Work) -> Outcome:
             return outcome
         phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
         await asyncio.to_thread(work.fire, phase)
-        work.go_on()
+        work.raise_if_stopped()
 
 
 def place_of(work: Work) -> tuple[Path, str]:

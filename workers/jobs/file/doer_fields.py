@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from interlock.kernel.machines.jobs.job.payloads import PHASE, Doer, Phase
+from interlock.kernel.machines.jobs.job.payloads import PHASE, JobExecutor, JobPhase
 from interlock.workers.jobs.file.field import Field, Parts, merged, one, read_fields, write_fields
 from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.problems import Place
@@ -37,7 +37,7 @@ def _doer(node: Node, place: Place) -> Parts:
 def _check_doer(parts: Parts, node: Node, place: Place) -> None:
     """Tell the place why the parts are not those of one doer."""
     try:
-        Doer.model_validate(parts)
+        JobExecutor.model_validate(parts)
     except ValidationError as refusal:
         for problem in refusal.errors(include_url=False):
             place.refuse(node.line, problem["msg"].removeprefix("Value error, "))
@@ -109,16 +109,16 @@ def _written_phases(parts: Parts) -> Any:
     return [write_fields(phase, PHASE_FIELDS) for phase in parts["phases"]]
 
 
-_PARAMETERS = one(Doer, "parameters")
+_PARAMETERS = one(JobExecutor, "parameters")
 DOER: Mapping[str, Field] = {
-    "command": one(Doer, "command"),
-    "capability": one(Doer, "capability"),
+    "command": one(JobExecutor, "command"),
+    "capability": one(JobExecutor, "capability"),
     "parameters": Field(_PARAMETERS.born, _parameters, _PARAMETERS.write),
-    "model": one(Doer, "model"),
-    "cost": one(Doer, "cost_micro", MONEY),
+    "model": one(JobExecutor, "model"),
+    "cost": one(JobExecutor, "cost_micro", MONEY),
 }
 PHASE_FIELDS: Mapping[str, Field] = {
-    "name": one(Phase, "name"),
+    "name": one(JobPhase, "name"),
     "worker": Field(("worker",), _worker, lambda parts: _written_doer(parts["worker"])),
 }
 # Both are the phases of a birth: a worker is the only one, without a name.

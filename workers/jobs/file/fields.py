@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.graph.table import Limits as GraphLimits
-from interlock.kernel.machines.jobs.job.payloads import Birth, Limits
+from interlock.kernel.machines.jobs.graph.payloads import GraphLimits, NewGraph
+from interlock.kernel.machines.jobs.job.payloads import JobLimits, NewJob
 from interlock.workers.jobs.file.doer_fields import PHASES, REVIEW, WORKER
 from interlock.workers.jobs.file.field import Field, Parts, apart, one, together
 from interlock.workers.specs.values import MONEY, PATH, PRIORITY, SLOTS, SPAN
@@ -22,12 +21,12 @@ def job_as_born(parts: Parts) -> Parts:
 
     Raises pydantic's ValidationError if they are none of a job's, or no whole.
     """
-    return Birth.model_validate(parts).model_dump(mode="json", exclude_defaults=True)
+    return NewJob.model_validate(parts).model_dump(mode="json", exclude_defaults=True)
 
 
 def graph_as_born(parts: Parts) -> Parts:
     """Return a graph's parts in the same way. Raises as `job_as_born` does."""
-    return GraphBirth.model_validate(parts).model_dump(mode="json", exclude_defaults=True)
+    return NewGraph.model_validate(parts).model_dump(mode="json", exclude_defaults=True)
 
 
 def _limits(model: type[BaseModel]) -> Field:
@@ -42,44 +41,44 @@ def _limits(model: type[BaseModel]) -> Field:
 # What a step has of its graph if neither it nor the defaults say otherwise.
 INHERITED = ("remind_s", "stewards", "on_cancel", "folder")
 GRAPH: Mapping[str, Field] = {
-    "description": one(GraphBirth, "description"),
-    "slots": one(GraphBirth, "slots", SLOTS),
+    "description": one(NewGraph, "description"),
+    "slots": one(NewGraph, "slots", SLOTS),
     "limits": _limits(GraphLimits),
-    "remind": one(GraphBirth, "remind_s", SPAN),
-    "stewards": one(GraphBirth, "stewards"),
-    "on_cancel": one(GraphBirth, "on_cancel"),
-    "folder": one(Birth, "folder", PATH),
-    "dir": one(Birth, "dir", PATH),
+    "remind": one(NewGraph, "remind_s", SPAN),
+    "stewards": one(NewGraph, "stewards"),
+    "on_cancel": one(NewGraph, "on_cancel"),
+    "folder": one(NewJob, "folder", PATH),
+    "dir": one(NewJob, "dir", PATH),
 }
 # The order is that of a written file.
 STEP: Mapping[str, Field] = {
-    "description": one(Birth, "description"),
-    "objective": one(Birth, "objective"),
-    "details": one(Birth, "details"),
-    "acceptance": one(Birth, "acceptance"),
+    "description": one(NewJob, "description"),
+    "objective": one(NewJob, "objective"),
+    "details": one(NewJob, "details"),
+    "acceptance": one(NewJob, "acceptance"),
     "worker": WORKER,
     "phases": PHASES,
     "review": REVIEW,
-    "auto_approve": one(Birth, "auto_approve"),
-    "manual": one(Birth, "manual"),
-    "hold": one(Birth, "hold"),
-    "queue": one(Birth, "queue"),
-    "priority": one(Birth, "priority", PRIORITY),
-    "limits": _limits(Limits),
+    "auto_approve": one(NewJob, "auto_approve"),
+    "manual": one(NewJob, "manual"),
+    "hold": one(NewJob, "hold"),
+    "queue": one(NewJob, "queue"),
+    "priority": one(NewJob, "priority", PRIORITY),
+    "limits": _limits(JobLimits),
     "health": apart(
         {
-            "running": one(Birth, "running_s", SPAN),
-            "reviewing": one(Birth, "reviewing_s", SPAN),
-            "recoveries": one(Birth, "recoveries_max"),
+            "running": one(NewJob, "running_s", SPAN),
+            "reviewing": one(NewJob, "reviewing_s", SPAN),
+            "recoveries": one(NewJob, "recoveries_max"),
         }
     ),
-    "retries": one(Birth, "retries_max"),
-    "retry_delay": one(Birth, "retry_delay_s", SPAN),
-    "remind": one(Birth, "remind_s", SPAN),
-    "stewards": one(Birth, "stewards"),
-    "on_cancel": one(Birth, "on_cancel"),
-    "folder": one(Birth, "folder", PATH),
-    "dir": one(Birth, "dir", PATH),
+    "retries": one(NewJob, "retries_max"),
+    "retry_delay": one(NewJob, "retry_delay_s", SPAN),
+    "remind": one(NewJob, "remind_s", SPAN),
+    "stewards": one(NewJob, "stewards"),
+    "on_cancel": one(NewJob, "on_cancel"),
+    "folder": one(NewJob, "folder", PATH),
+    "dir": one(NewJob, "dir", PATH),
 }
 DEFAULTS: Mapping[str, Field] = {
     word: field for word, field in STEP.items() if word not in ("worker", "phases", "dir")

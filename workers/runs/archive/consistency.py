@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.kernel.errors import InvalidPayloadError, KernelError
 from interlock.kernel.machine import Machine
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.codon_types import codon_of
-from interlock.kernel.machines.runs.values import CodonStatus
 from interlock.kernel.record import Record
 from interlock.kernel.restoration import recomputed
 from interlock.workers.runs.archive.archive import Archive, Past, place_of
@@ -98,7 +98,7 @@ def right_sums(archive: Archive, machines: Mapping[str, Machine]) -> dict[str, d
     sums: dict[str, dict[str, int]] = {}
     for past in reversed(archive.pasts):
         record, own = past.record, dict.fromkeys(SUMS, 0)
-        if summed := machines[record.machine].sums:
+        if summed := machines[record.machine].counters:
             own |= summed(record.data)
         below = sums.setdefault(record.id, {})
         for name in SUMS:
@@ -165,7 +165,7 @@ def _gaps(above: str, there: Sequence[str], fault: Fault) -> Iterator[Finding]:
 
 def _is_over(record: Record) -> bool:
     try:
-        return CodonStatus(record.state).is_terminal
+        return State(record.state).is_terminal
     except ValueError:
         return False
 

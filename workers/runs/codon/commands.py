@@ -65,6 +65,7 @@ class CodonCommands:
             "CODON": self.start.runtime_id,
             "ITERATION": str(inside.iteration) if inside else "",
             "WORKSPACE": str(self.run.workspace),
+            "REPORT_KINDS": "session",
             "PREVIOUS_SESSION": self.start.previous_session_id or "",
         }
         return environment_of_work(

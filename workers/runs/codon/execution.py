@@ -18,12 +18,12 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     KernelError,
 )
-from interlock.kernel.machines.runs.codon.names import Trigger
-from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
+from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
+from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
     WATCHDOG_LOST,
@@ -51,7 +51,7 @@ from interlock.workers.runs.paths import CodonPlace, marks_of
 from interlock.workers.runs.plan.model import Observed, Policy, Speech
 from interlock.workers.runs.sentinels.trigger import Event
 from interlock.workers.runs.sequence import Execution, Start
-from interlock.workers.supervision.codon_streams import SPEECHES
+from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
@@ -86,10 +86,10 @@ class CodonExecution:
         self.commands = CodonCommands(run, start, self.place, previous, mark=self.step.key)
         self.hearing = Hearing(self._observe)
         self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
-        self.speech = SPEECHES[self.speaks]()
-        self.reported = SPEECHES["interlock"]()
+        self.speech = SESSION_STREAMS[self.speaks]()
+        self.reported = SESSION_STREAMS["interlock"]()
         mark = marks_of(self.step.key)[1]
-        self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
+        self.host = run.sentinel_host(start, self.commands.environment({LABEL_VARIABLE: mark}))
         # What its sentinels are told as soon as they are loaded.
         self.early: list[Event] | None = []
         self.limits = Limits(self.codon, run.plan.budget, used)
@@ -186,7 +186,7 @@ class CodonExecution:
             if self.start.previous_session_id:
                 told["previous_session_id"] = self.start.previous_session_id
             self._fire(Trigger.INITIALIZE, told)
-            if not self.speech.says_result:
+            if not self.speech.reports_result:
                 # Who says nothing has no session but this one.
                 self.hearing.session_id = self.start.previous_session_id or self.place.id
             return process.followed(agent, self._look)
@@ -219,7 +219,7 @@ class CodonExecution:
 
     def _tell_costs(self) -> None:
         """Tell the record what was said: costs count from when a session is known."""
-        if self.step.record.state == CodonStatus.INITIALIZING and self.hearing.session_id:
+        if self.step.record.state == State.INITIALIZING and self.hearing.session_id:
             self._fire(Trigger.RUN, {"session_id": self.hearing.session_id})
         if self.step.record.state in COUNTED:
             for trigger, payload in self.hearing.take():
@@ -245,17 +245,19 @@ class CodonExecution:
         state = self.step.record.state
         if state not in COUNTED or not self.host.states() or self._why_end(None):
             return
-        if state == CodonStatus.RUNNING:
+        if state == State.RUNNING:
             self._fire(Trigger.COMPLETE_SENTINELS, {})
         for work in (self.run.work, self.step):
-            work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
+            work.call_on_order(
+                lambda: threading.Thread(target=self.host.shutdown, daemon=True).start()
+            )
         if not self.host.drain(SENTINELS_S):
             self._remark("sentinels_cut_short", {"limit_s": SENTINELS_S})
         self._tell_sentinels()
 
     def _verdict(self, ended: Exit, exit_code: int) -> Verdict:
         hearing, why = self.hearing, ended.reason_by_us
-        done = hearing.result_received or (not self.speech.says_result and ended.code == 0)
+        done = hearing.result_received or (not self.speech.reports_result and ended.code == 0)
         said = UNHELD.get(why or "") or hearing.error or ended.errors.strip()[-4_000:]
         verdict = verdict_on(
             Ending(
@@ -272,7 +274,7 @@ class CodonExecution:
                 retry_after_ms=hearing.retry_after_ms,
             )
         )
-        named = self.step.record.state != CodonStatus.INITIALIZING
+        named = self.step.record.state != State.INITIALIZING
         if verdict.status is Ended.COMPLETED and not named:
             return self._failed("its process ended without naming its session", retriable=False)
         return verdict
@@ -350,7 +352,7 @@ class CodonExecution:
         except IllegalTransitionError:
             # Somebody told from outside that it is further on already, or that it has ended.
             read = self.run.dispatch.views.record
-            self.step.record = self.step.patiently(lambda: read(self.place.id))
+            self.step.record = self.step.retried(lambda: read(self.place.id))
             if self.step.record.state not in LIVE:
                 raise FencedError(self.place.id, self.step.lease.token) from None
             return

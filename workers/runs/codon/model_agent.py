@@ -30,7 +30,7 @@ from interlock.workers.runs.codon.conversation import (
 )
 from interlock.workers.runs.codon.model_reports import Teller, TellingLedger
 from interlock.workers.runs.paths import CONVERSATION, MODEL
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
@@ -120,7 +120,7 @@ async def _asked(
     ledger.tell_final()
     if isinstance(said, Unanswered):
         complain(said.detail)
-        if says_context_exceeded(said.detail):
+        if is_context_exceeded(said.detail):
             teller.tell_text("context_exceeded", "detail", said.detail)
         else:
             teller.tell_failed(said.detail, retry_after_s=said.retry_after_s)

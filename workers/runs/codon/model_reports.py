@@ -12,8 +12,8 @@ from pydantic_ai.usage import RequestUsage
 
 from interlock.workers.gateways.llm.ledger import Bound, Ledger
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.codon_reports import Tokens, plain_text
 from interlock.workers.supervision.reports import WAIT_S_MAX
+from interlock.workers.supervision.session_reports import TokenCounts, plain_text
 
 # A line takes 64 KiB, and a character may become six bytes of it.
 _LINE_ROOM_BYTES = 60_000
@@ -52,12 +52,12 @@ class TellingLedger(Ledger):
         super().__init__(bound)
         self._teller = teller
         self._told_micro = 0
-        self.tokens = Tokens()
+        self.tokens = TokenCounts()
 
     def unmeasured(self) -> None:
         """Book and report a request that may be billed, but whose usage is not known."""
         super().unmeasured()
-        self._tell(Tokens())
+        self._tell(TokenCounts())
 
     def measured(self, response: ModelResponse) -> None:
         """Book and report a response, and what it says."""
@@ -72,17 +72,17 @@ class TellingLedger(Ledger):
         """Report the sum of all bookings."""
         self._teller.tell("final_costs", cost_micro=self.cost_micro, tokens=asdict(self.tokens))
 
-    def _tell(self, tokens: Tokens) -> None:
+    def _tell(self, tokens: TokenCounts) -> None:
         added_micro, self._told_micro = self.cost_micro - self._told_micro, self.cost_micro
         self.tokens = self.tokens.plus(tokens)
         self._teller.tell("usage", cost_micro=added_micro, **_in_usage(tokens))
 
 
-def kinds_of(usage: RequestUsage) -> Tokens:
+def kinds_of(usage: RequestUsage) -> TokenCounts:
     """Return the tokens of a request by kind; a provider's input has those of its cache in it."""
     created = min(max(0, usage.cache_write_tokens), usage.input_tokens)
     read = min(max(0, usage.cache_read_tokens), usage.input_tokens - created)
-    return Tokens(usage.input_tokens - created - read, usage.output_tokens, created, read)
+    return TokenCounts(usage.input_tokens - created - read, usage.output_tokens, created, read)
 
 
 def fitting(text: str) -> str:
@@ -92,7 +92,7 @@ def fitting(text: str) -> str:
     return told if size <= _LINE_ROOM_BYTES else plain_text(text, length_max=_CERTAIN_TO_FIT)
 
 
-def _in_usage(tokens: Tokens) -> Mapping[str, int]:
+def _in_usage(tokens: TokenCounts) -> Mapping[str, int]:
     return {
         "tokens_in": tokens.input_tokens,
         "tokens_out": tokens.output_tokens,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.workers.engine.work import Work
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
 
 POLL_S = 0.05
 GRACE_S = 5.0
@@ -25,11 +25,11 @@ class Command:
     errors: Path
     mark: str
     prompt: str = ""
-    hears_output: bool = False
+    reads_output: bool = False
 
     def heard(self, *, output: bool) -> Command:
         """Return the same, whose output is heard line by line or not."""
-        return replace(self, hears_output=output)
+        return replace(self, reads_output=output)
 
     def other(self, words: tuple[str, ...], prompt: str) -> Command:
         """Return other words in the same place, with something to read."""
@@ -53,9 +53,9 @@ class Process:
             environment=one.environment,
             prompt=one.prompt,
             more_follows=False,
-            hears_output=one.hears_output,
-            logs=Logs(one.output, one.errors, self._log_bytes_max),
-            mark=one.mark,
+            reads_output=one.reads_output,
+            logs=LogFiles(one.output, one.errors, self._log_bytes_max),
+            label=one.mark,
             kill_by=self._armed,
         )
 
@@ -74,5 +74,5 @@ class Process:
 
     def _kill_by(self) -> float:
         """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
-        good_until = min(work.held.good_until for work in self._leases)
-        return good_until + CONDUCTOR.grace_ms / 2_000
+        valid_until = min(work.held.valid_until for work in self._leases)
+        return valid_until + CONDUCTOR.grace_ms / 2_000

@@ -9,23 +9,23 @@ from typing import Any
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.plan.model import Observed
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    Progress,
+    RejectedLine,
+    ToolCompleted,
+    ToolStarted,
+)
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
     CostsSet,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Tokens,
-)
-from interlock.workers.supervision.reports import (
-    Failed,
-    Progress,
-    Rejected,
-    ToolCompleted,
-    ToolStarted,
+    SessionReport,
+    TokenCounts,
 )
 
 TEXT_SHOWN_MAX = 4_000
@@ -46,13 +46,13 @@ class Hearing:
     error: str = ""
     retry_after_ms: int | None = None
     cost_micro: int = 0
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: TokenCounts = field(default_factory=TokenCounts)
     refused: list[str] = field(default_factory=list)
     _counted: int = 0
     _told_micro: int = 0
     _costs: list[Told] = field(default_factory=list)
 
-    def feed(self, said: Said | Rejected) -> None:
+    def feed(self, said: SessionReport | RejectedLine) -> None:
         """Take in what the process says next."""
         match said:
             case SessionOpened(id):
@@ -68,17 +68,17 @@ class Hearing:
                 self.result_received = True
             case ContextExceeded(detail):
                 self.context_exceeded, self.error = True, self.error or detail
-            case Failed():
+            case AgentFailed():
                 self._fail(said)
-            case Rejected(reason):
+            case RejectedLine(reason):
                 self.refused.append(reason)
             case _:
                 self._observe_saying(said)
 
-    def _observe_saying(self, said: Said) -> None:
+    def _observe_saying(self, said: SessionReport) -> None:
         """Tell what the agent does: none of it is kept in the codon's record but a count."""
         match said:
-            case MessageSaid(text, continues):
+            case MessageWritten(text, continues):
                 self.messages += not continues
                 self.observe(Observed.ASSISTANT_MESSAGE, {"text": text[:TEXT_SHOWN_MAX]})
             case Progress(message):
@@ -107,25 +107,25 @@ class Hearing:
             told.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
         return told
 
-    def _add(self, cost_micro: int, tokens: Tokens) -> None:
+    def _add(self, cost_micro: int, tokens: TokenCounts) -> None:
         self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
             # What was said within one look is told at once.
             cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = Tokens(**last[1]["tokens_delta"]).plus(tokens)
+            tokens = TokenCounts(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
 
     def _set(
-        self, trigger: Trigger, cost: str, kinds: str, cost_micro: int, tokens: Tokens
+        self, trigger: Trigger, cost: str, kinds: str, cost_micro: int, tokens: TokenCounts
     ) -> None:
         self.cost_micro, self.tokens = cost_micro, tokens
         self._costs.append((trigger, {cost: cost_micro, kinds: asdict(tokens)}))
 
-    def _fail(self, said: Failed) -> None:
+    def _fail(self, said: AgentFailed) -> None:
         self.error = said.error
         if said.retry_after_s is not None:
             self.retry_after_ms = said.retry_after_s * 1_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.runs.effects.codon_cleanup import clearance
 from interlock.workers.runs.effects.events import events
 from interlock.workers.runs.effects.launch import conductor
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "clearance": clearance,
     "events": events,
     "conductor": conductor,

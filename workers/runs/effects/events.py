@@ -24,7 +24,7 @@ def events(work: Work) -> None:
         if not mails:
             return
         for mail in mails:
-            work.go_on()
+            work.raise_if_stopped()
             if work.held.left_s <= 0 or not _read(work, workspace, mail):
                 return
 
@@ -44,7 +44,7 @@ def _read(work: Work, workspace: Record, mail: Mail) -> bool:
     told = {"mail": mail.id, "sender": mail.said["sender"], "type": mail.said["event"]["type"]}
     kind = "event_applied" if answer.applied else "event_refused"
     jot = Jot(kind, {**told, **answer.stored()})
-    work.patiently(lambda: work.dispatch.note(workspace, jot, op_id=f"answer:{mail.id}"))
+    work.retried(lambda: work.dispatch.note(workspace, jot, op_id=f"answer:{mail.id}"))
     try:
         work.fire(Outcome("event_read", {"upto": mail.id}))
     except GuardRefusedError:

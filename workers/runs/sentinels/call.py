@@ -13,11 +13,11 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.processes.agent.output import Lines
+from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import Usage, parse_line
+from interlock.workers.supervision.reports import TokensUsed, parse_line
 from interlock.workers.text import sentence
 
 SAID_BYTES_MAX = 4 * 1024
@@ -189,7 +189,7 @@ class _Output:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._lines = Lines()
+        self._lines = PendingLines()
         self._kept = b""
 
     @property
@@ -209,7 +209,7 @@ class _Output:
         words = []
         for line in self._lines.take():
             told = parse_line(line) if b'"usage"' in line else None
-            if isinstance(told, Usage):
+            if isinstance(told, TokensUsed):
                 self._book(told.cost_micro or 0)
             else:
                 words.append(line + b"\n")

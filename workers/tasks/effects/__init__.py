@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.tasks.effects.abort import abort
 from interlock.workers.tasks.effects.assignment import assignment
 from interlock.workers.tasks.effects.follow_up import aftermath
@@ -13,7 +13,7 @@ from interlock.workers.tasks.effects.recovery import recovery
 from interlock.workers.tasks.effects.turn_cleanup import reaping
 from interlock.workers.tasks.effects.verification import verification
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "abort": abort,
     "assignment": assignment,
     "aftermath": aftermath,

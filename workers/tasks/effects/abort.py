@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Event
-from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, told
+from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree, aborts
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record, partition_of, root_of
 from interlock.workers.engine.work import Work
@@ -28,8 +28,8 @@ def abort(work: Work) -> None:
     policy = AbortPolicy(
         tool_to_sibling=data["tool_to_sibling"], sibling_to_session=data["sibling_to_session"]
     )
-    for agent, reason in told(tree, session=record.id, scope=scope, policy=policy).items():
-        work.go_on()
+    for agent, reason in aborts(tree, session=record.id, scope=scope, policy=policy).items():
+        work.raise_if_stopped()
         _tell(work, agent, reason)
 
 

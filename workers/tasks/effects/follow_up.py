@@ -33,7 +33,7 @@ def aftermath(work: Work) -> None:
         for other_id in work.dispatch.views.list_in_partition(
             work.machine, "blocked", partition_of(record.id), BLOCKED_MAX
         ):
-            work.go_on()
+            work.raise_if_stopped()
             if root_of(other_id) == root_of(record.id):
                 with suppress(CallError):
                     _unblock(work, work.dispatch.views.record(other_id))

@@ -58,7 +58,7 @@ def _merged(work: Work, record: Record) -> Outcome:
         return Outcome("verification_rejected", {"reason": reason})
     message = f"Merge {record.data['title']}\n\nTask: {record.id}\n"
     for _ in range(TRIES):
-        work.go_on()
+        work.raise_if_stopped()
         done = merge_branch(
             repository,
             branch=branch,
@@ -85,7 +85,7 @@ def _pushed(work: Work, repository: Repository, target: str) -> Outcome | None:
     remote = work.record.data.get("push")
     if not remote:
         return None
-    work.go_on()
+    work.raise_if_stopped()
     work.note("activity", {"word": "pushing"})
     try:
         done = push(repository, branch=target, remote=str(remote))

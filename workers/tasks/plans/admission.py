@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interlock.kernel.errors import CallError, UnknownRecordError
-from interlock.kernel.machines.tasks.task.changes import SATISFIED, birth
+from interlock.kernel.machines.tasks.task.changes import SATISFIED, initial_data
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import Record
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.plans.file import PlanFile, PlannedTask, wrong
@@ -111,8 +111,8 @@ def _is_free(task: PlannedTask) -> bool:
 def _differ(task: PlannedTask, record: Record) -> list[str]:
     """Return in what a born task is not the one that is asked for."""
     chosen = {"target": record.data["target"]} if _is_free(task) else {}
-    asked = birth({**chosen, **task.payload})
+    asked = initial_data({**chosen, **task.payload})
     # What was born before a field was there has what it means to leave that out.
-    kept = {**birth({"title": "-"}), **record.data}
-    names = [one for one in Birth.model_fields if asked.get(one) != kept.get(one)]
+    kept = {**initial_data({"title": "-"}), **record.data}
+    names = [one for one in NewTask.model_fields if asked.get(one) != kept.get(one)]
     return [*names, "priority"] if record.priority != task.priority else names

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError, InvalidIdError, InvalidPayloadError
-from interlock.kernel.machines.tasks.task.changes import birth
-from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.task.changes import initial_data
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.kernel.record import record_id
 from interlock.kernel.store.codec import encode
 from interlock.workers.specs.dependencies import cycle_in
@@ -35,7 +35,7 @@ TOP = ("plan", "backlog", "defaults", "tasks")
 # What a birth calls otherwise; the plan itself is named once, at the top.
 BORN_AS = {"after": "depends_on", "owns": "owned_files"}
 OWN = ("name", "title", "text", "after", "verify", "owns", "priority")
-FIELDS = (*OWN, *sorted({*Birth.model_fields} - {*OWN, *BORN_AS.values(), "plan"}))
+FIELDS = (*OWN, *sorted({*NewTask.model_fields} - {*OWN, *BORN_AS.values(), "plan"}))
 SHARED = tuple(field for field in FIELDS if field not in ("name", "title", "after"))
 
 
@@ -195,8 +195,8 @@ class _Reader:
     def _born(self, task: PlannedTask, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the task is born from, as the kernel's model has it."""
         try:
-            given = Birth.model_validate(payload).model_dump(mode="json", exclude_unset=True)
-            birth(given)
+            given = NewTask.model_validate(payload).model_dump(mode="json", exclude_unset=True)
+            initial_data(given)
             encode(given, "the task")
         except ValidationError as invalid:
             first = invalid.errors(include_url=False)[0]

@@ -8,7 +8,7 @@ from functools import partial
 from interlock.kernel.machines.tasks.effects import ASSIGNMENT
 from interlock.kernel.record import root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.sweeper import Sweep, each
+from interlock.workers.engine.sweeper import Sweep, act_on_each
 from interlock.workers.tasks.assignment import assign
 
 OPEN_MAX = 2_000
@@ -21,7 +21,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     waiting = dispatch.views.list_in_partition(machine, "open", partition, OPEN_MAX)
     roots = dict.fromkeys(root_of(one) for one in waiting)
     acts = {root: partial(_assigned, dispatch, root) for root in roots}
-    return each(acts)
+    return act_on_each(acts)
 
 
 def _assigned(dispatch: Dispatch, root: str) -> str:

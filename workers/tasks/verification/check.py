@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.processes.group import Tail, process_group
 from interlock.workers.tasks.verification.opinion import Asked, Opinion, judge_says, reviewer_says
 from interlock.workers.tasks.verification.signals import (
@@ -131,7 +131,7 @@ class _Janitor:
 
 def _look_into(root: Path, signal: Signal) -> _Found:
     try:
-        folder = Folder(root)
+        folder = UntrustedFolder(root)
         if signal.type == SignalType.PATH_EXISTS:
             there = folder.has(signal.value)
             return _Found("it is there" if there else "it is not there", there)

@@ -42,7 +42,7 @@ class Judges:
         trace: TracebackType | None,
     ) -> None:
         if error is not None and self.deltas:
-            await asyncio.to_thread(self.work.late, Outcome("judged", deltas=self.deltas))
+            await asyncio.to_thread(self.work.note_late, Outcome("judged", deltas=self.deltas))
 
     @property
     def able(self) -> bool:

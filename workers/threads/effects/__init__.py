@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.threads.effects.cleanup import cleanup
 from interlock.workers.threads.effects.execution import execution
 from interlock.workers.threads.effects.inference import inference
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "cleanup": cleanup,
     "execution": execution,
     "inference": inference,

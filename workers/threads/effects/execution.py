@@ -131,7 +131,7 @@ async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool)
     def pass_on() -> None:
         loop.call_soon_threadsafe(stop)
 
-    work.on_order(pass_on)
+    work.call_on_order(pass_on)
     while not task.done():
         try:
             await asyncio.wait({task})

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.machines.threads.autonomy import Policy, tier_for, wants_combined
-from interlock.kernel.machines.threads.thread.changes import policy_of
+from interlock.kernel.machines.threads.autonomy import AutonomyPolicy, tier_for, wants_combined
+from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.scales import Tier
 from interlock.kernel.table import Data
@@ -80,7 +80,7 @@ async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome
     except asyncio.CancelledError:
         if estimate:
             lost = Outcome("inference_failed", deltas={"spent": estimate})
-            await asyncio.to_thread(work.late, lost)
+            await asyncio.to_thread(work.note_late, lost)
         raise
 
 
@@ -111,7 +111,7 @@ def started(work: Work, model: str, tier: str) -> Outcome:
     return Outcome("inference_started", payload)
 
 
-def effective_policy(work: Work) -> Policy:
+def effective_policy(work: Work) -> AutonomyPolicy:
     """Return the most conservative policy of the thread and its ancestors."""
     ids = ancestors(work.record.id)
     facts = work.dispatch.lifecycle.facts(work.record, ids) if ids else {}
@@ -132,7 +132,7 @@ def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
     return None if payload is None else {"payload": payload, "confidence": 1.0}
 
 
-def question_of(record: Record, registry: Registry, policy: Policy) -> Question:
+def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Question:
     """Return the question of this phase, with exactly the facts that the phase may know."""
     data = record.data
     target = Target(data["target"])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 
 Run = Callable[..., Any]
 Ask = Callable[..., Any]
@@ -20,9 +20,9 @@ Refuse = Callable[..., str]
 
 
 @pytest.fixture
-def hands(
+def worker(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Hands:
+) -> InProcessWorker:
     """Return a worker of the store that the command line finds in its environment."""
     home = tmp_path / "home"
     for name, value in {
@@ -33,7 +33,7 @@ def hands(
     }.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
     monkeypatch.chdir(tmp_path)
-    return Hands(server.url, prefix, home)
+    return InProcessWorker(server.url, prefix, home)
 
 
 @pytest.fixture

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.jobs.cli.conftest import Ask, Refuse
 from tests.workers.jobs.test_graphs import brought, settle
 
 
 def test_a_sign_off_names_the_proposal_that_was_seen(
-    hands: Hands, ask: Ask, refuse: Refuse
+    worker: InProcessWorker, ask: Ask, refuse: Refuse
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("a", "b")]
-    seen = brought(hands, "g/j", "approval_required", phases=phases).proposal
+    seen = brought(worker, "g/j", "approval_required", phases=phases).proposal
 
     unseen = f"name the proposal that you saw: --proposal {seen} is the current one"
     for verb in (("approve", "g/j"), ("reject", "g/j", "--reason", "no")):
         assert refuse(*verb) == unseen
     rejected = ask("reject", "g/j", "--reason", "more tests", "--phase", "a", "--proposal", seen)
     assert rejected == {"id": "g/j", "state": "pending"}
-    assert hands.graphs.job("g/j").data["phase"] == 0
-    settle(hands, "g/j")
+    assert worker.graphs.job("g/j").data["phase"] == 0
+    settle(worker, "g/j")
     stale = refuse("approve", "g/j", "--proposal", seen)
-    now = f"g/j:{hands.graphs.job('g/j').entered}"
+    now = f"g/j:{worker.graphs.job('g/j').entered}"
     told = f"the decision was about proposal {seen}, but the current one is {now}; look again"
     assert stale == told
     assert ask("approve", "g/j", "--proposal", now) == {"id": "g/j", "state": "success"}
     said = [{"from": "steward", "by": "person", "text": "more tests"}]
-    assert hands.graphs.job("g/j").data["guidance"] == said
+    assert worker.graphs.job("g/j").data["guidance"] == said
 
 
 @pytest.mark.parametrize(
@@ -42,28 +42,30 @@ def test_a_sign_off_names_the_proposal_that_was_seen(
     ],
 )
 def test_a_decision_about_what_is_gone_by_now_is_refused(
-    hands: Hands, ask: Ask, refuse: Refuse, stands: str, words: tuple[str, ...]
+    worker: InProcessWorker, ask: Ask, refuse: Refuse, stands: str, words: tuple[str, ...]
 ) -> None:
-    entered = brought(hands, "g/j", stands).entered
+    entered = brought(worker, "g/j", stands).entered
 
     told = refuse(*words, "--proposal", f"g/j:{entered - 1}")
     assert f"the decision was about proposal g/j:{entered - 1}" in told
-    assert hands.graphs.job("g/j").state == stands
+    assert worker.graphs.job("g/j").state == stands
 
     assert ask(*words, "--proposal", f"g/j:{entered}")["state"] != stands
 
 
-def test_a_loss_that_is_another_by_now_is_not_waived(hands: Hands, refuse: Refuse) -> None:
-    brought(hands, "g/first", "pending")
-    hands.graphs.create(
+def test_a_loss_that_is_another_by_now_is_not_waived(
+    worker: InProcessWorker, refuse: Refuse
+) -> None:
+    brought(worker, "g/first", "pending")
+    worker.graphs.create(
         "g/j", {"phases": [{"worker": {"command": "true"}}], "depends_on": ["g/first"]}
     )
-    entered = hands.graphs.command("g/j", "activate").entered
-    hands.graphs.command("g/first", "cancel")
-    settle(hands, "g/j")
-    assert hands.graphs.job("g/j").data["lost"]
+    entered = worker.graphs.command("g/j", "activate").entered
+    worker.graphs.command("g/first", "cancel")
+    settle(worker, "g/j")
+    assert worker.graphs.job("g/j").data["lost"]
 
     told = refuse("waive", "g/j", "--proposal", f"g/j:{entered - 1}")
 
     assert f"the decision was about proposal g/j:{entered - 1}" in told
-    assert hands.graphs.job("g/j").data["lost"]
+    assert worker.graphs.job("g/j").data["lost"]

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, Birth, Doer
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
+from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, JobExecutor, NewJob
 from interlock.workers.jobs.file.doer_fields import DOER
 from interlock.workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
 from interlock.workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
@@ -140,9 +140,9 @@ def test_what_is_read_is_what_the_kernel_takes(file: Path) -> None:
     graph = read_graph(file)
 
     for step in graph.steps:
-        Birth.model_validate(step.payload)
-        Birth.model_validate_json(json.dumps(step.payload))
-    GraphBirth.model_validate(graph.payload)
+        NewJob.model_validate(step.payload)
+        NewJob.model_validate_json(json.dumps(step.payload))
+    NewGraph.model_validate(graph.payload)
 
 
 def test_every_field_of_a_birth_can_be_reached() -> None:
@@ -150,9 +150,9 @@ def test_every_field_of_a_birth_can_be_reached() -> None:
     of_graph = {part for field in GRAPH.values() for part in field.born}
     of_doer = {part for field in DOER.values() for part in field.born}
 
-    assert of_step - {"priority"} | {"depends_on", "host"} == set(Birth.model_fields)
-    assert of_graph - {"folder", "dir"} == set(GraphBirth.model_fields)
-    assert of_doer == set(Doer.model_fields)
+    assert of_step - {"priority"} | {"depends_on", "host"} == set(NewJob.model_fields)
+    assert of_graph - {"folder", "dir"} == set(NewGraph.model_fields)
+    assert of_doer == set(JobExecutor.model_fields)
     assert set(STEP) - set(DEFAULTS) == {"worker", "phases", "dir"}
 
 
@@ -453,7 +453,7 @@ def test_any_content_is_a_graph_or_refused(tmp_path: Path, content: bytes, suffi
     else:
         assert found.steps
         for step in found.steps:
-            Birth.model_validate(step.payload)
+            NewJob.model_validate(step.payload)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -486,4 +486,4 @@ def test_any_values_are_a_graph_or_refused(
     if isinstance(found, GraphFileError):
         assert found.problems
     else:
-        Birth.model_validate(found.steps[0].payload)
+        NewJob.model_validate(found.steps[0].payload)

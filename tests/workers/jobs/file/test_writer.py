@@ -11,8 +11,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.jobs.graph.table import Birth as GraphBirth
-from interlock.kernel.machines.jobs.job.payloads import Birth
+from interlock.kernel.machines.jobs.graph.payloads import NewGraph
+from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.workers.jobs.file.file import GraphFile, Step, read_graph
 from interlock.workers.jobs.file.writer import UnwritableGraphError, graph_text
 from tests.workers.jobs.graphs import read
@@ -114,7 +114,7 @@ def graphs(draw: st.DrawFn) -> tuple[str, dict[str, Any], list[Step]]:
 
 def told(payload: Any) -> dict[str, Any]:
     """Return all that a payload says of a job, also by what it leaves out."""
-    return Birth.model_validate(payload).model_dump(exclude={"host"})
+    return NewJob.model_validate(payload).model_dump(exclude={"host"})
 
 
 @given(graph=graphs(), full=st.booleans())
@@ -125,7 +125,7 @@ def test_what_is_written_is_read_as_it_was(
     name, payload, steps = graph
     if full:  # as a job has it that was born
         steps = [
-            replace(one, payload=Birth.model_validate(one.payload).model_dump(mode="json"))
+            replace(one, payload=NewJob.model_validate(one.payload).model_dump(mode="json"))
             for one in steps
         ]
     file = tmp_path / "graph.yaml"
@@ -134,7 +134,7 @@ def test_what_is_written_is_read_as_it_was(
     back = read_graph(file)
 
     assert back.name == name
-    assert GraphBirth.model_validate(back.payload) == GraphBirth.model_validate(payload)
+    assert NewGraph.model_validate(back.payload) == NewGraph.model_validate(payload)
     assert [(one.name, one.priority, told(one.payload)) for one in back.steps] == [
         (one.name, one.priority, told(one.payload)) for one in steps
     ]

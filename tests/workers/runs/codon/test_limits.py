@@ -12,11 +12,11 @@ from interlock.workers.runs.codon.budget import Used
 from interlock.workers.runs.codon.limits import IDLE, SPENT, TIMED_OUT, Limits
 from interlock.workers.runs.codon.transcript import Hearing
 from interlock.workers.runs.plan.model import Budget, Exceeded, PlannedCodon
-from interlock.workers.supervision.codon_reports import CostsSet, Tokens
+from interlock.workers.supervision.session_reports import CostsSet, TokenCounts
 
 AGO_S = 100
 # What it used: 500 micro-dollars and 40 tokens within 100 s, before which it had said nothing.
-USED = CostsSet(500, Tokens(output_tokens=40))
+USED = CostsSet(500, TokenCounts(output_tokens=40))
 
 
 def limits(whole: Budget | None = None, before: Used | None = None, **codon: Any) -> Limits:

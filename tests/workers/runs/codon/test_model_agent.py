@@ -30,18 +30,18 @@ from interlock.workers.runs.codon.conversation import (
 from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
 from interlock.workers.runs.codon.model_reports import Teller
 from interlock.workers.runs.failure import failure_of
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import AgentFailed, RejectedLine
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Tokens,
+    SessionReport,
+    TokenCounts,
 )
-from interlock.workers.supervision.codon_streams import InterlockSpeech
-from interlock.workers.supervision.reports import Failed, Rejected
+from interlock.workers.supervision.session_streams import InterlockSessionStream
 
 Kind = TypeVar("Kind")
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)
@@ -52,7 +52,7 @@ class Ran:
     """What one run of the program said and left."""
 
     code: int
-    said: Sequence[Said | Rejected]
+    said: Sequence[SessionReport | RejectedLine]
     output: str
     errors: str
 
@@ -99,29 +99,29 @@ def environment(provider: Provider | None, descriptor: int, **variables: str) ->
     return {f"INTERLOCK_{name}": value for name, value in told.items()}
 
 
-def heard(file: Path) -> list[Said | Rejected]:
-    speech = InterlockSpeech()
+def heard(file: Path) -> list[SessionReport | RejectedLine]:
+    speech = InterlockSessionStream()
     found = [one for line in file.read_bytes().splitlines() for one in speech.feed(line)]
-    assert not [one for one in found if isinstance(one, Rejected)]
+    assert not [one for one in found if isinstance(one, RejectedLine)]
     return found
 
 
-def added(ran: Ran) -> tuple[int, Tokens]:
+def added(ran: Ran) -> tuple[int, TokenCounts]:
     """Return the sum of what was reported on the way."""
     reports = ran.all(CostsAdded)
-    total = reduce(Tokens.plus, (one.tokens for one in reports), Tokens())
+    total = reduce(TokenCounts.plus, (one.tokens for one in reports), TokenCounts())
     return sum(one.cost_micro for one in reports), total
 
 
-def charged(provider: Provider) -> tuple[int, Tokens]:
+def charged(provider: Provider) -> tuple[int, TokenCounts]:
     """Return the sum of the provider's own ledger."""
     kinds = [
-        Tokens(
+        TokenCounts(
             one.tokens.input, one.tokens.output, one.tokens.cache_creation, one.tokens.cache_read
         )
         for one in provider.charges
     ]
-    return provider.charged_micro, reduce(Tokens.plus, kinds, Tokens())
+    return provider.charged_micro, reduce(TokenCounts.plus, kinds, TokenCounts())
 
 
 def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
@@ -155,12 +155,12 @@ def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
     assert isinstance(session, SessionOpened)
     assert UUID(session.id).version == 4
     assert others == [
-        MessageSaid("Twelve rows."),
-        CostsAdded(72, Tokens(200, 50, 40, 80)),
-        CostsFinal(72, Tokens(200, 50, 40, 80)),
+        MessageWritten("Twelve rows."),
+        CostsAdded(72, TokenCounts(200, 50, 40, 80)),
+        CostsFinal(72, TokenCounts(200, 50, 40, 80)),
         ResultReached("Twelve rows."),
     ]
-    assert after_first == (72, Tokens(200, 50, 40, 80))
+    assert after_first == (72, TokenCounts(200, 50, 40, 80))
 
     assert second.one(SessionOpened) == session
     assert [(one["role"], one["content"]) for one in provider.asked[1]["messages"]] == [
@@ -229,8 +229,8 @@ def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: R
     with Provider([Step(tokens=TOKENS), Step(says="now", tokens=TOKENS)]) as provider:
         ran = run("go", provider, CONVERSATION=str(kept))
 
-    assert [len(ran.all(kind)) for kind in (CostsAdded, MessageSaid)] == [2, 1]
-    assert added(ran) == charged(provider) == (144, Tokens(400, 100, 80, 160))
+    assert [len(ran.all(kind)) for kind in (CostsAdded, MessageWritten)] == [2, 1]
+    assert added(ran) == charged(provider) == (144, TokenCounts(400, 100, 80, 160))
     # The history stands before the prompt once, also when the answer is corrected.
     texts = [str(one.get("content")) for one in provider.asked[1]["messages"]]
     assert texts.count("before") == 1
@@ -257,11 +257,11 @@ def test_a_refusal_is_a_failure_that_costs_nothing(
     with Provider([step]) as provider:
         ran = run("go", provider, MODEL_ATTEMPTS_MAX="1")
 
-    failed = ran.one(Failed)
+    failed = ran.one(AgentFailed)
     assert (ran.code, failed.retry_after_s) == (FAILED, wish)
     assert f"status {step.status} ({step.message})" in failed.error
     assert failed.error in ran.errors
-    assert added(ran) == charged(provider) == (0, Tokens())
+    assert added(ran) == charged(provider) == (0, TokenCounts())
     reason = failure_of(failed.error, session_opened=True)
     assert (reason.type, reason.retriable) == (kind, retriable)
 
@@ -283,7 +283,7 @@ def test_a_line_that_goes_dead_costs_at_least_what_was_charged(run: Run) -> None
     with Provider([Step(says="much", tokens=TOKENS, cuts=True)]) as provider:
         ran = run("go", provider, MODEL_ATTEMPTS_MAX="1")
 
-    assert ran.one(Failed)
+    assert ran.one(AgentFailed)
     assert added(ran)[0] >= charged(provider)[0] > 0
 
 
@@ -291,7 +291,7 @@ def test_a_provider_that_hangs_is_given_up_and_booked(run: Run) -> None:
     with Provider([Step(hangs=True)]) as provider:
         ran = run("go", provider, MODEL_TIMEOUT_S="0.2")
 
-    reason = failure_of(ran.one(Failed).error, session_opened=True)
+    reason = failure_of(ran.one(AgentFailed).error, session_opened=True)
     assert reason.type is FailureType.TIMEOUT
     assert added(ran)[0] > 0
 
@@ -313,7 +313,7 @@ def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(run:
     with Provider([Step(says="free?", tokens=Counted())]) as provider:
         ran = run("go", provider)
 
-    assert ran.one(CostsAdded).tokens == Tokens()
+    assert ran.one(CostsAdded).tokens == TokenCounts()
     assert ran.one(CostsAdded).cost_micro > 1_000
 
 
@@ -322,7 +322,7 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: Run) -> None:
         ran = run("go", provider, CODON_MODEL="deployment-model")
 
     assert ran.code == 0
-    assert added(ran) == (0, Tokens(200, 50, 40, 80))
+    assert added(ran) == (0, TokenCounts(200, 50, 40, 80))
     assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
 
 
@@ -332,7 +332,7 @@ def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: Run
         ran = run("go", provider)
 
     assert ran.output == answer + "\n"
-    assert ran.one(ResultReached).text == ran.one(MessageSaid).text
+    assert ran.one(ResultReached).text == ran.one(MessageWritten).text
     assert ran.one(ResultReached).text.endswith("\x01...")
 
 
@@ -364,7 +364,7 @@ def test_a_wish_is_told_in_whole_seconds_and_never_shorter(
     with (tmp_path / "said").open("wb") as reports:
         Teller(reports.fileno()).tell_failed("busy", retry_after_s=wish_s)
 
-    assert heard(tmp_path / "said") == [Failed("busy", retry_after_s=told)]
+    assert heard(tmp_path / "said") == [AgentFailed("busy", retry_after_s=told)]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_what_is_wrong_with_the_order_is_a_failure_before_anything_is_asked(
         ran = run(prompt, **{"MODEL_BASE_URL": provider.url, **variables})
 
     assert (ran.code, provider.asked, ran.output) == (FAILED, [], "")
-    assert problem in ran.one(Failed).error
+    assert problem in ran.one(AgentFailed).error
     assert problem in ran.errors
     assert len(ran.said) == 1
 
@@ -412,7 +412,7 @@ def test_a_file_that_is_no_conversation_is_refused_and_kept(
         ran = run("go", provider, CONVERSATION=str(kept))
 
     assert (ran.code, provider.asked, kept.read_text()) == (FAILED, [], content)
-    assert "holds no conversation that can go on" in ran.one(Failed).error
+    assert "holds no conversation that can go on" in ran.one(AgentFailed).error
 
 
 def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
@@ -422,6 +422,6 @@ def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
         ran = run("go", provider, CONVERSATION=str(tmp_path / "no" / "folder.json"))
 
     assert ran.code == FAILED
-    assert "the conversation cannot be kept" in ran.one(Failed).error
+    assert "the conversation cannot be kept" in ran.one(AgentFailed).error
     assert added(ran) == charged(provider)
     assert not ran.all(ResultReached)

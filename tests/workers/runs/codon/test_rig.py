@@ -27,7 +27,7 @@ class Site:
         self.workspace, self.logs = folder / "work", folder / "logs"
         self.workspace.mkdir()
         self.logs.mkdir()
-        self.held = SimpleNamespace(good_until=time.monotonic() + GOOD_S)
+        self.held = SimpleNamespace(valid_until=time.monotonic() + GOOD_S)
         self.ran: list[tuple[str, ...]] = []
         self.why: str | None = None
 
@@ -109,7 +109,7 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
 def test_a_copy_whose_lease_runs_out_is_ended(site: Site) -> None:
     site.write(raw__a="1")
     # It was not renewed for so long that the grace after it is over too.
-    site.held.good_until = time.monotonic() - GOOD_S
+    site.held.valid_until = time.monotonic() - GOOD_S
 
     with pytest.raises(RigError):
         site.sets_up(RigCopy(source="raw", target="new"))

@@ -9,10 +9,15 @@ import pytest
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.workers.runs.codon.transcript import Hearing
-from interlock.workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
+from interlock.workers.supervision.session_reports import (
+    CostsAdded,
+    CostsFinal,
+    CostsSet,
+    TokenCounts,
+)
 from tests.kernel.runs.codons import at
 
-MOST = Tokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
+MOST = TokenCounts(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 
 
 @pytest.fixture
@@ -21,8 +26,8 @@ def hearing() -> Hearing:
 
 
 def test_what_is_said_within_one_look_is_told_at_once(hearing: Hearing) -> None:
-    hearing.feed(CostsAdded(5, Tokens(1, 2)))
-    hearing.feed(CostsAdded(7, Tokens(10, 20)))
+    hearing.feed(CostsAdded(5, TokenCounts(1, 2)))
+    hearing.feed(CostsAdded(7, TokenCounts(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}

@@ -15,7 +15,7 @@ from interlock.workers.client import Client
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
 from interlock.workers.engine.sweeps.stalls import run
-from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
 from interlock.workers.tasks.agents import Agents
@@ -52,7 +52,7 @@ class Here:
         for _ in range(levels):
             self.agents.promote(claimed.record.data["claim"]["identity"])
 
-    def does(self, of: str, name: str, run: Run | None = None) -> str:
+    def does(self, of: str, name: str, run: Handler | None = None) -> str:
         """Do what a task owes."""
         entry = next(one for one in self.client.show(of).entries if one.name == name)
         handler = run or handlers()[name]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.tasks.task.payloads import Birth
+from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.workers.specs.dependencies import cycle_in, in_order, starved_by
 from interlock.workers.tasks.plans.file import (
     BORN_AS,
@@ -63,7 +63,7 @@ def test_every_field_of_a_birth_can_be_reached(file: Path) -> None:
     reached = {BORN_AS.get(field, field) for field in FIELDS} | {"plan"}
     task = read(file, "{name: a, title: A, after: [x], owns: [src/a.py], model: m}").tasks[0]
 
-    assert set(Birth.model_fields) <= reached
+    assert set(NewTask.model_fields) <= reached
     assert task.payload["owned_files"] == ["src/a.py"]
     assert task.payload["depends_on"] == ["x"]
     assert (task.payload["model"], task.payload["plan"]) == ("m", "p")

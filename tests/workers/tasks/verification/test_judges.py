@@ -102,7 +102,7 @@ def test_a_call_that_the_budget_does_not_allow_is_not_made_and_frees_nothing(
         async with Judges(work) as judges:
             await ask(judges)
             spend = Outcome("elsewhere", deltas={"spent": other})
-            await asyncio.to_thread(work.late, spend)
+            await asyncio.to_thread(work.note_late, spend)
             with pytest.raises(UnansweredError, match=r"may cost 0\.00\d\d \$, more than"):
                 await ask(judges)
 

@@ -1,7 +1,7 @@
-"""How a codon's process is understood, by the name its step has for it; it acts on nothing.
+"""Reads the output of a process with a session, by the name of its format.
 
-The lines are those of agents' reports, and seven types more: the session, messages, costs in three
-ways, the result, a context that is full. Reports that make sense for tasks alone are refused.
+Our own lines have the types of an agent's reports, and seven more: the session, a message, three
+kinds of costs, the result, a full context. Reports that have no meaning in a session are rejected.
 """
 
 from __future__ import annotations
@@ -21,84 +21,83 @@ from interlock.workers.specs.json_line import (
     read_remark,
     shown,
 )
-from interlock.workers.supervision.claude_speech import ClaudeSpeech
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, RejectedLine, parse_line
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
     CostsSet,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Speech,
-    Tokens,
-    said_by_agent,
+    SessionReport,
+    SessionStream,
+    TokenCounts,
+    as_session_report,
 )
-from interlock.workers.supervision.reports import LINE_BYTES_MAX, Rejected, parse_line
+from interlock.workers.supervision.streams.claude_session import ClaudeSessionStream
 
 
-class PlainSpeech:
-    """Understands nothing: whatever a line looks like, no one promised that it is a report."""
+class PlainSessionStream:
+    """Reports nothing: the lines of a plain command are a log, whatever they look like."""
 
     line_bytes_max = LINE_BYTES_MAX
-    says_result = False
+    reports_result = False
 
-    def feed(self, line: bytes) -> Sequence[Said | Rejected]:
+    def feed(self, line: bytes) -> Sequence[SessionReport | RejectedLine]:
         """Return nothing."""
         del line
         return ()
 
 
-class InterlockSpeech:
-    """Our own JSON lines, one report each; it keeps nothing from line to line."""
+class InterlockSessionStream:
+    """Reads our own JSON lines, each by itself."""
 
     line_bytes_max = LINE_BYTES_MAX
-    says_result = True
+    reports_result = True
 
-    def feed(self, line: bytes) -> Sequence[Said | Rejected]:
-        """Return the line's report, or why it is none; a blank line says nothing."""
-        return (read_said(line),) if line.strip() else ()
+    def feed(self, line: bytes) -> Sequence[SessionReport | RejectedLine]:
+        """Return the line's report, or the reason why it has none; nothing for a blank line."""
+        return (read_session_report(line),) if line.strip() else ()
 
 
-# A new way to speak goes here.
-SPEECHES: Mapping[str, Callable[[], Speech]] = {
-    "plain": PlainSpeech,
-    "interlock": InterlockSpeech,
-    "claude": ClaudeSpeech,
+# A new format needs its line here.
+SESSION_STREAMS: Mapping[str, Callable[[], SessionStream]] = {
+    "plain": PlainSessionStream,
+    "interlock": InterlockSessionStream,
+    "claude": ClaudeSessionStream,
 }
 
 
-def read_said(line: bytes) -> Said | Rejected:
-    """Read one line. Never raises: whatever is wrong with it is told in one sentence."""
+def read_session_report(line: bytes) -> SessionReport | RejectedLine:
+    """Read one line. Never raises: a faulty line becomes a RejectedLine with one sentence."""
     try:
         message = read_object(line, bytes_max=LINE_BYTES_MAX)
         check_plain(message)
         name = _kind(message)
-        if name in _OF_AGENTS:
-            return said_by_agent(parse_line(line))
+        if name in _AGENT_TYPES:
+            return as_session_report(parse_line(line))
         make, fields = _SHAPES[name]
         given = {field: value for field, value in message.items() if field != "type"}
         return make(**read_fields(given, fields, of=name))
     except LineError as error:
-        return Rejected(str(error))
+        return RejectedLine(str(error))
 
 
 def _kind(message: Mapping[str, Any]) -> str:
     if "type" not in message:
         raise LineError("the line has no type")
     name = message["type"]
-    known = (*_SHAPES, *_OF_AGENTS)
+    known = (*_SHAPES, *_AGENT_TYPES)
     if not isinstance(name, str) or name not in known:
-        told = ", ".join(known)
-        raise LineError(f"{shown(name)} is no type of report; known to codons: {told}")
+        raise LineError(f"{shown(name)} is no type of report; known: {', '.join(known)}")
     return name
 
 
-def _tokens(value: object, where: str) -> Tokens:
+def _tokens(value: object, where: str) -> TokenCounts:
     if not isinstance(value, dict):
         raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return Tokens(**read_fields(value, _TOKENS, of=where))
+    return TokenCounts(**read_fields(value, _TOKENS, of=where))
 
 
 def _size(value: object, where: str) -> int:
@@ -113,14 +112,14 @@ def _added(
     **tokens: int,
 ) -> CostsAdded:
     if not tokens and cost_micro is None and context_used is None and context_size is None:
-        raise LineError("usage says nothing; give tokens, context or cost")
-    kinds = {_IN_USAGE.get(name, name): number for name, number in tokens.items()}
-    return CostsAdded(cost_micro or 0, Tokens(**kinds), context_used, context_size)
+        raise LineError("usage has no number; give tokens, context or cost")
+    kinds = {_USAGE_NAMES.get(name, name): number for name, number in tokens.items()}
+    return CostsAdded(cost_micro or 0, TokenCounts(**kinds), context_used, context_size)
 
 
-# Two kinds have the names in a usage that agents' reports gave them.
-_IN_USAGE = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
-_OF_AGENTS = (
+# In a usage line two kinds have the names that they have in agents' reports.
+_USAGE_NAMES = {"tokens_in": "input_tokens", "tokens_out": "output_tokens"}
+_AGENT_TYPES = (
     "ready",
     "tool_started",
     "tool_completed",
@@ -140,9 +139,9 @@ _COSTS: Fields = {"cost_micro": read_number, "tokens?": _tokens}
 
 # A field with a question mark may be left out.
 # fmt: off
-_SHAPES: Mapping[str, tuple[Callable[..., Said], Fields]] = {
+_SHAPES: Mapping[str, tuple[Callable[..., SessionReport], Fields]] = {
     "session":          (SessionOpened,   {"id": read_name}),
-    "message":          (MessageSaid,     {"text": read_remark, "continues?": read_flag}),
+    "message":          (MessageWritten,  {"text": read_remark, "continues?": read_flag}),
     "usage":            (_added,          {"tokens_in?": read_number, "tokens_out?": read_number,
                                            "cache_creation_tokens?": read_number,
                                            "cache_read_tokens?": read_number,

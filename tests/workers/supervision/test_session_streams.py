@@ -11,32 +11,32 @@ import pytest
 
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import COUNT_MAX, TEXT_LENGTH_MAX
-from interlock.workers.supervision.claude_speech import MESSAGES_MAX, ClaudeSpeech
-from interlock.workers.supervision.codon_reports import (
-    ContextExceeded,
-    CostsAdded,
-    CostsFinal,
-    CostsSet,
-    MessageSaid,
-    ResultReached,
-    Said,
-    SessionOpened,
-    Tokens,
-    plain_text,
-)
-from interlock.workers.supervision.codon_streams import SPEECHES, InterlockSpeech
 from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
+    AgentFailed,
+    AgentReady,
     Compacted,
     CompactNeeded,
-    Failed,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     ToolCompleted,
     ToolStarted,
     parse_line,
 )
+from interlock.workers.supervision.session_reports import (
+    ContextExceeded,
+    CostsAdded,
+    CostsFinal,
+    CostsSet,
+    MessageWritten,
+    ResultReached,
+    SessionOpened,
+    SessionReport,
+    TokenCounts,
+    plain_text,
+)
+from interlock.workers.supervision.session_streams import SESSION_STREAMS, InterlockSessionStream
+from interlock.workers.supervision.streams.claude_session import MESSAGES_MAX, ClaudeSessionStream
 from tests.workers.supervision.streams.sample import SAMPLE, assistant, init, line, result, tool_use
 
 FOUR = {
@@ -53,13 +53,15 @@ OF_REQUEST = {
 }
 
 
-def said(of: bytes) -> Said | Rejected:
-    (one,) = InterlockSpeech().feed(of)
+def said(of: bytes) -> SessionReport | RejectedLine:
+    (one,) = InterlockSessionStream().feed(of)
     return one
 
 
-def fed(*lines: bytes, speech: ClaudeSpeech | None = None) -> list[Said | Rejected]:
-    speech = speech or ClaudeSpeech()
+def fed(
+    *lines: bytes, speech: ClaudeSessionStream | None = None
+) -> list[SessionReport | RejectedLine]:
+    speech = speech or ClaudeSessionStream()
     return [one for each in lines for one in speech.feed(each)]
 
 
@@ -71,10 +73,10 @@ def text(words: str) -> dict[str, Any]:
     ("message", "report"),
     [
         ({"type": "session", "id": "s1"}, SessionOpened("s1")),
-        ({"type": "message", "text": "hello\nyou"}, MessageSaid("hello\nyou")),
-        ({"type": "message", "text": "", "continues": True}, MessageSaid("", continues=True)),
+        ({"type": "message", "text": "hello\nyou"}, MessageWritten("hello\nyou")),
+        ({"type": "message", "text": "", "continues": True}, MessageWritten("", continues=True)),
         ({"type": "usage", "cost_micro": 0}, CostsAdded(0)),
-        ({"type": "usage", "tokens_in": 7}, CostsAdded(tokens=Tokens(7))),
+        ({"type": "usage", "tokens_in": 7}, CostsAdded(tokens=TokenCounts(7))),
         (
             {
                 "type": "usage",
@@ -86,16 +88,16 @@ def text(words: str) -> dict[str, Any]:
                 "context_used": 6,
                 "context_size": 7,
             },
-            CostsAdded(5, Tokens(1, 2, 3, 4), 6, 7),
+            CostsAdded(5, TokenCounts(1, 2, 3, 4), 6, 7),
         ),
-        ({"type": "costs", "cost_micro": 9, "tokens": FOUR}, CostsSet(9, Tokens(1, 2, 3, 4))),
+        ({"type": "costs", "cost_micro": 9, "tokens": FOUR}, CostsSet(9, TokenCounts(1, 2, 3, 4))),
         ({"type": "costs", "cost_micro": COUNT_MAX}, CostsSet(COUNT_MAX)),
         ({"type": "final_costs", "cost_micro": 0, "tokens": {}}, CostsFinal(0)),
         ({"type": "result", "text": "all clean"}, ResultReached("all clean")),
         ({"type": "result"}, ResultReached()),
         ({"type": "context_exceeded"}, ContextExceeded()),
         ({"type": "context_exceeded", "detail": "9 of 8"}, ContextExceeded("9 of 8")),
-        ({"type": "ready"}, Ready()),
+        ({"type": "ready"}, AgentReady()),
         ({"type": "tool_started", "tool": "t", "id": "1"}, ToolStarted("t", "1")),
         (
             {"type": "tool_completed", "tool": "t", "id": "1", "success": False},
@@ -105,7 +107,7 @@ def text(words: str) -> dict[str, Any]:
         ({"type": "compacted"}, Compacted()),
         ({"type": "progress", "message": "half"}, Progress("half")),
         ({"type": "verify_requested", "summary": "done"}, ResultReached("done")),
-        ({"type": "failed", "error": "no", "retry_after_s": 3}, Failed("no", retry_after_s=3)),
+        ({"type": "failed", "error": "no", "retry_after_s": 3}, AgentFailed("no", retry_after_s=3)),
         (
             {"type": "failed", "error": "it is all too much", "reason": "prompt_too_long"},
             ContextExceeded("it is all too much"),
@@ -116,7 +118,7 @@ def text(words: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: Said) -> None:
+def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: SessionReport) -> None:
     assert said(json.dumps(message).encode()) == report
 
 
@@ -125,7 +127,7 @@ def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: Said) ->
     [
         ({}, "the line has no type"),
         ({"type": 7}, "7 is no type of report"),
-        ({"type": "sesion", "id": "s"}, "'sesion' is no type of report; known to codons: session,"),
+        ({"type": "sesion", "id": "s"}, "'sesion' is no type of report; known: session,"),
         ({"type": "mail", "to": "a", "text": "b"}, "'mail' is no type of report"),
         ({"type": "split", "subtasks": [{"title": "a"}]}, "'split' is no type of report"),
         ({"type": "session"}, "session needs the field 'id'"),
@@ -133,7 +135,7 @@ def test_a_line_of_ours_is_this_report(message: dict[str, Any], report: Said) ->
         ({"type": "session", "id": "s" * 201}, "session: id has 201 characters, at most 200"),
         ({"type": "message", "text": 5}, "message: text must be text, it is 5"),
         ({"type": "message", "text": "x" * (TEXT_LENGTH_MAX + 1)}, "message: text has 16001"),
-        ({"type": "usage"}, "usage says nothing"),
+        ({"type": "usage"}, "usage has no number"),
         ({"type": "usage", "cost_micro": -1}, "usage: cost_micro must be a whole number 0 to"),
         ({"type": "usage", "tokens_in": -5}, "usage: tokens_in must be a whole number"),
         ({"type": "usage", "cache_read_tokens": 1.5}, "usage: cache_read_tokens must be a whole"),
@@ -157,7 +159,7 @@ def test_a_line_that_is_no_report_is_told_in_a_sentence(
 ) -> None:
     told = said(json.dumps(message).encode())
 
-    assert isinstance(told, Rejected)
+    assert isinstance(told, RejectedLine)
     assert reason in told.reason
     assert "\n" not in told.reason
 
@@ -168,20 +170,24 @@ def test_a_line_that_is_no_report_is_told_in_a_sentence(
 )
 @pytest.mark.parametrize("name", ["interlock", "claude"])
 def test_garbage_is_told_and_never_raised(name: str, garbage: bytes) -> None:
-    assert [type(one) for one in SPEECHES[name]().feed(garbage)] == [Rejected]
+    assert [type(one) for one in SESSION_STREAMS[name]().feed(garbage)] == [RejectedLine]
 
 
 def test_blank_lines_say_nothing_and_a_plain_process_never_says_anything() -> None:
     result_line = b'{"type": "result"}'
 
-    assert [SPEECHES[name]().feed(b" \n") for name in SPEECHES] == [(), (), ()]
-    assert SPEECHES["plain"]().feed(result_line) == ()
-    assert [SPEECHES[name]().says_result for name in SPEECHES] == [False, True, True]
+    assert [SESSION_STREAMS[name]().feed(b" \n") for name in SESSION_STREAMS] == [(), (), ()]
+    assert SESSION_STREAMS["plain"]().feed(result_line) == ()
+    assert [SESSION_STREAMS[name]().reports_result for name in SESSION_STREAMS] == [
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("kind", ["session", "message", "costs", "final_costs", "result"])
 def test_keepers_of_tasks_still_know_none_of_the_codons_types(kind: str) -> None:
-    assert isinstance(parse_line(json.dumps({"type": kind}).encode()), Rejected)
+    assert isinstance(parse_line(json.dumps({"type": kind}).encode()), RejectedLine)
 
 
 # --- Claude Code -------------------------------------------------------------------------------
@@ -191,7 +197,7 @@ def test_the_sample_says_its_session_its_messages_its_costs_and_its_result() -> 
     told = fed(*SAMPLE)
 
     assert told[0] == SessionOpened("0b6c1f52-7a53-4a0e-9c54-2f8f6a1d9e01")
-    messages = [one for one in told if isinstance(one, MessageSaid)]
+    messages = [one for one in told if isinstance(one, MessageWritten)]
     assert [one.text for one in messages if one.text] == [
         "I run the tests first,\nthen read the code.",
         "The sum is right now and its test passes.",
@@ -199,11 +205,11 @@ def test_the_sample_says_its_session_its_messages_its_costs_and_its_result() -> 
     # Four requests of the main conversation: what a subagent says is not the agent's.
     assert sum(not one.continues for one in messages) == 4
     assert [one for one in told if isinstance(one, CostsFinal)] == [
-        CostsFinal(87_654, Tokens(*final_of_sample()))
+        CostsFinal(87_654, TokenCounts(*final_of_sample()))
     ]
     assert told[-1] == ResultReached("The sum is right now and its test passes.")
     assert ToolStarted("Bash", "toolu_01A") in told
-    assert not [one for one in told if isinstance(one, Rejected | Progress)]
+    assert not [one for one in told if isinstance(one, RejectedLine | Progress)]
 
 
 def final_of_sample() -> tuple[int, int, int, int]:
@@ -216,7 +222,7 @@ def final_of_sample() -> tuple[int, int, int, int]:
 def test_what_is_added_on_the_way_comes_to_what_the_lines_say_at_most() -> None:
     added = [one.tokens for one in fed(*SAMPLE) if isinstance(one, CostsAdded)]
 
-    total = reduce(Tokens.plus, added)
+    total = reduce(TokenCounts.plus, added)
 
     # Each request counted once; the output as it stood when each answer began or was told again.
     pairs = list(zip(astuple(total), final_of_sample(), strict=True))
@@ -231,18 +237,18 @@ def test_lines_of_one_message_count_once_and_the_most_that_they_say() -> None:
     told = fed(init(), first, first, again)
 
     assert [one for one in told if isinstance(one, CostsAdded)] == [
-        CostsAdded(0, Tokens(5, 2, 30, 400), 435),
-        CostsAdded(0, Tokens(0, 7, 0, 0), 435),
+        CostsAdded(0, TokenCounts(5, 2, 30, 400), 435),
+        CostsAdded(0, TokenCounts(0, 7, 0, 0), 435),
     ]
-    assert [one for one in told if isinstance(one, MessageSaid)] == [
-        MessageSaid("a"),
-        MessageSaid("a", continues=True),
-        MessageSaid("b", continues=True),
+    assert [one for one in told if isinstance(one, MessageWritten)] == [
+        MessageWritten("a"),
+        MessageWritten("a", continues=True),
+        MessageWritten("b", continues=True),
     ]
 
 
 def test_what_is_remembered_of_messages_has_a_bound() -> None:
-    speech = ClaudeSpeech()
+    speech = ClaudeSessionStream()
     for number in range(MESSAGES_MAX + 50):
         fed(assistant(usage=OF_REQUEST, inner={"id": str(number)}), speech=speech)
 
@@ -252,7 +258,7 @@ def test_what_is_remembered_of_messages_has_a_bound() -> None:
 def test_a_subagent_costs_but_says_nothing_and_fills_no_context() -> None:
     told = fed(assistant(text("found"), usage=OF_REQUEST, parent_tool_use_id="t1"))
 
-    assert told == [CostsAdded(0, Tokens(5, 2, 30, 400))]
+    assert told == [CostsAdded(0, TokenCounts(5, 2, 30, 400))]
 
 
 def test_a_notice_of_the_program_is_no_message_of_its_model() -> None:
@@ -262,7 +268,7 @@ def test_a_notice_of_the_program_is_no_message_of_its_model() -> None:
 
 
 def test_a_message_that_only_calls_a_tool_is_a_message_too() -> None:
-    assert fed(assistant(tool_use("t1"))) == [MessageSaid(""), ToolStarted("Bash", "t1")]
+    assert fed(assistant(tool_use("t1"))) == [MessageWritten(""), ToolStarted("Bash", "t1")]
 
 
 def test_a_session_is_told_once_and_again_when_it_is_another() -> None:
@@ -272,7 +278,7 @@ def test_a_session_is_told_once_and_again_when_it_is_another() -> None:
         SessionOpened("a"),
         SessionOpened("b"),
     ]
-    assert [type(one) for one in fed(init(""))] == [Rejected, Ready]
+    assert [type(one) for one in fed(init(""))] == [RejectedLine, AgentReady]
 
 
 @pytest.mark.parametrize(
@@ -286,21 +292,23 @@ def test_a_session_is_told_once_and_again_when_it_is_another() -> None:
         ),
         (
             {"subtype": "error_max_turns"},
-            Failed("error_max_turns", TransitionReason.MAX_TURNS),
+            AgentFailed("error_max_turns", TransitionReason.MAX_TURNS),
         ),
     ],
 )
-def test_a_result_comes_after_its_final_costs(fields: dict[str, Any], report: Said) -> None:
+def test_a_result_comes_after_its_final_costs(
+    fields: dict[str, Any], report: SessionReport
+) -> None:
     told = fed(result(total_cost_usd=0.0123456, usage=OF_REQUEST, **fields))
 
-    assert told == [CostsFinal(12_346, Tokens(5, 2, 30, 400)), report]
+    assert told == [CostsFinal(12_346, TokenCounts(5, 2, 30, 400)), report]
 
 
 @pytest.mark.parametrize("cost", [None, "1", True, -0.01, 10**10, [1], {}])
 def test_a_cost_that_cannot_be_is_told_once_and_the_result_still_counts(cost: object) -> None:
     told = fed(result(total_cost_usd=cost, result="done"))
 
-    assert [type(one) for one in told] == [Rejected, ResultReached]
+    assert [type(one) for one in told] == [RejectedLine, ResultReached]
 
 
 @pytest.mark.parametrize("number", [-1, 1.5, "7", 2**53])
@@ -308,7 +316,7 @@ def test_a_cost_that_cannot_be_is_told_once_and_the_result_still_counts(cost: ob
 def test_tokens_that_cannot_be_are_told_once_and_not_counted(kind: str, number: object) -> None:
     told = fed(assistant(text("a"), usage={**OF_REQUEST, kind: number}))
 
-    assert [type(one) for one in told] == [MessageSaid, Rejected]
+    assert [type(one) for one in told] == [MessageWritten, RejectedLine]
 
 
 @pytest.mark.parametrize(
@@ -325,8 +333,8 @@ def test_tokens_that_cannot_be_are_told_once_and_not_counted(kind: str, number: 
 def test_a_line_of_another_shape_is_told_and_the_next_is_read(broken: bytes) -> None:
     told = fed(broken, init("a"))
 
-    assert Rejected in [type(one) for one in told]
-    assert told[-2:] == [SessionOpened("a"), Ready()]
+    assert RejectedLine in [type(one) for one in told]
+    assert told[-2:] == [SessionOpened("a"), AgentReady()]
 
 
 @pytest.mark.parametrize(
