@@ -40,23 +40,23 @@ class InProcessAgents:
     ) -> Event:
         """Run a session that is given the mail up to `claimed`; return the event of its start."""
         self.build_prompt(life, claimed)
-        self.worker.do(life, "session", partial(_session, trigger=trigger, payload=payload))
+        self.worker.perform(life, "session", partial(_session, trigger=trigger, payload=payload))
         return self.events(life, "session_started")[-1]
 
     def build_prompt(self, life: str, claimed: str) -> Record:
         """Bring an agent to the state in which its prompt claims the mail up to `claimed`."""
         match self.record(life).state:
             case "initializing":
-                self.worker.do(life, "worktree", self._prepare_worktree)
+                self.worker.perform(life, "worktree", self._prepare_worktree)
             case "session_complete":
-                self.worker.do(life, "drain")
+                self.worker.perform(life, "drain")
         attempt = int(self.record(life).data["attempt"]) + 1
         work_folder = AgentPaths(life, self.worker.client.settings).session(attempt)
         prompt, digest = store_prompt(work_folder, "do it")
         unread = [message.id for message in self.mailbox.unread(self.record(life))]
         letters = [message_id for message_id in unread if position(message_id) <= position(claimed)]
         payload = {"prompt": prompt, "digest": digest, "claimed": claimed, "letters": letters}
-        self.worker.do(life, "prompt", lambda _: Outcome("prompt_ready", payload))
+        self.worker.perform(life, "prompt", lambda _: Outcome("prompt_ready", payload))
         return self.record(life)
 
     def _prepare_worktree(self, work: Work) -> Outcome:
@@ -75,7 +75,9 @@ class InProcessAgents:
 
     def clean_up(self, life: str) -> None:
         """Settle every effect of a stopped life."""
-        self.worker.settle(life, **dict.fromkeys(("retirement", "session", "worktree"), _nothing))
+        self.worker.run_until_idle(
+            life, **dict.fromkeys(("retirement", "session", "worktree"), _nothing)
+        )
 
     def record(self, life: str) -> Record:
         return self.worker.record(life)

@@ -217,7 +217,7 @@ def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(
     agents.build_prompt("owl/1", sent)
     assert delivered(agents) == {"a": None}
     failed = Outcome("session_error", {"code": "spawn_error", "detail": "no such command"})
-    agents.worker.do("owl/1", "session", lambda _: failed)
+    agents.worker.perform("owl/1", "session", lambda _: failed)
     assert agents.record("owl/1").state == "cooling_down"
     assert delivered(agents) == {"a": None}
 
