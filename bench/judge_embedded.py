@@ -1,4 +1,4 @@
-"""How good the embedded model is at choosing: a table for the 60 judged requests; it tunes nothing.
+"""How well the embedded model chooses: a table for the 60 judged requests.
 
 Run it from the project: `python -m bench.judge_embedded`. A request of the domain is right if its
 capability is proposed, ready to run; one out of the domain is right if the model asks instead. The
