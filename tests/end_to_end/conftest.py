@@ -10,7 +10,12 @@ import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.end_to_end.deployment import Deployment, Preloaded
-from tests.end_to_end.runs.workspaces import NewYard, Yard, street, yards
+from tests.end_to_end.runs.workspaces import (
+    NewWorkspace,
+    RunWorkspace,
+    shared_deployment,
+    workspaces,
+)
 
 NewDeployment = Callable[..., Deployment]
 FAILED = pytest.StashKey[bool]()
@@ -70,20 +75,20 @@ def shared(
     preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
     """Return a deployment for runs that a module's tests share, whose workers are never killed."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as deployment:
+    with shared_deployment(preloaded, server.url, tmp_path_factory.mktemp("shared")) as deployment:
         yield deployment
 
 
 @pytest.fixture
-def new_yard(
+def new_workspace(
     request: pytest.FixtureRequest, shared: Deployment, tmp_path: Path
-) -> Iterator[NewYard]:
-    """Return what makes yards in that deployment."""
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
+) -> Iterator[NewWorkspace]:
+    """Return a function that makes workspaces for runs in that deployment."""
+    with workspaces(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
         yield build
 
 
 @pytest.fixture
-def yard(new_yard: NewYard) -> Yard:
-    """Return one of them."""
-    return new_yard("yard")
+def workspace(new_workspace: NewWorkspace) -> RunWorkspace:
+    """Return a workspace for runs."""
+    return new_workspace("work")

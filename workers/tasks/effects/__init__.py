@@ -1,4 +1,4 @@
-"""The effects of coding tasks, one a file. A new one needs its line in HANDLERS."""
+"""The effects of coding tasks, one per file. A new effect needs a line in HANDLERS."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from interlock.workers.threads.inference.embedded import (
     EmbeddedModel,
 )
 from interlock.workers.threads.inference.meaning import Meanings
-from interlock.workers.threads.inference.outcome import Answered, InferredProposal
+from interlock.workers.threads.inference.outcome import Answered, ModelProposal
 from interlock.workers.threads.inference.question import Choice, Question, Target
 from tests.workers.threads.inference.questions import ask, question
 
@@ -34,7 +34,7 @@ def remark(text: str = "", kind: str = "provided", **values: Any) -> dict[str, A
     return {"phase": "action", "kind": kind, "text": text, "values": values}
 
 
-def proposal(asked: Question) -> InferredProposal:
+def proposal(asked: Question) -> ModelProposal:
     outcome = ask(EmbeddedModel(), asked)
     assert isinstance(outcome, Answered), outcome
     fit(dict(outcome.proposals[asked.target].payload))

@@ -1,4 +1,4 @@
-"""A host of sentinels over a folder of the test's own, for the tests of hosts."""
+"""Hosts of sentinels in a folder of the test, for the tests of hosts and calls."""
 
 from __future__ import annotations
 
@@ -10,74 +10,74 @@ from typing import Any
 
 from interlock.kernel.machines.runs.values import SentinelState
 from interlock.workers.config import environment_without_settings
-from interlock.workers.runs.sentinels.call import Asks
+from interlock.workers.runs.sentinels.call import ModelAccess
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sentinels.strategy import Kind, Strategy
-from interlock.workers.runs.sentinels.trigger import Event, Trigger
+from interlock.workers.runs.sentinels.strategy import BatchingKind, BatchingStrategy
+from interlock.workers.runs.sentinels.trigger import SentinelEvent, SentinelTrigger
 from tests.waiting import until
 
 _MOMENTS = count(1_700_000_000_000)
 
 
 def sentinel(name: str = "eye", command: str | None = None, **more: Any) -> SentinelSpecification:
-    """Return one that is on every `e`, or on what is said; `strategy` is a kind and its limit."""
+    """Return a sentinel that watches `e` or other events; `strategy` maps a kind to its limit."""
     ordered = "sequence" in more
     names = more.pop("sequence", more.pop("on", ("e",)))
     [(kind, limit)] = more.pop("strategy", {"immediate": 0}).items()
-    usual: dict[str, Any] = {"model": None, "prompt": None, "required": False, "timeout_s": 20}
+    defaults: dict[str, Any] = {"model": None, "prompt": None, "required": False, "timeout_s": 20}
     return SentinelSpecification(
         id=name,
-        trigger=Trigger(tuple(names), ordered=ordered),
-        strategy=Strategy(Kind(kind), limit),
+        trigger=SentinelTrigger(tuple(names), ordered=ordered),
+        strategy=BatchingStrategy(BatchingKind(kind), limit),
         command=command,
-        **{**usual, **more},
+        **{**defaults, **more},
     )
 
 
 def host_in(
-    folder: Path, *specifications: SentinelSpecification, asks: Asks | None = None
+    folder: Path, *specifications: SentinelSpecification, models: ModelAccess | None = None
 ) -> SentinelHost:
-    """Return a host whose clock counts its readings."""
+    """Return a host whose clock goes on by one with each reading."""
     return SentinelHost(
         specifications,
         codon="tidy",
         folder=folder,
         environment={**environment_without_settings(), "COLOUR": "blue"},
-        asks=asks,
+        models=models,
         clock_ms=lambda: next(_MOMENTS),
     )
 
 
-def tell(host: SentinelHost, events: int = 1, *, name: str = "e", first: int = 0) -> None:
-    """Tell events whose data and time is their number."""
+def notify(host: SentinelHost, events: int = 1, *, name: str = "e", first: int = 0) -> None:
+    """Notify a host of events whose data and time are their number."""
     for number in range(first, first + events):
-        host.tell(Event(name, number, {"n": number}))
+        host.notify(SentinelEvent(name, number, {"n": number}))
 
 
 def state(host: SentinelHost, name: str = "eye") -> SentinelState:
-    """Return a state as the kernel reads it: with no field that it does not know."""
+    """Return the state of a sentinel as the kernel reads it, which refuses unknown fields."""
     [found] = [one for one in host.states() if one["id"] == name]
     return SentinelState.model_validate(json.loads(json.dumps(found)))
 
 
 def calls_in(file: Path) -> list[dict[str, Any]]:
-    """Return what was written to a file, line by line."""
+    """Return the calls that a command appended to a file."""
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def until_calls(host: SentinelHost, calls: int, name: str = "eye") -> None:
-    """Wait until so many calls were begun."""
+def wait_for_calls(host: SentinelHost, calls: int, name: str = "eye") -> None:
+    """Wait until so many calls were started."""
     until(lambda: state(host, name).llm_call_count >= calls, what=f"{name} is called")
 
 
-def nobody_left() -> bool:
-    """Tell whether no thread of a host is there."""
+def no_thread_left() -> bool:
+    """Return whether no thread of a host is alive."""
     return not [one for one in threading.enumerate() if one.name == "sentinels"]
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""A command that observes is given events as JSON; its usage is booked, and its words are kept."""
+"""A sentinel's command reads events as JSON; its usage is booked, and its output is kept."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import pytest
 from interlock.kernel.machines.runs.values import UnloadReason
 from interlock.workers.runs.sentinels.call import (
     MATERIAL_BYTES_MAX,
-    SAID_BYTES_MAX,
+    OUTPUT_BYTES_MAX,
     FatalSentinelError,
     instructions,
     material,
 )
-from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sentinels.watch import FAILURES_MAX
+from interlock.workers.runs.sentinels.runner import FAILURES_MAX
+from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.specs.json_line import COUNT_MAX
 from tests.waiting import until
-from tests.workers.runs.sentinels.observed import (
+from tests.workers.runs.sentinels.sentinel_hosts import (
     alive,
     calls_in,
     host_in,
-    nobody_left,
+    no_thread_left,
+    notify,
     pid_in,
     sentinel,
     state,
-    tell,
-    until_calls,
+    wait_for_calls,
 )
 
-KEEPS = "cat >> calls"
+APPENDS_CALLS = "cat >> calls"
 USAGE = """echo '{"type": "usage", "cost_micro": 70, "tokens_in": 5}'"""
 
 
 def test_a_command_is_given_the_events_in_the_workspace(tmp_path: Path) -> None:
-    command = f'{KEEPS}; echo "$COLOUR in $PWD"'
+    command = f'{APPENDS_CALLS}; echo "$COLOUR in $PWD"'
     with host_in(tmp_path, sentinel(command=command)) as host:
         assert host.load() == []
-        tell(host, 2)
+        notify(host, 2)
         assert host.drain(20)
 
     assert calls_in(tmp_path / "calls") == [
@@ -49,7 +49,7 @@ def test_a_command_is_given_the_events_in_the_workspace(tmp_path: Path) -> None:
         }
         for number in range(2)
     ]
-    assert [one.said for one in host.take_remarks()] == [f"blue in {tmp_path}"] * 2
+    assert [one.text for one in host.take_remarks()] == [f"blue in {tmp_path}"] * 2
     assert host.take_remarks() == []
 
 
@@ -59,11 +59,11 @@ def test_what_a_command_says_of_its_usage_adds_up_and_the_rest_is_its_words(
     command = f"echo before; {USAGE}; {USAGE}; echo after"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
-        tell(host, 2)
+        notify(host, 2)
         host.drain(20)
 
     assert state(host).total_cost == host.total_cost_micro == 280
-    assert {one.said for one in host.take_remarks()} == {"before\nafter"}
+    assert {one.text for one in host.take_remarks()} == {"before\nafter"}
 
 
 @pytest.mark.parametrize("cost", ["-5", "1.5", '"7"', "true"])
@@ -71,18 +71,18 @@ def test_a_usage_that_cannot_be_costs_nothing_and_shows(tmp_path: Path, cost: st
     line = f'{{"type": "usage", "cost_micro": {cost}}}'
     with host_in(tmp_path, sentinel(command=f"echo '{line}'")) as host:
         host.load()
-        tell(host)
+        notify(host)
         host.drain(20)
 
     assert host.total_cost_micro == 0
-    assert [one.said for one in host.take_remarks()] == [line]
+    assert [one.text for one in host.take_remarks()] == [line]
 
 
 def test_a_sum_that_no_record_takes_stays_at_the_highest_that_one_does(tmp_path: Path) -> None:
     line = f'{{"type": "usage", "cost_micro": {COUNT_MAX}}}'
     with host_in(tmp_path, sentinel(command=f"echo '{line}'; echo '{line}'")) as host:
         host.load()
-        tell(host)
+        notify(host)
         host.drain(20)
 
     assert state(host).total_cost == COUNT_MAX
@@ -92,7 +92,7 @@ def test_a_last_line_without_its_end_counts(tmp_path: Path) -> None:
     line = '{"type": "usage", "cost_micro": 7}'
     with host_in(tmp_path, sentinel(command=f"printf %s '{line}'")) as host:
         host.load()
-        tell(host)
+        notify(host)
         host.drain(20)
 
     assert host.total_cost_micro == 7
@@ -102,30 +102,30 @@ def test_of_endless_words_the_last_are_kept(tmp_path: Path) -> None:
     command = "yes | head -c 300000; echo end"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
-        tell(host)
+        notify(host)
         host.drain(20)
 
     [remark] = host.take_remarks()
-    assert remark.said.endswith("y\nend")
-    assert SAID_BYTES_MAX - 10 < len(remark.said) <= SAID_BYTES_MAX
+    assert remark.text.endswith("y\nend")
+    assert OUTPUT_BYTES_MAX - 10 < len(remark.text) <= OUTPUT_BYTES_MAX
 
 
 def test_a_command_need_not_read_what_it_is_given(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="exec <&-; echo fine")) as host:
         host.load()
-        host.tell(Event("e", 0, {"text": "x" * 1_000_000}))
+        host.notify(SentinelEvent("e", 0, {"text": "x" * 1_000_000}))
         assert host.drain(20)
 
-    assert [one.said for one in host.take_remarks()] == ["fine"]
+    assert [one.text for one in host.take_remarks()] == ["fine"]
 
 
 def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: Path) -> None:
-    command = f"{KEEPS}; {USAGE}; echo broken >&2; exit 3"
+    command = f"{APPENDS_CALLS}; {USAGE}; echo broken >&2; exit 3"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
-        tell(host, FAILURES_MAX + 2)
+        notify(host, FAILURES_MAX + 2)
         until(lambda: state(host).status == "unloaded", what="it is unloaded")
-        tell(host)
+        notify(host)
         assert host.drain(20)
 
     found = state(host)
@@ -141,10 +141,10 @@ def test_three_failures_in_a_row_unload_a_sentinel_and_keep_its_cost(tmp_path: P
 
 def test_a_success_in_between_forgives_the_failures_before(tmp_path: Path) -> None:
     # The third of every three calls succeeds.
-    command = f"{KEEPS}; exit $(( $(wc -l < calls) % 3 ))"
+    command = f"{APPENDS_CALLS}; exit $(( $(wc -l < calls) % 3 ))"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
-        tell(host, 3 * FAILURES_MAX)
+        notify(host, 3 * FAILURES_MAX)
         assert host.drain(20)
 
     found = state(host)
@@ -156,7 +156,7 @@ def test_a_success_in_between_forgives_the_failures_before(tmp_path: Path) -> No
 def test_what_turns_out_to_be_no_command_is_unloaded_at_once(tmp_path: Path, code: int) -> None:
     with host_in(tmp_path, sentinel(command=f"exit {code}")) as host:
         host.load()
-        tell(host, 3)
+        notify(host, 3)
         host.drain(20)
 
     found = state(host)
@@ -171,7 +171,7 @@ def test_a_command_over_its_time_is_killed_with_its_grandchild_and_what_it_cost_
     command = f"{USAGE}; {grandchild} wait"
     with host_in(tmp_path, sentinel(command=command, timeout_s=1.5)) as host:
         host.load()
-        tell(host)
+        notify(host)
         pid = pid_in(tmp_path / "pid")
         assert host.drain(20)
 
@@ -187,7 +187,7 @@ def test_a_folder_that_is_gone_is_a_failure_and_not_a_defect(tmp_path: Path) -> 
     with host_in(folder, sentinel(command="true")) as host:
         host.load()
         folder.rmdir()
-        tell(host)
+        notify(host)
         assert host.drain(20)
 
     assert state(host).failed_llm_calls == 1
@@ -206,11 +206,11 @@ def test_a_folder_that_is_gone_is_a_failure_and_not_a_defect(tmp_path: Path) -> 
 def test_a_command_that_cannot_run_is_not_loaded(
     tmp_path: Path, command: str, problem: str
 ) -> None:
-    (tmp_path / "look.sh").write_text("echo fine\n")  # which nobody may execute
+    (tmp_path / "look.sh").write_text("echo fine\n")  # not executable
     broken = sentinel("broken", command, required=True)
     with host_in(tmp_path, broken, sentinel(command="echo fine")) as host:
         [failure] = host.load()
-        tell(host)
+        notify(host)
         assert host.drain(20)
 
     assert (failure.sentinel, failure.required) == ("broken", True)
@@ -225,9 +225,9 @@ def test_a_command_that_cannot_run_is_not_loaded(
 def test_where_nobody_can_be_loaded_nothing_runs(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="no-such-program-here")) as host:
         assert len(host.load()) == 1
-        assert nobody_left()
+        assert no_thread_left()
         assert host.take_changes() == host.states()
-        tell(host)
+        notify(host)
         assert host.drain(20)
         assert host.take_changes() is None
 
@@ -236,12 +236,12 @@ def test_a_killed_call_is_a_failure_and_no_process_stays(tmp_path: Path) -> None
     command = "sleep 300 & echo $! > pid; wait"
     with host_in(tmp_path, sentinel(command=command)) as host:
         host.load()
-        tell(host, 2)
+        notify(host, 2)
         pid = pid_in(tmp_path / "pid")
-        until_calls(host, 1)
+        wait_for_calls(host, 1)
 
     assert not alive(pid)
-    assert nobody_left()
+    assert no_thread_left()
     found = state(host)
     assert found.unload_reason == UnloadReason.SHUTDOWN
     assert (found.llm_call_count, found.failed_llm_calls) == (1, 1)
@@ -249,9 +249,11 @@ def test_a_killed_call_is_a_failure_and_no_process_stays(tmp_path: Path) -> None
 
 
 def test_a_prompt_is_filled_in_with_the_names() -> None:
-    told = instructions("You are $sentinel of ${codon}, for 5 $$.", sentinel="eye", codon="tidy")
+    filled_in = instructions(
+        "You are $sentinel of ${codon}, for 5 $$.", sentinel="eye", codon="tidy"
+    )
 
-    assert told == "You are eye of tidy, for 5 $."
+    assert filled_in == "You are eye of tidy, for 5 $."
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_a_prompt_that_cannot_be_filled_in_is_refused(prompt: str, problem: str)
 
 
 def test_of_too_many_events_a_model_sees_the_newest_and_is_told_so() -> None:
-    events = tuple(Event("e", number, {"text": "x" * 60_000}) for number in range(8))
+    events = tuple(SentinelEvent("e", number, {"text": "x" * 60_000}) for number in range(8))
 
     first, *lines = material(events).splitlines()
 
