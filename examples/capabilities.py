@@ -1,7 +1,7 @@
-"""A desk to try things out on: capabilities that really write files, below one folder.
+"""A desk for first experiments: capabilities that really write files, in one folder.
 
-EXAMPLE_DESK names the folder (default: ./desk). Each shows one thing to know when you write your
-own: how a repeated run stays one, what a person has to approve, how to fail.
+EXAMPLE_DESK names the folder (default: ./desk). Each capability shows one thing that you need for
+your own: how a repeated call changes nothing, which action a person has to approve, how to fail.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Annotated
 from icalendar import Calendar, Event
 from pydantic import Field
 
-from interlock.kernel.scales import Level
+from interlock import CapabilityError, Failed, Level, Steps, Succeeded, capability
 from interlock.workers.files.atomic import locked, replace_bytes
-from interlock.workers.gateways.capabilities.capability import CapabilityError, Steps, capability
-from interlock.workers.gateways.capabilities.result import Failed, Succeeded
-from interlock.workers.processes.group import run_command as run_to_its_end
+from interlock.workers.processes.group import run_command as run_program
 
 PAPERS = Path(__file__).parent / "papers"
 
@@ -57,7 +55,7 @@ def append_note(
     mark = f"<!-- {_mark(key)} -->"
     with locked(notes):
         before = notes.read_text(encoding="utf-8") if notes.exists() else "# Notes\n"
-        # The mark is written with the note, in one step: the same run again finds itself there.
+        # The note and its mark are written in one step, so a repeated call finds the mark.
         if mark not in before:
             body = text.strip().replace("\n", "\n  ")
             replace_bytes(notes, f"{before}\n- {body} {mark}\n".encode())
@@ -143,7 +141,7 @@ def add_appointment(
             event.add("uid", uid)
             event.add("summary", title)
             event.add("dtstamp", datetime.now(UTC))
-            # Without an offset the time floats: half past ten, wherever the reader is.
+            # A time without an offset stays as it is: half past ten, wherever the reader is.
             begin = start.astimezone(UTC) if start.tzinfo else start
             event.add("dtstart", begin)
             event.add("dtend", begin + timedelta(minutes=duration_min))
@@ -185,7 +183,7 @@ def file_document(
     root = desk()
     source = _on_desk(root, path)
     shelf = root / "archive" / folder
-    # Named after the run where the plain name is taken by another document.
+    # The name has the mark of the call if another document has the plain name.
     plain = shelf / source.name
     marked = shelf / f"{source.stem}.{_mark(key)}{source.suffix}"
     with locked(root / "archive"):
@@ -226,14 +224,14 @@ async def run_command(
     steps: Steps,
 ) -> Succeeded | Failed:
     """Run a command in the shell. What it does cannot be taken back, so a person must agree."""
-    finished = await run_to_its_end(["bash", "-c", command], folder=desk())
+    finished = await run_program(["bash", "-c", command], folder=desk())
     steps.add("command", command)
     steps.add("output", finished.output)
     if finished.errors:
         steps.add("errors", finished.errors)
     if finished.exit_code != 0:
-        said = finished.errors.strip().rpartition("\n")[2] or "it said nothing"
-        why = f"the command ended with exit code {finished.exit_code}: {said}"
+        reason = finished.errors.strip().rpartition("\n")[2] or "it printed no error"
+        why = f"the command ended with exit code {finished.exit_code}: {reason}"
         return Failed("exit", why, exit_code=finished.exit_code)
     value = {"exit_code": 0, "output": finished.output, "errors": finished.errors}
     return Succeeded(value, truncated=finished.truncated)
@@ -254,13 +252,13 @@ def print_badge(
 ) -> None:
     """Print a name badge for a visitor or a colleague.
 
-    It always fails, to show what becomes of a thread whose capability does.
+    It always fails, to show how a thread goes on after a failed capability.
     """
     raise CapabilityError(f"the badge printer is offline, the badge for {name!r} is not printed")
 
 
 def desk() -> Path:
-    """Return the desk's folder; the first time, it is laid out with some papers in its tray."""
+    """Return the desk's folder; the first call makes it, with some papers in its tray."""
     root = Path(os.environ.get("EXAMPLE_DESK", "desk")).resolve()
     root.mkdir(parents=True, exist_ok=True)
     with locked(root / "tray"):
@@ -281,7 +279,7 @@ def _on_desk(root: Path, path: str) -> Path:
 def _calendar(file: Path) -> Calendar:
     if file.exists():
         calendar = Calendar.from_ical(file.read_bytes())
-        assert isinstance(calendar, Calendar), "an .ics file holds one calendar"
+        assert isinstance(calendar, Calendar), "an .ics file has one calendar"
         return calendar
     calendar = Calendar()
     calendar.add("prodid", "-//Interlock//Desk example//EN")
@@ -290,5 +288,5 @@ def _calendar(file: Path) -> Calendar:
 
 
 def _mark(key: str) -> str:
-    """Return a short, harmless word for the key of a run; the same key always gives the same."""
+    """Return a short mark for the key of a call; the same key always gives the same mark."""
     return hashlib.sha256(key.encode()).hexdigest()[:16]

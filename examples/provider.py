@@ -1,20 +1,20 @@
-"""A provider of a model that is none: it answers by a script, and keeps a ledger of its charges.
+"""A provider without a model: it answers by a script, and keeps a ledger of its charges.
 
     python examples/provider.py --script STEPS.json --ledger CHARGES.jsonl
 
-It speaks the OpenAI chat protocol on a free port of this machine, prints its address as the first
-line, and serves until it is ended. The script is a list of steps. A request takes the first step
-left that is `when` its last message has that text, or that has no `when`; when none is left, it is
-answered with an echo of one token a word. A step may say:
+It uses the OpenAI chat protocol on a free port of this machine, prints its address as the first
+line, and serves until it is ended. The script is a list of steps. A request takes the first
+remaining step whose `when` its last message contains, or that has no `when`; if none remains, the
+answer repeats the message, with one token a word. A step may be:
 
     {"says": "text", "tokens": {"input": 200, "cache_read": 80, "cache_creation": 0, "output": 50}}
     {"status": 429, "retry_after": "2", "message": "slow down"}
     {"says": "text", "delay_s": 0.5}
-    {"says": "text", "cuts": true}       the line goes dead in the middle of an answer that costs
-    {"hangs": true}                      no answer ever comes
+    {"says": "text", "cuts": true}       the connection breaks in the middle of a charged answer
+    {"hangs": true}                      no answer comes
 
 The ledger has a line for each request that was charged. Prices are in micro-dollars for a million
-tokens; what is charged is counted in picodollars, so that nothing is rounded.
+tokens; charges are counted in picodollars, so that nothing is rounded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTEXT_TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens of each kind cost, in micro-dollars."""
+    """The prices of a million tokens of each kind, in micro-dollars."""
 
     input: int
     output: int
@@ -60,7 +60,7 @@ class Counted:
     cache_creation: int = 0
 
     def picodollars(self, price: Price) -> int:
-        """Return what they cost."""
+        """Return their price."""
         kinds = asdict(self)
         return sum(number * getattr(price, kind) for kind, number in kinds.items())
 
@@ -76,7 +76,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One answer, and how badly it is given."""
+    """One answer, and the faults it is given with."""
 
     says: str = ""
     tokens: Counted | None = None
@@ -90,7 +90,7 @@ class Step:
 
 
 def read_script(document: Sequence[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps that a script says. Raises TypeError for a word that no step has."""
+    """Return the steps of a script. Raises TypeError for an unknown field."""
     return [
         Step(**{**given, "tokens": Counted(**given["tokens"]) if "tokens" in given else None})
         for given in document
@@ -114,7 +114,7 @@ class Provider:
 
     @property
     def url(self) -> str:
-        """Return the address that a client is given."""
+        """Return the address for clients."""
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
     @property
@@ -134,18 +134,18 @@ class Provider:
 
     def take(self, body: dict[str, Any]) -> Step:
         """Note a request, and return the step that answers it."""
-        words = str(body["messages"][-1].get("content"))
+        message = str(body["messages"][-1].get("content"))
         with self._lock:
             self.asked.append(body)
             self.was_asked.set()
             for step in self._script:
-                if step.when in words:
+                if step.when in message:
                     self._script.remove(step)
                     return step
-        return Step(says=f"You said: {words}")
+        return Step(says=f"You said: {message}")
 
     def charge(self, body: Mapping[str, Any], step: Step) -> Counted:
-        """Book what an answer costs, and return its tokens."""
+        """Book the cost of an answer, and return its tokens."""
         texts = [str(message.get("content")) for message in body["messages"]]
         words = sum(len(text.split()) for text in texts)
         tokens = step.tokens or Counted(input=words, output=len(step.says.split()))
@@ -160,7 +160,7 @@ class Provider:
         return tokens
 
     def wait(self, seconds: float | None) -> None:
-        """Wait as a slow provider does, at most until this one is closed."""
+        """Wait, at most until this provider is closed."""
         self._closing.wait(seconds)
 
 
@@ -171,7 +171,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            """Answer a request as its step says."""
+            """Answer a request by its step."""
             size = min(int(self.headers.get("Content-Length", "0")), BODY_BYTES_MAX)
             body = json.loads(self.rfile.read(size))
             if self.path != "/v1/chat/completions":
@@ -181,7 +181,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             if step.hangs:
                 provider.wait(None)
                 self.close_connection = True
-            elif step.status != 200:  # noqa: PLR2004 - the one status that is no refusal
+            elif step.status != 200:  # noqa: PLR2004 - the only status that is not a refusal
                 self._refuse(step)
             else:
                 provider.wait(step.delay_s)
@@ -189,7 +189,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                 self._send(200, answer, {}, cuts=step.cuts)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: the ledger is the log."""
+            """Write no log: the ledger has the charges."""
 
         def _refuse(self, step: Step) -> None:
             error = {"message": step.message, "type": "scripted", "code": None}
@@ -201,8 +201,8 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
         ) -> None:
             content = json.dumps(document).encode()
             self.send_response(status)
-            told = {"Content-Type": "application/json", "Content-Length": str(len(content))}
-            for name, value in {**told, **headers}.items():
+            common = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+            for name, value in {**common, **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content[: len(content) // 2] if cuts else content)

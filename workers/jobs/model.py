@@ -71,7 +71,7 @@ class JobQuestion:
 
     @property
     def instructions(self) -> str:
-        """Return what the model is told about its part and about the blocks."""
+        """Return the instructions for its part and for the blocks."""
         part = _REVIEW if self.reviews else _WORK
         return f"{part}\n\n{_BLOCKS}".format(marker=self.marker)
 

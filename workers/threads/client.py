@@ -41,9 +41,8 @@ class Threads:
         relationship: str = "decompose",
     ) -> Record:
         """Split a thread that waits for consent into children, each a thread of its own."""
-        warrant = Warrant.person(
-            self.client.proposal_version(self.client.show(record_id), proposal)
-        )
+        version = self.client.proposal_version(self.client.show(record_id), proposal)
+        warrant = Warrant.person(version)
         plain = [dict(child) for child in children]
         payload = {"children": plain, "relationship": relationship}
         call = Call(Cause(self.client.actor), warrant=warrant)

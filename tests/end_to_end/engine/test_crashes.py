@@ -105,7 +105,7 @@ def test_a_worker_killed_at_any_step_of_a_family_creates_and_counts_every_child_
         payload["given"]["action"]["kind"] = "suggestion"
         deployment.client.submit(payload, machine="thread", id=name)
     for name in ids:
-        split(deployment, [part(), part()], of=name)
+        split(deployment, [part(), part()], record_id=name)
 
     ended = deployment.ends(*ids, within_s=90)
 

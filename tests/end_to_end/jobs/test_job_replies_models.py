@@ -35,7 +35,7 @@ def polite(*, text: str) -> dict[str, Any]:
 
 def dear(*, record_id: str, key: str) -> dict[str, Any]:
     """Work for a while in a thread, which cannot be stopped, then report the cost."""
-    capabilities.testify("start", record_id, key)
+    capabilities.record_call("start", record_id, key)
     time.sleep(1)
     return {"action": "COMPLETED", "cost": 0.25}
 
@@ -47,7 +47,7 @@ def rude() -> dict[str, Any]:
 
 # The workers of this deployment load these capabilities from this module.
 CAPABILITIES = tuple(
-    capabilities.made(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
+    capabilities.declared(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
 )
 
 

@@ -1,4 +1,4 @@
-"""Capabilities and a source that testify: each run writes down when and where it was."""
+"""Capabilities and a source that write a line for each of their calls."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from interlock.workers.gateways.sources import CleanedUp, CleanUpFailed
 FOLDER = Path(os.environ.get("DEPLOYMENT_FOLDER", "."))
 
 
-def testify(what: str, record_id: str, key: str, **more: Any) -> None:
-    """Append a line to the witness; one write is whole, whoever else writes."""
+def record_call(what: str, record_id: str, key: str, **more: Any) -> None:
+    """Append a line to the file of all calls, in one write, so that other lines cannot mix in."""
     line = {"what": what, "record": record_id, "key": key, "pid": os.getpid()}
     written = json.dumps({**line, "at": time.monotonic(), **more}) + "\n"
-    place = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        os.write(place, written.encode())
+        os.write(descriptor, written.encode())
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def first_time(what: str) -> bool:
-    """Whether nobody asked this before, in any process of the deployment."""
+    """Tell whether no process of the deployment has asked this before."""
     try:
         (FOLDER / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
     except FileExistsError:
@@ -48,7 +48,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def made(
+def declared(
     name: str, call: Any, *, idempotent: bool, deadline_s: float = 60, **more: Any
 ) -> Capability:
     """Declare a function under a name."""
@@ -64,87 +64,87 @@ def made(
 
 def jot(*, record_id: str, key: str, token_number: int, text: str = "") -> str:
     """Write one line."""
-    testify("start", record_id, key, token=token_number)
-    testify("end", record_id, key, token=token_number)
+    record_call("start", record_id, key, token=token_number)
+    record_call("end", record_id, key, token=token_number)
     return text or "written"
 
 
 async def slow(*, record_id: str, key: str, token_number: int, seconds: float = 1.0) -> str:
-    """Take a while, and stop when told to."""
-    testify("start", record_id, key, token=token_number)
+    """Take a while, and stop when cancelled."""
+    record_call("start", record_id, key, token=token_number)
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
-        testify("stopped", record_id, key, token=token_number)
+        record_call("stopped", record_id, key, token=token_number)
         raise
-    testify("end", record_id, key, token=token_number)
+    record_call("end", record_id, key, token=token_number)
     return "slept"
 
 
 def stubborn(*, record_id: str, key: str, token_number: int, seconds: float = 1.0) -> str:
     """Take a while in a thread, which nobody can stop."""
-    testify("start", record_id, key, token=token_number)
+    record_call("start", record_id, key, token=token_number)
     time.sleep(seconds)
-    testify("end", record_id, key, token=token_number)
+    record_call("end", record_id, key, token=token_number)
     return "slept"
 
 
 def deadly(*, record_id: str, key: str, token_number: int) -> str:
     """Kill the worker at the first run."""
-    testify("start", record_id, key, token=token_number)
+    record_call("start", record_id, key, token=token_number)
     if first_time(f"deadly-{record_id}"):
         die()
-    testify("end", record_id, key, token=token_number)
+    record_call("end", record_id, key, token=token_number)
     return "survived"
 
 
 def always_deadly(*, record_id: str, key: str) -> str:
     """Kill the worker at every run."""
-    testify("start", record_id, key)
+    record_call("start", record_id, key)
     die()
     return "never"
 
 
 async def endless(*, record_id: str, key: str) -> str:
     """Hang beyond every deadline."""
-    testify("start", record_id, key)
+    record_call("start", record_id, key)
     await asyncio.Event().wait()
     return "never"
 
 
 def broken(*, record_id: str, key: str, why: str = "it is broken") -> str:
     """Fail."""
-    testify("start", record_id, key)
+    record_call("start", record_id, key)
     raise CapabilityError(why)
 
 
 async def program(*, record_id: str, key: str) -> str:
-    """Run a program for a minute; when stopped, end it before anybody is told."""
+    """Run a program for a minute; when cancelled, kill it before the call ends."""
     child = await asyncio.create_subprocess_exec("sleep", "60")
-    testify("start", record_id, key, child=child.pid)
+    record_call("start", record_id, key, child=child.pid)
     try:
         await child.wait()
     finally:
         with suppress(ProcessLookupError):
             child.kill()
         await child.wait()
-        testify("stopped", record_id, key, child=child.pid)
+        record_call("stopped", record_id, key, child=child.pid)
     return "slept"
 
 
 CAPABILITIES = (
-    made("jot", jot, idempotent=True),
-    made("jot_once", jot, idempotent=False),
-    made("jot_reviewed", jot, idempotent=True, requires_post_review=True),
-    made("slow", slow, idempotent=True),
-    made("slow_once", slow, idempotent=False),
-    made("stubborn", stubborn, idempotent=True),
-    made("deadly", deadly, idempotent=True),
-    made("deadly_once", deadly, idempotent=False),
-    made("always_deadly", always_deadly, idempotent=True),
-    made("endless", endless, idempotent=True, deadline_s=1),
-    made("broken", broken, idempotent=True),
-    made("program", program, idempotent=True),
+    declared("jot", jot, idempotent=True),
+    declared("jot_once", jot, idempotent=False),
+    declared("jot_reviewed", jot, idempotent=True, requires_post_review=True),
+    declared("slow", slow, idempotent=True),
+    declared("slow_once", slow, idempotent=False),
+    declared("stubborn", stubborn, idempotent=True),
+    declared("deadly", deadly, idempotent=True),
+    declared("deadly_once", deadly, idempotent=False),
+    declared("always_deadly", always_deadly, idempotent=True),
+    declared("endless", endless, idempotent=True, deadline_s=1),
+    declared("broken", broken, idempotent=True),
+    declared("program", program, idempotent=True),
 )
 
 
@@ -159,9 +159,9 @@ class Witnessed:
         return True
 
     async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanedUp | CleanUpFailed:
-        """Testify."""
+        """Write a line, and fail where the event asks for it."""
         fields, record_id = inciting.get("fields", {}), key.partition(":")[0]
-        testify("clean", record_id, key)
+        record_call("clean", record_id, key)
         if fields.get("deadly") and first_time(f"clean-{record_id}"):
             die()
         if fields.get("fails") and first_time(f"unclean-{record_id}"):

@@ -1,4 +1,4 @@
-"""Whatever arrives in a queue: it is counted, set aside and not repeated, and no worker dies."""
+"""Messages that nobody can act on: they are rejected and counted once, and no worker dies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.end_to_end.deployment import ROOT, Deployment, thread
 
 
 def envelope(body: Any, **headers: Any) -> bytes:
-    """Return a message that the transport accepts, with a body and headers of our choosing."""
+    """Return a message that the transport accepts, with a chosen body and headers."""
     encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
     properties = {
         "correlation_id": "x",
@@ -49,7 +49,7 @@ def task(*args: Any, name: str = "thread.execution", **kwargs: Any) -> bytes:
 
 
 def misshapen(queue: str, **over: Any) -> bytes:
-    """Return an effect's message as that queue delivers it, with some parts of another shape."""
+    """Return an effect's message as its queue delivers it, with some parts misshapen."""
     message = json.loads(task("x:1.0:y"))
     message["properties"]["delivery_info"] = {"exchange": queue, "routing_key": queue}
     message["headers"] |= over.pop("headers", {})
@@ -88,10 +88,10 @@ GARBAGE = {
     "an unknown record": task("nobody:1.0:abc"),
     "a huge argument": task("x" * 300_000),
 }
-SET_ASIDE = len(GARBAGE) - 1  # an unknown record may be one that was pruned
+REJECTED = len(GARBAGE) - 1  # an unknown record may be one that was pruned
 
 
-def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
+def test_garbage_in_the_queues_is_rejected_and_ends_no_worker(
     deployment: Deployment, client: redis.Redis
 ) -> None:
     for queue in ("execution", "inference", "sweeps"):
@@ -99,22 +99,22 @@ def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
 
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
-    aside = deployment.client.dispatch.rejected
+    rejected = deployment.client.dispatch.rejected
     deployment.sees(
-        lambda: sum(aside.counts().values()) >= 3 * SET_ASIDE,
-        what=f"all is set aside, of {3 * SET_ASIDE} there are {aside.counts()}",
+        lambda: sum(rejected.counts().values()) >= 3 * REJECTED,
+        what=f"all are rejected, of {3 * REJECTED} there are {rejected.counts()}",
     )
 
     assert all(process.alive for process in deployment.processes)
-    assert sum(aside.counts().values()) == 3 * SET_ASIDE, "nothing is set aside twice"
+    assert sum(rejected.counts().values()) == 3 * REJECTED, "no message is rejected twice"
     assert all(
         client.llen(f"{deployment.prefix}.{name}") == 0 for name in ("execution", "inference")
     )
-    assert all(one.reason for one in aside.newest(100))
+    assert all(message.reason for message in rejected.newest(100))
 
 
 @pytest.mark.parametrize("what", MISSHAPEN)
-def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
+def test_a_message_of_the_wrong_shape_is_rejected_and_ends_no_worker(
     deployment: Deployment, client: redis.Redis, what: str
 ) -> None:
     queue = f"{deployment.prefix}.execution"
@@ -123,8 +123,8 @@ def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
     deployment.client.submit(thread("jot"), machine="thread", id="one")
     assert deployment.ends("one")[0].state == "done"
     assert all(process.alive for process in deployment.processes)
-    aside = deployment.client.dispatch.rejected
-    deployment.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
+    rejected = deployment.client.dispatch.rejected
+    deployment.sees(lambda: sum(rejected.counts().values()) == 1, what="it is rejected once")
     assert client.llen(queue) == 0
     assert client.hlen("unacked") == 0
 
@@ -142,7 +142,7 @@ def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewD
     deployment.client.dispatch.app.send_task(
         "thread.inference", args=[entry.key("one")], queue=f"{deployment.prefix}.inference"
     )
-    deployment.sees(deployment.client.dispatch.rejected.counts, what="it is set aside")
+    deployment.sees(deployment.client.dispatch.rejected.counts, what="it is rejected")
 
     left = next(e for e in deployment.client.show("one").entries if e.name == "execution")
     assert (left.state, left.attempts, left.carried) == ("owed", 0, False)
@@ -170,13 +170,15 @@ def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
     process = deployment.worker(ready=False)
     deployment.sees(lambda: not process.alive, what="it ended", within_s=60)
 
-    told = [line for line in process.output.splitlines() if "interlock: " in line]
-    assert len(told) == 1
-    assert sentence in told[0]
+    lines = [line for line in process.output.splitlines() if "interlock: " in line]
+    assert len(lines) == 1
+    assert sentence in lines[0]
     assert "Traceback" not in process.output
 
 
-def test_the_command_line_of_celery_says_it_too(new_deployment: NewDeployment) -> None:
+def test_the_command_line_of_celery_names_a_wrong_setting_too(
+    new_deployment: NewDeployment,
+) -> None:
     environment = {**new_deployment().environment, "INTERLOCK_LEASE_S": "soon"}
     command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "worker"]
 

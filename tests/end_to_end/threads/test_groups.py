@@ -1,4 +1,4 @@
-"""Worker groups on machines of their own share one store."""
+"""Groups of workers on different machines share one store."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"
 
 
 def can_unshare() -> bool:
-    """Whether this machine lets us make namespaces."""
+    """Tell whether this machine lets us make namespaces."""
     if shutil.which("unshare") is None:
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
 
 
-def says_ready(log: Path) -> bool:
-    """Whether a worker consumes."""
+def is_ready(log: Path) -> bool:
+    """Tell whether the worker of a log consumes messages."""
     return b" ready." in log.read_bytes()
 
 
 @contextmanager
 def machine(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Run a worker as on a machine of its own: its host name and its processes are its alone."""
+    """Run a worker as on another machine, with a separate host name and process table."""
     log = deployment.folder / f"{name}.log"
     celery = f"{sys.executable} -m celery -A tests.end_to_end.engine.app worker -P threads -c 4"
     quiet = "-n w@%h --without-mingle --without-gossip -l INFO"
@@ -55,7 +55,7 @@ def machine(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Pope
 
 @pytest.mark.proof
 @pytest.mark.skipif(not can_unshare(), reason="namespaces need a privilege that we do not have")
-def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
+def test_groups_with_separate_host_names_and_processes_share_one_store(
     new_deployment: NewDeployment,
 ) -> None:
     deployment = new_deployment()
@@ -65,14 +65,16 @@ def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
         machine(deployment, "birch") as (_, birch_log),
     ):
         for log in (alder_log, birch_log):
-            deployment.sees(partial(says_ready, log), what="ready", within_s=60)
+            deployment.sees(partial(is_ready, log), what="ready", within_s=60)
         ids = [
             deployment.client.submit(thread("slow", seconds=2), machine="thread").id
             for _ in range(16)
         ]
-        # An inference that was begun and lost would ask a person; an execution starts again.
+        # A lost inference would ask a person; a lost execution starts again.
         deployment.sees(
-            lambda: all(deployment.client.show(one).state in ("executing", "done") for one in ids),
+            lambda: all(
+                deployment.client.show(name).state in ("executing", "done") for name in ids
+            ),
             what="every inference is over",
         )
         deployment.sees(lambda: len(deployment.recorded) >= 4, what="both are at work")
@@ -81,8 +83,8 @@ def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
         ended = deployment.ends(*ids)
 
     assert {record.state for record in ended} == {"done"}
-    claims = [note.detail for one in ids for note in deployment.notes(one, "claim")]
+    claims = [note.detail for name in ids for note in deployment.notes(name, "claim")]
     hosts = {claim["holder"].partition(":")[0] for claim in claims}
     assert hosts == {"alder", "birch"}
-    for one in ids:
-        assert len({line["key"] for line in deployment.saw(one, "start")}) == 1
+    for name in ids:
+        assert len({line["key"] for line in deployment.saw(name, "start")}) == 1

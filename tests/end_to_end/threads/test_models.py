@@ -1,4 +1,4 @@
-"""Whole threads through a provider that speaks the OpenAI protocol and misbehaves on a script."""
+"""Whole threads with a provider that uses the OpenAI protocol and fails by a script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def provider() -> Iterator[OpenAIServer]:
         yield server
 
 
-def matter(policy: Any = "end_to_end", **fields: Any) -> dict[str, Any]:
+def thread_payload(policy: Any = "end_to_end", **fields: Any) -> dict[str, Any]:
     wanted = {"capability": "jot", "parameters": {"text": "hello"}, **fields}
     return {"inciting": {"title": "write it down", "fields": wanted}, "policy": policy}
 
@@ -31,11 +31,11 @@ def model_deployment(
     return new_deployment(**{**given, "INTERLOCK_MODEL_API_KEY": "no-secret", **more}).full()
 
 
-def test_each_phase_is_asked_once_with_what_the_phases_before_it_found(
+def test_each_phase_is_asked_once_with_the_results_of_the_phases_before(
     new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
     deployment = model_deployment(new_deployment, provider)
-    deployment.client.submit(matter(), machine="thread", id="whole")
+    deployment.client.submit(thread_payload(), machine="thread", id="whole")
 
     record = deployment.ends("whole")[0]
 
@@ -54,7 +54,7 @@ def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
 ) -> None:
     deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "combined_inference": True}
-    deployment.client.submit(matter(policy), machine="thread", id="combined")
+    deployment.client.submit(thread_payload(policy), machine="thread", id="combined")
 
     record = deployment.ends("combined")[0]
 
@@ -68,7 +68,7 @@ def test_a_provider_that_recovers_costs_time_and_no_transition(
 ) -> None:
     provider.then(refuses(429, retry_after="0"), refuses(529), refuses(500))
     deployment = model_deployment(new_deployment, provider)
-    deployment.client.submit(matter(), machine="thread", id="patient")
+    deployment.client.submit(thread_payload(), machine="thread", id="patient")
 
     record = deployment.ends("patient")[0]
 
@@ -79,7 +79,7 @@ def test_a_provider_that_recovers_costs_time_and_no_transition(
 
 FAULTS: Mapping[str, tuple[Any, str]] = {
     "an outage": (refuses(500), "provider_error"),
-    "rubbish": (says({"nonsense": True}), "invalid_output"),
+    "a wrong answer": (says({"nonsense": True}), "invalid_output"),
     "a torn answer": (truncated_json(), "provider_error"),
     "silence": (hangs(), "timeout"),
 }
@@ -92,7 +92,7 @@ def test_a_model_that_fails_leaves_a_question_and_never_an_empty_success(
     with OpenAIServer(otherwise=fault) as provider:
         more = {"INTERLOCK_MODEL_TIMEOUT_S": "2", "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
         deployment = model_deployment(new_deployment, provider, **more)
-        deployment.client.submit(matter(), machine="thread", id="failing")
+        deployment.client.submit(thread_payload(), machine="thread", id="failing")
 
         record = deployment.reaches("failing", "awaiting_intent_clarification")
 
@@ -103,12 +103,12 @@ def test_a_model_that_fails_leaves_a_question_and_never_an_empty_success(
     assert record.data["failure"]["detail"] in card.question
 
 
-def test_what_a_person_says_reaches_the_next_question(
+def test_the_answer_of_a_person_reaches_the_next_question(
     new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
     provider.then(says({"intent": "something", "confidence": 0.1}))
     deployment = model_deployment(new_deployment, provider)
-    deployment.client.submit(matter(), machine="thread", id="asked")
+    deployment.client.submit(thread_payload(), machine="thread", id="asked")
     card = deployment.reaches("asked", "awaiting_intent_clarification")
 
     deployment.client.decide("asked", "provide", {"text": "the blue one"}, proposal=card.proposal)
@@ -122,7 +122,7 @@ def test_a_call_that_the_budget_does_not_allow_is_never_made(
 ) -> None:
     deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "budget_micro": 10}
-    deployment.client.submit(matter(policy), machine="thread", id="poor")
+    deployment.client.submit(thread_payload(policy), machine="thread", id="poor")
 
     record = deployment.reaches("poor", "awaiting_intent_clarification")
 
@@ -134,14 +134,14 @@ def test_children_spend_from_one_cap_with_their_parent(
     new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
     deployment = model_deployment(new_deployment, provider)
-    part = {"title": "write it down", "fields": matter()["inciting"]["fields"]}
+    part = {"title": "write it down", "fields": thread_payload()["inciting"]["fields"]}
     policy = {"composition": "end_to_end", "budget_micro": 10}
     family = {"inciting": {"title": "two"}, "policy": policy, "children": [part, part]}
     deployment.client.submit(family, machine="thread", id="family")
     deployment.reaches("family", "monitoring")
     children = deployment.sees(
         lambda: len(found := deployment.client.dispatch.views.children("family")) == 2 and found,
-        what="both children are born",
+        what="both children are created",
     )
 
     for child in children:

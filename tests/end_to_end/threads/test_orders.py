@@ -1,4 +1,4 @@
-"""An order reaches exactly the process that holds the work, and a deployment loses none."""
+"""An order reaches the process that does the work, and restarted workers lose no work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.processes import is_alive
 
 
 def running(deployment: Deployment, record_id: str) -> dict[str, int]:
-    """Wait until a record's capability runs; return what it said of itself."""
+    """Wait until a record's capability runs; return the line that it wrote at its start."""
     found: dict[str, int] = deployment.sees(
         lambda: deployment.saw(record_id, "start") and deployment.saw(record_id, "start")[0],
         what=f"{record_id} runs",
@@ -21,9 +21,9 @@ def running(deployment: Deployment, record_id: str) -> dict[str, int]:
 
 def parent_of(deployment: Deployment, *children: dict[str, object]) -> list[str]:
     """Submit a parent, split it at its consent gate, and return the ids of its children."""
-    matter = thread("jot")
-    matter["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(matter, machine="thread", id="parent")
+    payload = thread("jot")
+    payload["given"]["action"]["kind"] = "suggestion"
+    deployment.client.submit(payload, machine="thread", id="parent")
     asked = deployment.reaches("parent", "awaiting_confirmation")
     parent = Threads(deployment.client).decompose("parent", list(children), proposal=asked.proposal)
     return [f"parent/{parent.version}.{number}" for number in range(1, len(children) + 1)]
@@ -47,7 +47,7 @@ def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(
     assert deployment.notes("one", "execution_finished")[-1].detail["error"] == "cancelled"
 
 
-def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(
+def test_a_cancel_does_not_claim_to_have_stopped_a_plain_function(
     deployment: Deployment,
 ) -> None:
     deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id="one")
@@ -56,7 +56,7 @@ def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(
     deployment.client.cancel("one")
     record = deployment.ends("one")[0]
 
-    assert record.state == "done", "it went on to its end, so that is what became of it"
+    assert record.state == "done", "it ran to its end, so it is done"
     assert len(deployment.saw("one", "end")) == 1
 
 
@@ -66,14 +66,16 @@ def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: D
     running(deployment, hard)
 
     deployment.client.cancel("parent", reason="no longer wanted")
-    states = {deployment.ends(one)[0].state for one in ("parent", soft, hard)}
+    states = {deployment.ends(name)[0].state for name in ("parent", soft, hard)}
 
     assert states == {"dismissed"}
     assert deployment.events(soft)[-1].cause.actor == "cascade"
     deployment.sees(lambda: deployment.saw(soft, "stopped"), what="the program was stopped")
     assert not is_alive(program)
     deployment.sees(lambda: deployment.notes(hard, "stale_result"), what="a late result is noted")
-    deployment.sees(lambda: not deployment.client.show(hard).entries, what="its holder has let go")
+    deployment.sees(
+        lambda: not deployment.client.show(hard).entries, what="its holder has released it"
+    )
     assert deployment.notes(hard, "stale_result")[0].detail["trigger"] == "execution_done"
 
 
@@ -87,9 +89,13 @@ def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployme
     assert deployment.client.pause("two") == "paused"
     deployment.client.decide("two", "approve", proposal=waiting.proposal)
 
-    assert deployment.ends("one")[0].state == "done", "what runs when it is paused ends"
+    assert deployment.ends("one")[0].state == "done", (
+        "an action that runs at the pause goes on to its end"
+    )
     assert deployment.client.show("two").state == "executing"
-    entry = next(e for e in deployment.client.show("two").entries if e.name == "execution")
+    entry = next(
+        entry for entry in deployment.client.show("two").entries if entry.name == "execution"
+    )
     assert (entry.state, entry.attempts) == ("owed", 0)
     assert deployment.client.resume("two") == "resumed"
     assert deployment.ends("two")[0].state == "done"
@@ -111,11 +117,13 @@ def test_a_stopped_worker_gives_its_work_back_and_another_does_it(
     record = deployment.ends("one")[0]
 
     assert record.state == "done"
-    assert [len(deployment.saw("one", what)) for what in ("start", "stopped", "end")] == [2, 1, 1]
+    assert [len(deployment.saw("one", kind)) for kind in ("start", "stopped", "end")] == [2, 1, 1]
     assert not deployment.notes("one", "lapse"), "nobody had to wait for the lease to end"
 
 
-def test_a_stopped_worker_finishes_what_must_not_start_twice(new_deployment: NewDeployment) -> None:
+def test_a_stopped_worker_finishes_work_that_must_not_start_twice(
+    new_deployment: NewDeployment,
+) -> None:
     deployment = new_deployment()
     first = deployment.worker()
     deployment.beat()
@@ -153,5 +161,5 @@ def test_five_deployments_in_a_row_lose_nothing(new_deployment: NewDeployment) -
 
 
 def child(capability: str, **parameters: Any) -> dict[str, object]:
-    """Return a part that brings its proposals along."""
+    """Return a part that has its proposals with it."""
     return {"title": capability, "given": thread(capability, **parameters)["given"]}

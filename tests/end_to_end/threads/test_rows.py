@@ -1,4 +1,4 @@
-"""Every row of the thread's table is fired in the running system, by one that the table names."""
+"""Every row of the thread's table is fired in the running system, by an actor of the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Row = tuple[str, str, str]
 
 @pytest.fixture
 def provider() -> Iterator[OpenAIServer]:
-    """A model that hangs or refuses where the title of a matter says so."""
+    """Give a model that hangs or refuses where the title of a thread asks for it."""
 
     def behave(asked: Asked) -> Reply:
         title = str((asked.data("inciting event") or {}).get("title"))
@@ -37,18 +37,18 @@ def provider() -> Iterator[OpenAIServer]:
         yield server
 
 
-def known(phases: int, title: str, **more: Any) -> dict[str, Any]:
-    """Return a matter that brings its first phases along, and asks the model for the next."""
-    matter = thread("jot", title=title, **more)
+def with_phases(phases: int, title: str, **more: Any) -> dict[str, Any]:
+    """Return a thread with the proposals of its first phases; the model is asked for the next."""
+    payload = thread("jot", title=title, **more)
     names = ("intent", "item_ids", "action")[:phases]
-    given = {name: matter["given"][name] for name in names}
+    given = {name: payload["given"][name] for name in names}
     return (
-        {**matter, "given": given} if given else {k: v for k, v in matter.items() if k != "given"}
+        {**payload, "given": given} if given else {k: v for k, v in payload.items() if k != "given"}
     )
 
 
 def recipes() -> dict[str, dict[str, Any]]:
-    """Return, for each state in which a thread can be held, a matter that comes to stand there."""
+    """Return, for each state that can last, a payload whose thread comes to that state."""
     made: dict[str, dict[str, Any]] = {
         "awaiting_intent_confirmation": thread("jot", policy="hands_off"),
         "awaiting_context_confirmation": thread("jot", policy=INTENT_ONLY),
@@ -58,8 +58,8 @@ def recipes() -> dict[str, dict[str, Any]]:
         "executing": thread("slow", seconds=50),
     }
     for number, phase in enumerate(PHASES):
-        made[f"awaiting_{phase}_clarification"] = known(number, "refused")
-        made[f"inferring_{phase}"] = known(number, "hangs")
+        made[f"awaiting_{phase}_clarification"] = with_phases(number, "refused")
+        made[f"inferring_{phase}"] = with_phases(number, "hangs")
     return made
 
 
@@ -70,13 +70,13 @@ class Stage:
         self.deployment, self.client = deployment, deployment.client
         self.recipes, self.count = recipes(), 0
 
-    def submit(self, matter: dict[str, Any], **more: Any) -> str:
-        """Submit a matter under a new id."""
+    def submit(self, payload: dict[str, Any], **more: Any) -> str:
+        """Submit a thread under a new id."""
         self.count += 1
-        return self.client.submit({**matter, **more}, machine="thread", id=f"r{self.count}").id
+        return self.client.submit({**payload, **more}, machine="thread", id=f"r{self.count}").id
 
-    def at(self, state: str, **more: Any) -> str:
-        """Return a thread that stands in a state."""
+    def bring_to(self, state: str, **more: Any) -> str:
+        """Return the id of a thread that is in a state."""
         if state == "proposed":
             return self.submit(thread("jot"), hold=True, **more)
         if state in ("cleaning_up", "done_cleanup_unsuccessful"):
@@ -88,8 +88,8 @@ class Stage:
         return record_id
 
     def queued(self, phase: str) -> str:
-        """Return a thread that waits for the inference of a phase, which nobody starts."""
-        record_id = self.at(f"awaiting_{phase}_clarification")
+        """Return a thread whose inference of a phase is due but paused."""
+        record_id = self.bring_to(f"awaiting_{phase}_clarification")
         self.queue(record_id)
         return record_id
 
@@ -99,36 +99,36 @@ class Stage:
         self.provide(record_id)
 
     def provide(self, record_id: str) -> None:
-        """Answer a card that asks for words."""
+        """Answer a card that asks for a text."""
         proposal = self.client.show(record_id).proposal
         self.client.decide(record_id, "provide", {"text": "as before"}, proposal=proposal)
 
     def cleaned(self, state: str) -> str:
         """Return a thread in a state of its clean-up."""
         fields = {"seconds": 50} if state == "cleaning_up" else {"fails": True}
-        matter = thread("jot", policy="plan_then_review", source="witnessed")
-        matter["inciting"]["fields"] = fields
-        record_id = self.submit(matter)
+        payload = thread("jot", policy="plan_then_review", source="witnessed")
+        payload["inciting"]["fields"] = fields
+        record_id = self.submit(payload)
         self.deployment.reaches(record_id, "awaiting_confirmation")
         self.client.fire(record_id, "cleanup_requested")
         self.deployment.reaches(record_id, state)
         return record_id
 
     def parent(
-        self, matters: list[dict[str, Any]], relationship: str = "decompose", record_id: str = ""
+        self, payloads: list[dict[str, Any]], relationship: str = "decompose", record_id: str = ""
     ) -> tuple[str, list[str]]:
-        """Return a thread that a person split into others, and the ids of those."""
+        """Return a thread that a person split, and the ids of its children."""
         if not record_id:
             record_id = self.submit(self.suggestion())
         asked = self.deployment.reaches(record_id, "awaiting_confirmation")
         parts = [
             {
-                "title": matter["inciting"]["title"],
-                "policy": matter["policy"],
-                "fields": matter["inciting"].get("fields", {}),
-                **({"given": matter["given"]} if "given" in matter else {}),
+                "title": payload["inciting"]["title"],
+                "policy": payload["policy"],
+                "fields": payload["inciting"].get("fields", {}),
+                **({"given": payload["given"]} if "given" in payload else {}),
             }
-            for matter in matters
+            for payload in payloads
         ]
         parent = Threads(self.client).decompose(
             record_id, parts, proposal=asked.proposal, relationship=relationship
@@ -136,29 +136,29 @@ class Stage:
         return record_id, [f"{record_id}/{parent.version}.{n}" for n in range(1, len(parts) + 1)]
 
     def suggestion(self) -> dict[str, Any]:
-        """Return a matter that waits for consent under any policy."""
-        matter = thread("jot", source="witnessed")
-        matter["given"]["action"]["kind"] = "suggestion"
-        return matter
+        """Return a thread that waits for consent under any policy."""
+        payload = thread("jot", source="witnessed")
+        payload["given"]["action"]["kind"] = "suggestion"
+        return payload
 
     def answer(self, state: str, choice: str, answer: dict[str, Any] | None = None) -> str:
         """Answer the card of a thread in a state."""
-        record_id = self.at(state)
+        record_id = self.bring_to(state)
         proposal = self.client.show(record_id).proposal
         self.client.decide(record_id, choice, answer, proposal=proposal)
         return record_id
 
 
 def answer_every_card(stage: Stage) -> None:
-    """Choose each affordance of each card once, and what every wait takes besides."""
+    """Choose each affordance of each card once, and fire the other triggers of each wait."""
     action = {"capability": "jot", "parameters": {"text": "x"}}
     edits: dict[str, dict[str, Any]] = {"intent": {"intent": "y"}, "context": {"item_ids": []}}
     for wait in map(str, WAITS):
         stage.answer(wait, "redirect", {"feedback": "not so"})
         for trigger, payload in (("dismissed_by_user", {}), ("handed_off", HANDED)):
-            stage.client.fire(stage.at(wait), trigger, payload)
-        stage.client.fire(stage.at(wait), "cleanup_requested")
-        stage.at(wait, expires_s=1)
+            stage.client.fire(stage.bring_to(wait), trigger, payload)
+        stage.client.fire(stage.bring_to(wait), "cleanup_requested")
+        stage.bring_to(wait, expires_s=1)
     for phase in ("intent", "context"):
         stage.answer(f"awaiting_{phase}_confirmation", "accept")
         stage.answer(f"awaiting_{phase}_confirmation", "edit", edits[phase])
@@ -175,22 +175,22 @@ def answer_every_card(stage: Stage) -> None:
 
 
 def end_by_hand(stage: Stage) -> None:
-    """Dismiss and hand off in every state that is nobody's turn but a worker's."""
+    """Dismiss and hand off in every state that waits for no person."""
     inferring = [f"inferring_{phase}" for phase in PHASES]
     for state in ("proposed", "monitoring", "done_cleanup_unsuccessful", *inferring):
-        stage.client.fire(stage.at(state), "dismissed_by_user")
-        stage.client.fire(stage.at(state), "handed_off", HANDED)
+        stage.client.fire(stage.bring_to(state), "dismissed_by_user")
+        stage.client.fire(stage.bring_to(state), "handed_off", HANDED)
     stage.client.fire(stage.queued("intent"), "dismissed_by_user")
     stage.client.fire(stage.queued("intent"), "handed_off", HANDED)
-    stage.client.fire(stage.at("cleaning_up"), "dismissed_by_user")
-    stage.client.cancel(stage.at("executing"))
-    stage.at("proposed", expires_s=1)
+    stage.client.fire(stage.bring_to("cleaning_up"), "dismissed_by_user")
+    stage.client.cancel(stage.bring_to("executing"))
+    stage.bring_to("proposed", expires_s=1)
 
 
 def fail_and_split(stage: Stage) -> None:
     """Go over budget in each phase, be unclear, and split at an execution."""
     for number in range(3):
-        stage.submit(known(number, "dear", policy=POOR))
+        stage.submit(with_phases(number, "dear", policy=POOR))
     unclear = thread("jot")
     unclear["given"]["action"] = {"kind": "clarification", "blocked_on": "which one"}
     stage.submit(unclear)
@@ -209,8 +209,8 @@ def close_families(stage: Stage) -> None:
     """Close a parent over children in every state."""
     states = list(stage.recipes)
     cleaning = [thread("jot", policy="plan_then_review") for _ in range(2)]
-    for matter, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
-        matter["inciting"]["fields"] = fields
+    for payload, fields in zip(cleaning, ({"seconds": 50}, {"fails": True}), strict=True):
+        payload["inciting"]["fields"] = fields
     parent, children = stage.parent([*stage.recipes.values(), *cleaning, stage.suggestion()])
     *held, cleaned, unclean, middle = children
     queued = held[states.index("awaiting_intent_clarification")]
@@ -232,24 +232,24 @@ def close_families(stage: Stage) -> None:
     stage.client.cancel(parent)
 
 
-def close_a_newborn(stage: Stage) -> None:
-    """Close a parent whose spawning died between the birth of a child and its beginning."""
+def close_a_new_child(stage: Stage) -> None:
+    """Close a parent whose worker died after it created a child and before the child began."""
     stage.client.submit(stage.suggestion(), machine="thread", id="kill-between_children-spawn")
     parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
-    stage.deployment.sees(lambda: stage.deployment.found(child), what="the first is born")
+    stage.deployment.sees(lambda: stage.deployment.found(child), what="the first child is created")
     stage.client.cancel(parent)
     stage.deployment.ends(parent, child)
 
 
 def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
-    """Leave threads in the model's queue, with nobody to serve it, until they give up."""
+    """Leave threads in the model's queue, which no worker serves, until they give up."""
     deployment, waiting = (
         stage.deployment,
-        [stage.at(f"awaiting_{phase}_clarification") for phase in PHASES],
+        [stage.bring_to(f"awaiting_{phase}_clarification") for phase in PHASES],
     )
     deployment.workers_wanted = 0
-    for one in deployment.processes:
-        one.kill()
+    for process in deployment.processes:
+        process.kill()
     for record_id in waiting:
         stage.provide(record_id)
         due(deployment.client.dispatch, client, record_id, "stall")
@@ -260,10 +260,10 @@ def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
 
 
 def fired_rows(deployment: Deployment) -> dict[Row, set[str]]:
-    """Return every row that was fired, with everybody who fired it."""
+    """Return every row that was fired, with all actors that fired it."""
     fired: dict[Row, set[str]] = {}
-    for standing in deployment.client.list(machine="thread", limit=10_000):
-        for line in deployment.client.history(standing.id):
+    for found in deployment.client.list(machine="thread", limit=10_000):
+        for line in deployment.client.history(found.id):
             if isinstance(line, Event) and line.trigger != "created":
                 row = (line.source, line.trigger, line.target)
                 fired.setdefault(row, set()).add(line.cause.actor)
@@ -287,7 +287,7 @@ def test_every_row_is_fired_by_its_natural_producer(
         end_by_hand,
         fail_and_split,
         close_families,
-        close_a_newborn,
+        close_a_new_child,
     )
     for scene in scenes:
         scene(stage)
@@ -302,5 +302,5 @@ def test_every_row_is_fired_by_its_natural_producer(
         lambda: not missing(), what=f"every row is fired; of {len(table)} not {missing()}"
     )
     strangers = {row: by - set(table[row]) for row, by in fired_rows(deployment).items()}
-    assert not {row: by for row, by in strangers.items() if by}, "fired by nobody the table names"
+    assert not {row: by for row, by in strangers.items() if by}, "only actors of the table fire"
     assert set(fired_rows(deployment)) == set(table)

@@ -1,4 +1,4 @@
-"""The happy path of each effect, and that it is this effect which makes it."""
+"""The happy path of each effect, which fails without that effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT_S = 6.0
 
 
 def is_executed(deployment: Deployment, within_s: float) -> None:
-    """A thread that needs nobody is inferred and executed."""
+    """Check that a thread which asks no person is inferred and executed."""
     deployment.client.submit(thread("jot", text="hello"), machine="thread", id="one")
     record = deployment.ends("one", within_s=within_s)[0]
     assert (record.state, record.data["result"]) == ("done", "hello")
@@ -23,29 +23,29 @@ def is_executed(deployment: Deployment, within_s: float) -> None:
 
 
 def is_cleaned_up(deployment: Deployment, within_s: float) -> None:
-    """A thread that was done elsewhere is tidied up at its source."""
-    matter = thread("jot", policy="plan_then_review", source="witnessed")
-    deployment.client.submit(matter, machine="thread", id="one")
+    """Check that a thread which was done elsewhere is cleaned up at its source."""
+    payload = thread("jot", policy="plan_then_review", source="witnessed")
+    deployment.client.submit(payload, machine="thread", id="one")
     deployment.reaches("one", "awaiting_confirmation", within_s=within_s)
     deployment.client.fire("one", "cleanup_requested")
     assert deployment.ends("one", within_s=within_s)[0].data["cleaned"]["detail"] == "swept"
 
 
 def is_shown_and_answered(deployment: Deployment, within_s: float) -> None:
-    """A thread that needs consent is shown to people until somebody answers."""
+    """Check that people see the card of a thread until somebody answers it."""
     card = deployment.folder / "cards" / "one.json"
     deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
     deployment.sees(card.exists, what="the card is shown", within_s=within_s)
     deployment.client.decide("one", "approve", proposal=deployment.client.show("one").proposal)
     assert deployment.ends("one", within_s=within_s)[0].state == "done"
-    deployment.sees(lambda: not card.exists(), what="the card is taken away", within_s=within_s)
+    deployment.sees(lambda: not card.exists(), what="the card is withdrawn", within_s=within_s)
 
 
 def is_split_and_joined(deployment: Deployment, within_s: float) -> None:
-    """A thread that is split ends after its parts."""
-    matter = thread("jot")
-    matter["given"]["action"]["kind"] = "suggestion"
-    deployment.client.submit(matter, machine="thread", id="one")
+    """Check that a thread which is split ends after its parts."""
+    payload = thread("jot")
+    payload["given"]["action"]["kind"] = "suggestion"
+    deployment.client.submit(payload, machine="thread", id="one")
     asked = deployment.reaches("one", "awaiting_confirmation", within_s=within_s)
     parts = [{"title": "part", "given": thread("jot")["given"]} for _ in range(2)]
     Threads(deployment.client).decompose("one", parts, proposal=asked.proposal)

@@ -122,7 +122,9 @@ def test_start_on_a_running_server_changes_nothing(tmp_path: Path) -> None:
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PortTakenError, match=f"port {port} is in use: stop what") as refused:
+        with pytest.raises(
+            PortTakenError, match=f"port {port} is in use: stop the program"
+        ) as refused:
             EmbeddedServer(tmp_path, port=port).start()
     assert refused.value.port == port
 

@@ -213,20 +213,20 @@ class Tab:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "problem"),
     [
         (KeyError("tab"), "KeyError: 'tab'"),
         (TimeoutError(), "did not end within"),
         (True, "returned a bool"),
     ],
 )
-def test_whatever_a_source_does_is_an_outcome(answer: object, told: str) -> None:
+def test_any_behaviour_of_a_source_is_an_outcome(answer: object, problem: str) -> None:
     outcome = asyncio.run(
         Sources([Tab(answer)]).clean_up({"source": "tab", "fields": {"a": 1}}, key="k")
     )
 
     assert isinstance(outcome, CleanUpFailed)
-    assert told in outcome.detail
+    assert problem in outcome.detail
 
 
 def test_a_source_that_cannot_even_tell_says_no() -> None:

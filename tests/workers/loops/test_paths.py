@@ -14,7 +14,7 @@ from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
 from interlock.workers.loops.paths import AgentPaths, is_name, name_of, prepare_worktree
-from tests.workers.gateways.git.scene import at, commit, git, make_repository, write
+from tests.workers.gateways.git.scene import commit, git, make_repository, tip_of, write
 
 
 @pytest.fixture
@@ -78,12 +78,12 @@ def test_an_invalid_record_id_has_no_name() -> None:
 def test_a_worktree_is_created_at_the_base_and_found_again_with_all_changes(
     repository: Repository, paths: AgentPaths
 ) -> None:
-    base = at(repository)
+    base = tip_of(repository)
     commit(repository.root, "main goes on", a__txt="later\n")
 
     created = prepare_worktree(paths, repository, base=base)
     write(created.folder, b__txt="not committed\n")
-    again = prepare_worktree(paths, repository, base=at(repository))
+    again = prepare_worktree(paths, repository, base=tip_of(repository))
 
     assert created == again == Worktree(paths.branch, paths.folder, base, present=True)
     assert (created.folder / "a.txt").read_text() == "a\n"
@@ -202,11 +202,11 @@ def test_a_branch_of_the_user_with_that_name_is_refused_and_stays(
     repository: Repository, paths: AgentPaths
 ) -> None:
     git(repository.root, "branch", paths.branch)
-    tip = at(repository, paths.branch)
+    tip = tip_of(repository, paths.branch)
 
     with pytest.raises(RefusedError, match="has a branch 'interlock/agents/owl' already"):
         prepare_worktree(paths, repository, base="main")
 
-    assert at(repository, paths.branch) == tip
+    assert tip_of(repository, paths.branch) == tip
     assert marks(repository) == ()
     assert not paths.folder.exists()

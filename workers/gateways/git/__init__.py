@@ -1,5 +1,5 @@
-"""Git: worktrees, commits, merges and pushes through the `git` program; none else runs it.
+"""Git: worktrees, commits, merges and pushes. Only this package runs the `git` program.
 
-Three rules hold for all of it. The user's uncommitted work is never touched. Every step may be
-repeated after a crash. Every call ends: a limit of time, no prompt, no editor, no hook.
+It keeps three rules. It does not touch the user's uncommitted work. Every step may be repeated
+after a crash. Every call ends: it has a time limit, no prompt, no editor and no hook.
 """

@@ -1,4 +1,4 @@
-"""Whether a repository is fit for a task, asked before anything is written; it changes nothing."""
+"""Checks whether a repository is fit for a task, before anything is written."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Admitted:
 def admit(
     repository: Repository, *, target: str | None, branch: str, paths: Iterable[str]
 ) -> Admitted:
-    """Check all that a task needs of its repository; without a target it is the user's branch.
+    """Check a repository for a task; without a target it is the branch that the user is on.
 
-    Untracked files are no reason to refuse: nearly every tree has some, the task does not see
-    them, and no merge writes over them. Raises RefusedError.
+    Untracked files are allowed: nearly every tree has some, the task does not see them, and no
+    merge overwrites them. Raises RefusedError.
     """
     for path in paths:
         repository.inside(path)
     check_name(repository, branch)
-    # A merge that moves the user's tree along must not be taken for the user's own changes.
-    with repository.alone() as mine:
-        current = _current(mine)
+    # Locked: a merge that is moving the user's tree must not be taken for changes of the user.
+    with repository.locked() as held:
+        current = _current(held)
         chosen = target or current
-        base = head(mine, chosen)
+        base = head(held, chosen)
         if base is None:
-            problem = f"{mine.root} has no branch {chosen!r} to merge into"
+            problem = f"{held.root} has no branch {chosen!r} to merge into"
             raise RefusedError(Refusal.TARGET_MISSING, problem, "name one that is there")
         remedy = "commit or stash them: the task would not see them"
-        refuse_changed(mine.git, changed_paths(mine.git), remedy=remedy)
-        refuse_taken(mine, branch)
+        refuse_changed(held.git, changed_paths(held.git), remedy=remedy)
+        refuse_taken(held, branch)
     return Admitted(chosen, base)
 
 

@@ -1,7 +1,8 @@
-"""Branches: where they stand, what is merged, whose they are; it never touches a working tree.
+"""Branches: their commits, what is merged, and which were made for tasks.
 
-A branch is ours if it is marked: `refs/interlock/worktrees/<rest of its name>` tells its folder and
-base. The mark is made before the branch and goes after it, so no crash leaves ours unmarked.
+A branch was made for a task if it has a mark: `refs/interlock/worktrees/<rest of its name>` names
+its folder and base. The mark is made before the branch and deleted after it, so that no crash
+leaves a task's branch without a mark.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MISSING = 128
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What we keep about a branch of ours."""
+    """The mark of a task's branch: where its worktree is, and the commit it began at."""
 
     branch: str
     folder: Path
@@ -30,24 +31,24 @@ class Mark:
 
 
 def head(repository: Repository, branch: str) -> str | None:
-    """Return the commit that a branch stands at; None if there is no such branch."""
+    """Return the commit of a branch; None if there is no such branch."""
     return resolve(repository, _ref(branch))
 
 
 def resolve(repository: Repository, ref: str) -> str | None:
-    """Return what a whole ref name stands at; None if there is no such ref."""
+    """Return the object of a whole ref name; None if there is no such ref."""
     command = ("show-ref", "--verify", "--hash", "--", ref)
     finished = repository.git.run(*command, allowed=(0, _MISSING))
     if finished.exit_code == 0:
         return finished.line()
-    if "not a valid ref" not in finished.said:
+    if "not a valid ref" not in finished.stderr:
         raise repository.git.failure("show-ref", finished)
     return None
 
 
 def commit_of(repository: Repository, name: str) -> str:
-    """Return the commit of a branch's name or of a whole commit id. Raises RefusedError."""
-    # Only these two: a tag or another expression of the same name must not come first.
+    """Return the commit of a branch, or of a whole commit id. Raises RefusedError."""
+    # Nothing else: a tag or another expression with the same name must not be taken instead.
     found = head(repository, name)
     if found is None and re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
         kind = repository.git.run("cat-file", "-t", name, allowed=(0, _MISSING)).line()
@@ -59,14 +60,14 @@ def commit_of(repository: Repository, name: str) -> str:
 
 
 def is_merged(repository: Repository, branch: str, target: str) -> bool:
-    """Tell whether everything on a branch, or in a commit, is in the target as well."""
+    """Tell whether the target contains a branch or a commit."""
     tip, into = commit_of(repository, branch), commit_of(repository, target)
     finished = repository.git.run("merge-base", "--is-ancestor", tip, into, allowed=(0, 1))
     return finished.exit_code == 0
 
 
 def move(repository: Repository, branch: str, *, old: str, new: str, reason: str) -> bool:
-    """Set a branch to a commit if it still stands at the old one; tell whether it did."""
+    """Set a branch to a commit if it is still at the old one; return whether it was."""
     command = ("update-ref", "-m", reason, _ref(branch), new, old)
     finished = repository.git.run(*command, allowed=(0, 1, _MISSING))
     if finished.exit_code and head(repository, branch) == old:
@@ -75,7 +76,7 @@ def move(repository: Repository, branch: str, *, old: str, new: str, reason: str
 
 
 def check_name(repository: Repository, branch: str) -> None:
-    """Refuse a name that no branch of ours can have. Raises RefusedError."""
+    """Refuse a name that no task's branch can have. Raises RefusedError."""
     legal = repository.git.run("check-ref-format", _ref(branch), allowed=(0, 1)).exit_code == 0
     if not legal or not branch.startswith(PREFIX):
         problem = f"{branch!r} cannot be the name of a task's branch"
@@ -84,60 +85,60 @@ def check_name(repository: Repository, branch: str) -> None:
 
 
 def refuse_taken(repository: Repository, branch: str) -> None:
-    """Refuse a branch that is there already. Raises RefusedError."""
+    """Refuse a branch that already exists. Raises RefusedError."""
     if head(repository, branch) is not None:
         problem = f"{repository.root} has a branch {branch!r} already"
         raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name, or delete it")
 
 
 def marks(repository: Repository) -> tuple[Mark, ...]:
-    """Return what we keep about our branches, by name."""
+    """Return the marks of all tasks' branches, by name."""
     listing = repository.git.run("for-each-ref", "--format=%(refname)%00%(raw)%00", _MARKS)
     fields = [field.removeprefix(b"\n") for field in listing.output.split(b"\0")]
     found = []
-    for name, kept in zip(fields[0:-1:2], fields[1::2], strict=True):
-        mark = json.loads(kept)
+    for name, content in zip(fields[0:-1:2], fields[1::2], strict=True):
+        mark = json.loads(content)
         branch = PREFIX + name.decode().removeprefix(_MARKS)
         found.append(Mark(branch, Path(mark["folder"]), mark["base"]))
     return tuple(found)
 
 
 def mark_of(repository: Repository, branch: str) -> Mark | None:
-    """Return what we keep about one branch; None if it is not ours."""
+    """Return the mark of a branch; None if it was not made for a task."""
     return next((mark for mark in marks(repository) if mark.branch == branch), None)
 
 
 def make(repository: Repository, mark: Mark) -> None:
-    """Make a branch of ours at its base, marked. A half that was made before is kept."""
+    """Make a task's branch at its base, with its mark. A part that exists already is kept."""
     if mark_of(repository, mark.branch) is None:
         refuse_taken(repository, mark.branch)
-        repository.git.run("update-ref", _mark_ref(mark.branch), _kept(repository, mark), "")
+        repository.git.run("update-ref", _mark_ref(mark.branch), _mark_object(repository, mark), "")
     if head(repository, mark.branch) is None:
         reason = "interlock: made for a task"
         repository.git.run("update-ref", "-m", reason, _ref(mark.branch), mark.base, "")
 
 
-def move_mark(repository: Repository, mark: Mark) -> None:
-    """Keep something else about a branch of ours."""
-    repository.git.run("update-ref", _mark_ref(mark.branch), _kept(repository, mark))
+def replace_mark(repository: Repository, mark: Mark) -> None:
+    """Replace the mark of a task's branch."""
+    repository.git.run("update-ref", _mark_ref(mark.branch), _mark_object(repository, mark))
 
 
 def delete_branch(repository: Repository, branch: str, *, target: str, force: bool) -> bool:
-    """Delete a branch of ours that is merged into the target, or, by force, any of ours.
+    """Delete a task's branch that is merged into the target, or, with `force`, any task's branch.
 
-    Returns whether it was there; a repeat is no error. Raises RefusedError for a branch that is
-    not ours, is checked out, or is not merged.
+    Returns whether it was there. Raises RefusedError for a branch that was not made for a task, is
+    checked out, or is not merged.
     """
-    with repository.alone() as mine:
-        tip, mark = head(mine, branch), mark_of(mine, branch)
+    with repository.locked() as held:
+        tip, mark = head(held, branch), mark_of(held, branch)
         if tip is not None:
-            _check_deletable(mine, branch, mark)
-            if not force and not is_merged(mine, branch, target):
+            _check_deletable(held, branch, mark)
+            if not force and not is_merged(held, branch, target):
                 problem = f"the branch {branch!r} is not merged into {target!r}"
                 raise RefusedError(Refusal.NOT_MERGED, problem, "merge it, or delete it by force")
-            mine.git.run("update-ref", "-d", _ref(branch), tip)
+            held.git.run("update-ref", "-d", _ref(branch), tip)
         if mark is not None:
-            mine.git.run("update-ref", "-d", _mark_ref(branch))
+            held.git.run("update-ref", "-d", _mark_ref(branch))
         return tip is not None
 
 
@@ -152,9 +153,9 @@ def _check_deletable(repository: Repository, branch: str, mark: Mark | None) -> 
             raise RefusedError(Refusal.CHECKOUT_BUSY, problem, "remove that worktree first")
 
 
-def _kept(repository: Repository, mark: Mark) -> str:
-    kept = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
-    return repository.git.line("hash-object", "-w", "--stdin", given=kept)
+def _mark_object(repository: Repository, mark: Mark) -> str:
+    content = json.dumps({"folder": str(mark.folder), "base": mark.base}).encode()
+    return repository.git.line("hash-object", "-w", "--stdin", stdin=content)
 
 
 def _ref(branch: str) -> str:

@@ -1,4 +1,4 @@
-"""What a task changed in its worktree, and the commit that keeps it; it looks at no other tree."""
+"""The changes of a task in its worktree, and the commit of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCKS = ("index.lock", "HEAD.lock")
 def changed_files(repository: Repository, worktree: Worktree, *, base: str) -> tuple[str, ...]:
     """Return every path that differs from the base, committed or not, sorted.
 
-    A renamed file is there with both names; untracked files are, ignored ones are not. Raises
+    That includes both names of a renamed file and untracked files, but no ignored ones. Raises
     GitError.
     """
     git = git_in(repository, worktree)
@@ -28,34 +28,35 @@ def changed_files(repository: Repository, worktree: Worktree, *, base: str) -> t
 def commit_all(
     repository: Repository, worktree: Worktree, *, message: str, identity: Identity
 ) -> str | None:
-    """Commit everything in a worktree to its branch, untracked files too; None if all was.
+    """Commit everything in a worktree to its branch, also untracked files.
 
-    Call it when the agent has ended: a lock that its killed git left on the worktree or the branch
-    is taken for stale then, because our own calls exclude each other. Raises RefusedError, with
-    nothing changed, for another branch, unresolved conflicts, or a repository inside.
+    Returns the commit, or None if nothing was left to commit. Call it when the agent has ended: a
+    lock on the worktree or the branch then comes from a killed git and is removed, because calls
+    of Interlock exclude each other. Raises RefusedError, with nothing changed, for another branch,
+    unresolved conflicts, or a repository inside.
     """
     git, admin = git_in(repository, worktree), admin_of(repository, worktree.folder)
-    with git.alone(lock_of(admin)) as mine:
-        own = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
-        for lock in (*(admin / name for name in _LOCKS), own):
+    with git.locked(lock_of(admin)) as held:
+        branch_lock = repository.common / "refs" / "heads" / f"{worktree.branch}.lock"
+        for lock in (*(admin / name for name in _LOCKS), branch_lock):
             lock.unlink(missing_ok=True)
-        _refuse_unfit(mine, worktree)
-        mine.run("add", "--all")
-        _refuse_embedded(mine, _added_links(mine, worktree.base))
+        _refuse_unfit(held, worktree)
+        held.run("add", "--all")
+        _refuse_embedded(held, _added_links(held, worktree.base))
         compare = ("diff", "--cached", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
-        if mine.run(*compare, "HEAD", allowed=(0, 1)).exit_code == 0:
+        if held.run(*compare, "HEAD", allowed=(0, 1)).exit_code == 0:
             return None
-        author = mine.at(mine.folder, **identity.variables())
+        author = held.in_folder(held.folder, **identity.variables())
         options = ("--quiet", "--no-verify", "--no-gpg-sign", "--allow-empty-message")
         text = as_message(message)
-        author.run("commit", *options, "--cleanup=whitespace", "--file=-", given=text)
-        return mine.line("rev-parse", "--verify", "HEAD")
+        author.run("commit", *options, "--cleanup=whitespace", "--file=-", stdin=text)
+        return held.line("rev-parse", "--verify", "HEAD")
 
 
 def _refuse_unfit(git: Git, worktree: Worktree) -> None:
-    stands = git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
-    if stands != f"refs/heads/{worktree.branch}":
-        where = f"on {stands.removeprefix('refs/heads/')!r}" if stands else "on no branch"
+    ref = git.run("symbolic-ref", "--quiet", "HEAD", allowed=(0, 1)).line()
+    if ref != f"refs/heads/{worktree.branch}":
+        where = f"on {ref.removeprefix('refs/heads/')!r}" if ref else "on no branch"
         problem = f"the worktree {worktree.folder} is {where}, not on {worktree.branch!r}"
         remedy = f"an agent has to leave it on {worktree.branch!r}"
         raise RefusedError(Refusal.WRONG_BRANCH, problem, remedy)
@@ -63,19 +64,19 @@ def _refuse_unfit(git: Git, worktree: Worktree) -> None:
     if unmerged:
         problem = f"a merge in {worktree.folder} left conflicts in {shown(unmerged)}"
         raise RefusedError(Refusal.CONFLICTS_LEFT, problem, "resolve and add them")
-    # Only of a repository does git list the folder instead of its files.
+    # Git lists a folder instead of its files only if the folder is a repository.
     _refuse_embedded(git, tuple(path for path in _untracked(git) if path.endswith("/")))
 
 
 def _refuse_embedded(git: Git, paths: tuple[str, ...]) -> None:
     if paths:
-        problem = f"{git.folder} holds a repository of its own in {shown(paths)}"
+        problem = f"{git.folder} contains another repository in {shown(paths)}"
         remedy = "its files would be lost by a commit: delete its .git, or make it a submodule"
         raise RefusedError(Refusal.EMBEDDED_REPOSITORY, problem, remedy)
 
 
 def _added_links(git: Git, base: str) -> tuple[str, ...]:
-    """Return the repositories that were added since the base without being submodules."""
+    """Return the repositories that were added since the base and are not submodules."""
     listing = git.run("diff-index", "--cached", "--no-renames", "-z", base).names()
     added = zip(listing[::2], listing[1::2], strict=True)
     links = {path for facts, path in added if facts.startswith(":000000 160000")}

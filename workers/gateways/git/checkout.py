@@ -1,4 +1,4 @@
-"""Checkouts: every working tree of a repository, the user's and ours; it only looks."""
+"""The working trees of a repository, both the user's and those of tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADS = "refs/heads/"
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """One working tree as git knows it. `locked` says why it is kept; `branch` None: detached."""
+    """One working tree. `locked` is the reason why git keeps it; `branch` is None if detached."""
 
     folder: Path
     branch: str | None
@@ -25,12 +25,12 @@ class Checkout:
 
     @property
     def is_gone(self) -> bool:
-        """Tell whether its folder was deleted, and not merely not mounted."""
+        """Tell whether its folder was deleted. A locked one may only be unmounted."""
         return self.locked is None and not self.folder.is_dir()
 
 
 def checkouts(repository: Repository) -> tuple[Checkout, ...]:
-    """Return all working trees; the first is the main one unless the repository has none."""
+    """Return all working trees; the main one comes first, if the repository has one."""
     listing = repository.git.run("worktree", "list", "--porcelain", "-z").output
     found = []
     for entry in listing.split(b"\0\0"):
@@ -44,17 +44,17 @@ def checkouts(repository: Repository) -> tuple[Checkout, ...]:
 
 
 def checkout_of(repository: Repository, branch: str) -> Checkout | None:
-    """Return the working tree where a branch is checked out, if any. Raises RefusedError.
+    """Return the working tree where a branch is checked out, if any.
 
-    That is for one where the branch cannot be moved: it is checked out twice, its folder is not
-    there at the moment, or a rebase or bisect of it is under way.
+    Raises RefusedError where the branch cannot be moved: it is checked out twice, the folder is
+    not there at the moment, or a rebase or bisect of it is under way.
     """
-    there = [tree for tree in checkouts(repository) if not tree.is_gone]
-    holders = [tree for tree in there if tree.branch == branch]
+    present = [tree for tree in checkouts(repository) if not tree.is_gone]
+    holders = [tree for tree in present if tree.branch == branch]
     problem = ""
     if len(holders) > 1:
         problem = f"{branch!r} is checked out in {holders[0].folder} and {holders[1].folder}"
-    for tree in there:
+    for tree in present:
         if tree.branch is None and branch in _under_way(repository, tree):
             problem = f"a rebase or bisect of {branch!r} is under way in {tree.folder}"
     if holders and not holders[0].folder.is_dir():
@@ -65,9 +65,9 @@ def checkout_of(repository: Repository, branch: str) -> Checkout | None:
 
 
 def changed_paths(git: Git) -> tuple[str, ...]:
-    """Return the tracked files of a working tree that are not as its last commit has them.
+    """Return the tracked files of a working tree that differ from its last commit.
 
-    Untracked files do not count: nothing here writes over them. Nor do the insides of submodules.
+    Untracked files do not count: nothing here overwrites them. Nor does the content of submodules.
     """
     listing = git.run(
         *("status", "--porcelain", "-z", "--no-renames"),
@@ -84,14 +84,14 @@ def refuse_changed(git: Git, paths: tuple[str, ...], *, remedy: str) -> None:
 
 
 def shown(paths: tuple[str, ...]) -> str:
-    """Return the first few paths in a form for people."""
+    """Return the first few paths as text for people."""
     first = ", ".join(map(repr, paths[:_SHOWN]))
     return first if len(paths) <= _SHOWN else f"{first} and {len(paths) - _SHOWN} more"
 
 
 def _under_way(repository: Repository, tree: Checkout) -> set[str]:
     with suppress(GitError):
-        folder = Path(repository.git.at(tree.folder).line("rev-parse", "--absolute-git-dir"))
+        folder = Path(repository.git.in_folder(tree.folder).line("rev-parse", "--absolute-git-dir"))
         files = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
         return {_text(folder / file).removeprefix(_HEADS) for file in files}
     return set()

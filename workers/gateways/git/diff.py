@@ -1,7 +1,7 @@
-"""What one commit changes against another, file by file and bounded; it looks at no working tree.
+"""The difference between two commits, file by file, with a limit of size and time.
 
-It is meant for who judges the changes, so nothing that is committed there may hide a part of them:
-attributes, drivers and the user's settings do not count.
+Reviewers and judges see it, so nothing in the commits may hide a part of it: git's attributes,
+drivers and the user's settings are ignored.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from interlock.workers.gateways.git.repository import Repository
 DIFF_S = 60.0
 FILES_MAX = 500
 MERGES_MAX = 10_000
-# Of a file that is larger, before or after, only the name is told.
+# Of a file that is larger, before or after, only the name is shown.
 BLOB_BYTES_MAX = 1024 * 1024
-# One long file must not leave the others without room.
+# One long file gets at most this part of the room, so that the others get some too.
 _SHARE = 4
 _LINK = "160000"
 _KINDS: Mapping[str, str] = {"A": "added", "D": "deleted", "M": "changed", "T": "changed"}
 _COMPARE = ("diff-tree", "-r", "--no-renames", "--ignore-submodules=none")
-# Text whatever .gitattributes says: an agent could call its code binary.
+# As text, whatever .gitattributes says: an agent could declare its code binary.
 _PATCH = ("-p", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One file: what became of it, its unified diff, and what of that is missing and why."""
+    """One file: how it changed, its unified diff, and which part of that is missing and why."""
 
     path: str
     kind: str
@@ -42,14 +42,14 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The changed files by name. `unnamed` says how many more there are."""
+    """The changed files by name. `unnamed` is how many more there are."""
 
     files: tuple[FileDiff, ...]
     unnamed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _DiffEntry:
     path: str
     kind: str
     blobs: tuple[str, ...]
@@ -58,25 +58,25 @@ class _Entry:
 def diff(
     repository: Repository, *, base: str, commit: str, bytes_max: int, within_s: float = DIFF_S
 ) -> Diff:
-    """Return how a commit differs from its base, in at most that many bytes of text.
+    """Return the difference of a commit from its base, in at most `bytes_max` bytes of text.
 
-    Both are branches or whole ids of commits. Raises GitError; TimedOutError if it takes longer.
+    Both are branches or whole commit ids. Raises GitError; TimedOutError after `within_s`.
     """
     between = (commit_of(repository, base), commit_of(repository, commit))
-    reader = _Reader(repository.git, within_s, time.monotonic() + within_s)
+    reader = _DiffReader(repository.git, within_s, time.monotonic() + within_s)
     entries = reader.entries(between)
-    told = entries[:FILES_MAX]
-    sizes = reader.sizes(told)
-    folders = {str(above) for one in entries for above in PurePosixPath(one.path).parents}
+    named = entries[:FILES_MAX]
+    sizes = reader.sizes(named)
+    folders = {str(outer) for entry in entries for outer in PurePosixPath(entry.path).parents}
     left, files = bytes_max, []
-    for entry in told:
+    for entry in named:
         text, missing = "", _unfit(entry, sizes, folders, left)
         if not missing:
             patch = reader.patch(between, entry)
             text, missing = _cut(patch, min(left, bytes_max // _SHARE))
         left -= len(text.encode())
         files.append(FileDiff(entry.path, entry.kind, text, missing))
-    return Diff(tuple(files), len(entries) - len(told))
+    return Diff(tuple(files), len(entries) - len(named))
 
 
 def paths_between(repository: Repository, *, base: str, commit: str) -> tuple[str, ...]:
@@ -85,18 +85,18 @@ def paths_between(repository: Repository, *, base: str, commit: str) -> tuple[st
     Raises GitError; TimedOutError if it takes longer than DIFF_S.
     """
     between = (commit_of(repository, base), commit_of(repository, commit))
-    reader = _Reader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
+    reader = _DiffReader(repository.git, DIFF_S, time.monotonic() + DIFF_S)
     return tuple(sorted(entry.path for entry in reader.entries(between)))
 
 
 def merge_of(repository: Repository, commit: str, *, target: str) -> tuple[str, str] | None:
-    """Return where a target stood before and after it took a commit in by a merge, or None.
+    """Return the target's commits before and after the merge that brought a commit in, or None.
 
-    Only the target's last MERGES_MAX merges are looked at.
+    Only the target's last MERGES_MAX merges are searched.
     """
     tip = commit_of(repository, target)
-    many = f"--max-count={MERGES_MAX}"
-    listing = repository.git.line("rev-list", "--first-parent", "--merges", "--parents", many, tip)
+    limit = f"--max-count={MERGES_MAX}"
+    listing = repository.git.line("rev-list", "--first-parent", "--merges", "--parents", limit, tip)
     for line in listing.splitlines():
         merge, before, *others = line.split(" ")
         if commit in others:
@@ -105,12 +105,12 @@ def merge_of(repository: Repository, commit: str, *, target: str) -> tuple[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _DiffReader:
     git: Git
     within_s: float
     until: float
 
-    def entries(self, between: tuple[str, str]) -> tuple[_Entry, ...]:
+    def entries(self, between: tuple[str, str]) -> tuple[_DiffEntry, ...]:
         """Return every file that differs, in the order of their names."""
         command = (*_COMPARE, "--raw", "--no-abbrev", "-z", *between, "--")
         fields = self._now().run(*command).names()
@@ -118,38 +118,38 @@ class _Reader:
             _entry(facts, path) for facts, path in zip(fields[::2], fields[1::2], strict=True)
         )
 
-    def sizes(self, entries: Collection[_Entry]) -> Mapping[str, int]:
-        """Return the bytes of their blobs."""
+    def sizes(self, entries: Collection[_DiffEntry]) -> Mapping[str, int]:
+        """Return the sizes of their blobs in bytes."""
         blobs = sorted({blob for entry in entries for blob in entry.blobs})
-        asked = "".join(f"{blob}\n" for blob in blobs).encode()
+        names = "".join(f"{blob}\n" for blob in blobs).encode()
         check = "--batch-check=%(objectname) %(objectsize)"
-        lines = self._now().line("cat-file", check, given=asked).splitlines()
+        lines = self._now().line("cat-file", check, stdin=names).splitlines()
         return {name: int(size) for name, size in (line.split(" ") for line in lines)}
 
-    def patch(self, between: tuple[str, str], entry: _Entry) -> bytes:
+    def patch(self, between: tuple[str, str], entry: _DiffEntry) -> bytes:
         """Return the unified diff of one file."""
         path = f":(top,literal){entry.path}"
         return self._now().run(*_COMPARE, *_PATCH, *between, "--", path).output
 
     def _now(self) -> Git:
-        """Return git, for as long as there is time left."""
+        """Return git with the rest of the time. Raises TimedOutError if none is left."""
         left_s = self.until - time.monotonic()
         if left_s <= 0:
             raise TimedOutError("git diff-tree", self.within_s)
         return replace(self.git, command_s=min(self.git.command_s, left_s))
 
 
-def _entry(facts: str, path: str) -> _Entry:
+def _entry(facts: str, path: str) -> _DiffEntry:
     before, after, old, new, kind = facts.removeprefix(":").split(" ")
     sides = ((before, old), (after, new))
-    # A link to a submodule's commit is no blob, nor is what is not there.
+    # A submodule's commit is not a blob, and a missing side has none.
     blobs = tuple(blob for mode, blob in sides if mode != _LINK and int(mode))
-    return _Entry(path, _KINDS[kind], blobs)
+    return _DiffEntry(path, _KINDS[kind], blobs)
 
 
-def _unfit(entry: _Entry, sizes: Mapping[str, int], folders: Collection[str], left: int) -> str:
+def _unfit(entry: _DiffEntry, sizes: Mapping[str, int], folders: Collection[str], left: int) -> str:
     if entry.path in folders:
-        # Its name would stand for everything in the folder as well.
+        # As a path, its name would also mean everything in the folder.
         return "only named: it is a folder on one side"
     size = max((sizes[blob] for blob in entry.blobs), default=0)
     if size > BLOB_BYTES_MAX:

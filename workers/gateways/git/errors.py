@@ -1,4 +1,4 @@
-"""Every error of git, by what the caller does next; it never decides anything."""
+"""The errors of git, grouped by what the caller does next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interlock.kernel.errors import CallError, KernelError
 
 
 class Refusal(StrEnum):
-    """Why something was refused."""
+    """The reason of a refusal."""
 
     BARE = "bare"
     BRANCH_EXISTS = "branch_exists"
@@ -43,7 +43,7 @@ class GitError(KernelError):
 
 
 class RefusedError(GitError, CallError):
-    """It cannot be done as things stand, and nothing was changed. Do what the message says."""
+    """The repository is not in a state for this, and nothing was changed. Follow the message."""
 
     def __init__(self, refusal: Refusal, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}")
@@ -51,7 +51,7 @@ class RefusedError(GitError, CallError):
 
 
 class LockedError(GitError):
-    """Another git is at work, or left its lock behind. Repeat later; the message names the lock."""
+    """Another git runs, or left its lock behind. Repeat later; the message names the lock."""
 
     def __init__(self, lock: Path, remedy: str) -> None:
         super().__init__(f"another git holds {lock}; {remedy}")
@@ -59,7 +59,7 @@ class LockedError(GitError):
 
 
 class TimedOutError(GitError):
-    """Git did not end in time and was ended, with all it had started. Repeat it."""
+    """Git did not end in time and was killed with the processes it started. Repeat it."""
 
     def __init__(self, command: str, limit_s: float) -> None:
         super().__init__(f"{command} did not end within {limit_s:g} s and was ended; try again")
@@ -67,8 +67,10 @@ class TimedOutError(GitError):
 
 
 class FailedError(GitError):
-    """Git failed for a reason that only its own words explain. Read them, then repeat."""
+    """Git failed; only its own output explains why. Read it, then repeat."""
 
-    def __init__(self, command: str, exit_code: int, said: str) -> None:
-        super().__init__(f"{command} failed with exit code {exit_code}: {said or 'no word why'}")
-        self.command, self.exit_code, self.said = command, exit_code, said
+    def __init__(self, command: str, exit_code: int, stderr: str) -> None:
+        super().__init__(
+            f"{command} failed with exit code {exit_code}: {stderr or 'it gave no reason'}"
+        )
+        self.command, self.exit_code, self.stderr = command, exit_code, stderr

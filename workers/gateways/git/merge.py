@@ -1,4 +1,4 @@
-"""Merging a task's branch into its target, without a working tree; it resolves no conflict."""
+"""Merges a task's branch into its target without a working tree."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from interlock.workers.gateways.git.repository import Identity, Repository, as_m
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The target stands at this merge commit now."""
+class BranchMerged:
+    """The target is at this merge commit now."""
 
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyMerged:
-    """The target, here at `commit`, held everything on the branch before."""
+    """The target, at `commit`, already contained everything on the branch."""
 
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class MergeConflict:
     """Both sides changed these paths; nothing was merged."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TargetMoved:
     """Somebody moved the target meanwhile; nothing was merged. Merge again."""
 
     expected: str
     found: str | None
 
 
-Outcome: TypeAlias = Merged | AlreadyMerged | Conflict | Moved
+MergeOutcome: TypeAlias = BranchMerged | AlreadyMerged | MergeConflict | TargetMoved
 
 
 def merge(
     repository: Repository, *, branch: str, target: str, message: str, identity: Identity
-) -> Outcome:
-    """Merge a branch into the target with a commit of its own; a repeat finds it merged.
+) -> MergeOutcome:
+    """Merge a branch into the target with a merge commit; a repetition returns AlreadyMerged.
 
-    Where the target is checked out, that tree moves along; it has to be clean. Only somebody who
-    checks the target out within the few milliseconds between the last look and the move finds the
-    merge undone in the files there: `git reset --hard` heals it. Raises GitError.
+    Where the target is checked out, that tree moves along; it has to be clean. A person who checks
+    the target out in the milliseconds between the last check and the move sees the merge undone in
+    the files; `git reset --hard` repairs that. Raises GitError.
     """
-    with repository.alone() as mine:
-        put_back(mine, target)
-        old, tip = _stand(mine, target, Refusal.TARGET_MISSING), _stand(mine, branch)
-        if is_merged(mine, tip, old):
+    with repository.locked() as held:
+        put_back(held, target)
+        old, tip = _tip(held, target, Refusal.TARGET_MISSING), _tip(held, branch)
+        if is_merged(held, tip, old):
             return AlreadyMerged(old)
-        joined = _joined(mine, old, tip)
-        if isinstance(joined, Conflict):
-            return joined
-        new = _commit(mine, joined, (old, tip), message, identity)
-        checkout = checkout_of(mine, target)
+        tree = _merged_tree(held, old, tip)
+        if isinstance(tree, MergeConflict):
+            return tree
+        new = _commit(held, tree, (old, tip), message, identity)
+        checkout = checkout_of(held, target)
         if checkout is None:
-            moved = move(mine, target, old=old, new=new, reason=f"interlock merge {branch}")
+            moved = move(held, target, old=old, new=new, reason=f"interlock merge {branch}")
         else:
-            moved = advance(mine, checkout, target=target, old=old, new=new)
-        return Merged(new) if moved else Moved(old, head(mine, target))
+            moved = advance(held, checkout, target=target, old=old, new=new)
+        return BranchMerged(new) if moved else TargetMoved(old, head(held, target))
 
 
-def _stand(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANCH_MISSING) -> str:
+def _tip(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANCH_MISSING) -> str:
     found = head(repository, branch)
     if found is None:
         problem = f"{repository.root} has no branch {branch!r}"
@@ -78,12 +78,12 @@ def _stand(repository: Repository, branch: str, refusal: Refusal = Refusal.BRANC
     return found
 
 
-def _joined(repository: Repository, old: str, tip: str) -> str | Conflict:
-    """Return the tree of both together."""
+def _merged_tree(repository: Repository, old: str, tip: str) -> str | MergeConflict:
+    """Return the tree of the merge."""
     command = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", old, tip)
     finished = repository.git.run(*command, allowed=(0, 1))
     tree, *paths = finished.names()
-    return Conflict(tuple(sorted(paths))) if finished.exit_code else tree
+    return MergeConflict(tuple(sorted(paths))) if finished.exit_code else tree
 
 
 def _commit(
@@ -93,6 +93,6 @@ def _commit(
     message: str,
     identity: Identity,
 ) -> str:
-    git = repository.git.at(repository.git.folder, **identity.variables())
+    git = repository.git.in_folder(repository.git.folder, **identity.variables())
     both = [part for parent in parents for part in ("-p", parent)]
-    return git.line("commit-tree", *both, "-F", "-", tree, given=as_message(message))
+    return git.line("commit-tree", *both, "-F", "-", tree, stdin=as_message(message))

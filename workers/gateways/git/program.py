@@ -1,9 +1,10 @@
-"""The git program: one bounded call at a time, with its whole output; it never asks anybody.
+"""Runs the git program: one call with a time limit, without a prompt, with its whole output.
 
-The user's configuration holds, because filters, ignored files, credentials and safe folders live
-there. What could hang or surprise is overridden for each call. Hooks are off: they are written
-for a person at a terminal, may prompt, rewrite files or run for minutes, and would guard a task a
-second time, in another way than its verification does. A remote's own hooks still run there.
+The user's configuration is used, because filters, ignored files, credentials and safe folders are
+set there. Settings that could make git hang or surprise are overridden for each call. Hooks are
+off: they are written for a person at a terminal, may prompt, rewrite files or run for minutes, and
+would check a task a second time, in another way than its verification does. The hooks of a remote
+still run there.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SETTINGS: Mapping[str, str] = {
     "core.fsmonitor": "false",  # it would leave a daemon behind
     "core.hooksPath": os.devnull,
     "core.packedRefsTimeout": "10000",
-    "core.safecrlf": "false",  # mixed line ends of an agent's file are no reason to lose its work
+    "core.safecrlf": "false",  # mixed line ends in an agent's file must not lose its work
     "gc.auto": "0",
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "30",
@@ -52,7 +53,7 @@ SETTINGS: Mapping[str, str] = {
     "push.recurseSubmodules": "no",
     "submodule.recurse": "false",
 }
-# No terminal, no window, no pager; and no look at the index that rewrites it.
+# No terminal, no window, no pager, and no command that rewrites the index only to read it.
 VARIABLES: Mapping[str, str] = {
     "GCM_INTERACTIVE": "never",
     "GIT_ASKPASS": "",
@@ -63,67 +64,69 @@ VARIABLES: Mapping[str, str] = {
     "LC_ALL": "C",
     "SSH_ASKPASS_REQUIRE": "never",
 }
-# Of the environment's own GIT_ variables those about access count; a caller that is itself run by
-# git has others, which would send us to another repository or into another's commit.
+# Of the GIT_ variables in the environment only those about access are passed on. A process that git
+# itself runs has others, which would lead to another repository or into another commit.
 _KEPT = re.compile(r"GIT_(CONFIG_(?!PARAMETERS)|SSH|SSL_|PROXY_|EXEC_PATH)")
 _LOCK = re.compile(r"Unable to create '(.+?\.lock)': File exists")
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """How one call ended; `said` is what it wrote for people."""
+class GitResult:
+    """How one call ended. `stderr` has git's messages for people."""
 
     exit_code: int
     output: bytes
-    said: str
+    stderr: str
 
     def names(self) -> tuple[str, ...]:
-        """Return the output of a `-z` command; a name that is no UTF-8 has surrogates."""
+        """Return the names that a `-z` command printed; one that is not UTF-8 has surrogates."""
         return tuple(os.fsdecode(name) for name in self.output.split(b"\0") if name)
 
     def line(self) -> str:
-        """Return the output as one value, without git's newline at its end."""
+        """Return the output as one value, without the newline at its end."""
         return os.fsdecode(self.output.removesuffix(b"\n"))
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """The git program in one folder. Children inherit `keep_open`, so a lock lives as they do."""
+    """The git program in one folder. Its processes inherit `keep_open`, and with it a lock."""
 
     folder: Path
     command_s: float = COMMAND_S
     variables: Mapping[str, str] = field(default_factory=dict)
     keep_open: tuple[int, ...] = ()
 
-    def at(self, folder: Path, **variables: str) -> Git:
-        """Return the same in another folder, with further variables."""
+    def in_folder(self, folder: Path, **variables: str) -> Git:
+        """Return this program in another folder, with further variables."""
         return replace(self, folder=folder, variables={**self.variables, **variables})
 
-    def run(self, *arguments: str, given: bytes = b"", allowed: Collection[int] = (0,)) -> Finished:
+    def run(
+        self, *arguments: str, stdin: bytes = b"", allowed: Collection[int] = (0,)
+    ) -> GitResult:
         """Run git to its end and return it if its exit code is allowed. Raises GitError."""
-        finished = self._finished(arguments, given)
+        finished = self._finished(arguments, stdin)
         if finished.exit_code not in allowed:
             raise self.failure(arguments[0], finished)
         return finished
 
-    def line(self, *arguments: str, given: bytes = b"") -> str:
+    def line(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run git and return the one value it prints. Raises GitError."""
-        return self.run(*arguments, given=given).line()
+        return self.run(*arguments, stdin=stdin).line()
 
-    def failure(self, command: str, finished: Finished) -> FailedError | LockedError:
+    def failure(self, command: str, finished: GitResult) -> FailedError | LockedError:
         """Return the error for a call that failed."""
-        if found := _LOCK.search(finished.said):
+        if found := _LOCK.search(finished.stderr):
             lock = self.folder / found.group(1)
             return LockedError(lock, f"wait, or, if no git runs in {self.folder}, delete it")
-        return FailedError(f"git {command}", finished.exit_code, sentence(finished.said))
+        return FailedError(f"git {command}", finished.exit_code, sentence(finished.stderr))
 
     @contextmanager
-    def alone(self, file: Path) -> Iterator[Git]:
-        """Hold a lock among all of us; a git that outlives its killed caller holds it too.
+    def locked(self, file: Path) -> Iterator[Git]:
+        """Hold a lock among all processes of Interlock; a git whose caller was killed holds it too.
 
-        The file stays, empty: whoever deleted it could take away a lock that another waits for.
+        The file stays, empty: deleting it could take away a lock that another process waits for.
         Raises LockedError when the holder keeps it longer than one command may last, and
-        RefusedError where we may not write.
+        RefusedError where the file cannot be written.
         """
         with _opened(file) as lock:
             until = time.monotonic() + self.command_s
@@ -133,11 +136,11 @@ class Git:
                 time.sleep(_POLL_S)
             yield replace(self, keep_open=(*self.keep_open, lock.fileno()))
 
-    def _finished(self, arguments: tuple[str, ...], given: bytes) -> Finished:
+    def _finished(self, arguments: tuple[str, ...], stdin: bytes) -> GitResult:
         settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
-        # Files, not pipes: a helper that git leaves in the background would hold a pipe open.
+        # Files, not pipes: a helper that git leaves in the background would keep a pipe open.
         with TemporaryFile() as source, TemporaryFile() as output, TemporaryFile() as errors:
-            source.write(given)
+            source.write(stdin)
             source.seek(0)
             try:
                 process = subprocess.Popen(
@@ -158,26 +161,26 @@ class Git:
                 raise TimedOutError(f"git {arguments[0]}", self.command_s) from None
             finally:
                 _end(process)
-            said = _tail(errors)
+            stderr = _tail(errors)
             if output.seek(0, os.SEEK_END) > OUTPUT_BYTES_MAX:
                 why = f"it printed more than {OUTPUT_BYTES_MAX} bytes"
                 raise FailedError(f"git {arguments[0]}", exit_code, why)
             output.seek(0)
-            return Finished(exit_code, output.read(), said)
+            return GitResult(exit_code, output.read(), stderr)
 
     def _not_started(self, error: Exception) -> RefusedError:
         if isinstance(error, ValueError):
-            what = "a name holds a NUL or a character that no file name can hold"
-            return RefusedError(Refusal.TEXT, what, "use plain text")
+            problem = "a name has a NUL or another character that no file name can have"
+            return RefusedError(Refusal.TEXT, problem, "use plain text")
         if not self.folder.is_dir():
-            gone = f"the folder {self.folder} is not there"
-            return RefusedError(Refusal.FOLDER_MISSING, gone, "make it again")
-        missing = f"the program git cannot be started ({sentence(str(error))})"
-        return RefusedError(Refusal.GIT_MISSING, missing, "install git 2.38 or later on the PATH")
+            problem = f"the folder {self.folder} is not there"
+            return RefusedError(Refusal.FOLDER_MISSING, problem, "make it again")
+        problem = f"the program git cannot be started ({sentence(str(error))})"
+        return RefusedError(Refusal.GIT_MISSING, problem, "install git 2.38 or later on the PATH")
 
 
 def _inherited() -> dict[str, str]:
-    # Our own settings hold passwords, and git runs filters and helpers of the user.
+    # The settings of Interlock contain passwords, and git runs filters and helpers of the user.
     return {
         name: value
         for name, value in os.environ.items()
@@ -190,7 +193,7 @@ def _opened(file: Path) -> IO[bytes]:
         return file.open("ab")
     except OSError as error:
         problem = f"{file} cannot be written ({error.strerror})"
-        remedy = "give the user that runs this the right to"
+        remedy = "give the user that runs this the right to write it"
         raise RefusedError(Refusal.NOT_WRITABLE, problem, remedy) from error
 
 
@@ -203,7 +206,7 @@ def _taken(lock: IO[bytes]) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git, asked first so that it removes its locks, and whatever it left in its group."""
+    """End git with SIGTERM, so that it removes its locks; then kill its process group."""
     if process.poll() is None:
         _signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Pushing a merged branch to a remote that the user has set up; it never forces anything."""
+"""Pushes a merged branch to a remote that the user has set up, without force."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCK_NAME = "interlock-push"
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The remote's branch stands at this commit now, or did before."""
+    """The remote's branch is at this commit, since now or since before."""
 
     remote: str
     branch: str
@@ -22,34 +22,34 @@ class Pushed:
 
 
 def push(repository: Repository, *, branch: str, remote: str) -> Pushed:
-    """Push a branch under its own name; a repeat finds it there.
+    """Push a branch under the same name; a repetition changes nothing.
 
-    Raises RefusedError if there is no such remote or branch, or if the remote rejects it, and
-    another GitError if the remote cannot be reached, or if others of us push for too long.
+    Raises RefusedError if there is no such remote or branch, or if the remote rejects the push,
+    and another GitError if the remote cannot be reached or other pushes of Interlock take too long.
     """
-    # One after the other: of two at once, the remote would reject the one that comes late.
-    with repository.git.alone(repository.common / _LOCK_NAME) as git:
+    # One push after the other: of two at once, the remote would reject the second.
+    with repository.git.locked(repository.common / _LOCK_NAME) as git:
         return _pushed(replace(repository, git=git), branch, remote)
 
 
 def _pushed(repository: Repository, branch: str, remote: str) -> Pushed:
     known = repository.git.run("remote").line().split("\n")
     if remote not in known or not remote:
-        there = f"there are: {', '.join(known)}" if known != [""] else "there is none"
+        choice = f"there are: {', '.join(known)}" if known != [""] else "there is none"
         problem = f"{repository.root} has no remote {remote!r}"
-        raise RefusedError(Refusal.REMOTE_MISSING, problem, f"name one that is there; {there}")
+        raise RefusedError(Refusal.REMOTE_MISSING, problem, f"name one that is there; {choice}")
     commit = head(repository, branch)
     if commit is None:
         problem = f"{repository.root} has no branch {branch!r}"
         raise RefusedError(Refusal.BRANCH_MISSING, problem, "name one that is there")
-    what = f"{commit}:refs/heads/{branch}"
-    command = ("push", "--porcelain", "--no-verify", "--no-signed", "--", remote, what)
+    refspec = f"{commit}:refs/heads/{branch}"
+    command = ("push", "--porcelain", "--no-verify", "--no-signed", "--", remote, refspec)
     finished = repository.git.run(*command, allowed=range(-64, 256))
     if finished.exit_code:
-        said = finished.output.decode(errors="replace").split("\n")
-        rejected = [line.split("\t")[-1] for line in said if line.startswith("!")]
+        lines = finished.output.decode(errors="replace").split("\n")
+        rejected = [line.split("\t")[-1] for line in lines if line.startswith("!")]
         if not rejected:
             raise repository.git.failure("push", finished)
-        problem = f"{remote!r} rejects {branch!r}: {sentence(f'{rejected[0]} {finished.said}')}"
+        problem = f"{remote!r} rejects {branch!r}: {sentence(f'{rejected[0]} {finished.stderr}')}"
         raise RefusedError(Refusal.PUSH_REJECTED, problem, "settle that there, then push again")
     return Pushed(remote, branch, commit)

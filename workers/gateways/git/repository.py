@@ -1,4 +1,4 @@
-"""A user's repository, opened: its folders and the program in them; it never changes the user's."""
+"""A user's repository: its folders, and the git program in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.program import COMMAND_S, Git
 
-# The first that merges without a working tree (merge-tree --write-tree).
+# The first version that merges without a working tree (merge-tree --write-tree).
 VERSION_MIN = (2, 38)
 _LOCK_NAME = "interlock"
 _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
@@ -20,7 +20,7 @@ _SSH = "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o Serve
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who commits. Raises RefusedError for a name or address that no commit can hold."""
+    """The author of a commit. Raises RefusedError for a name or address that git does not take."""
 
     name: str
     email: str
@@ -28,12 +28,12 @@ class Identity:
     def __post_init__(self) -> None:
         for value in (self.name, self.email):
             if not re.search(r"\w", value) or re.search(r"[<>\0\n]", value):
-                problem = f"{value!r} cannot be the name or address of who commits"
+                problem = f"{value!r} cannot be the name or address of an author"
                 remedy = "use letters, and no line break or angle bracket"
                 raise RefusedError(Refusal.IDENTITY, problem, remedy)
 
     def variables(self) -> dict[str, str]:
-        """Return what tells git who it is."""
+        """Return the variables that tell git the author."""
         return {
             "GIT_AUTHOR_NAME": self.name,
             "GIT_AUTHOR_EMAIL": self.email,
@@ -52,7 +52,7 @@ class Repository:
 
     @classmethod
     def open(cls, path: Path, *, command_s: float = COMMAND_S) -> Repository:
-        """Look at a repository; each git command in it may last `command_s`. Raises GitError."""
+        """Open a repository; each git command in it may last `command_s`. Raises GitError."""
         if not path.is_absolute() or not path.is_dir():
             problem = f"{str(path)!r} is not an absolute path of a folder"
             raise RefusedError(Refusal.NOT_A_REPOSITORY, problem, "give the repository's folder")
@@ -61,47 +61,49 @@ class Repository:
         _check_version(git)
         _check_kind(git)
         common = Path(git.line("rev-parse", "--path-format=absolute", "--git-common-dir"))
-        return cls(root, common.resolve(), git.at(root, **_asks_nobody(git)))
+        return cls(root, common.resolve(), git.in_folder(root, **_without_prompts(git)))
 
     @contextmanager
-    def alone(self) -> Iterator[Repository]:
-        """Hold this repository against all of us; see `Git.alone`."""
-        with self.git.alone(self.common / _LOCK_NAME) as git:
+    def locked(self) -> Iterator[Repository]:
+        """Hold a lock of the whole repository; see `Git.locked`."""
+        with self.git.locked(self.common / _LOCK_NAME) as git:
             yield replace(self, git=git)
 
     def inside(self, path: str) -> str:
-        """Return a path relative to the root, as git writes it. Raises RefusedError if it leaves.
+        """Return a path relative to the root, as git writes it. Raises RefusedError if outside.
 
-        It leaves by `..`, by being absolute elsewhere, through a link, or into git's own folder.
+        A path is outside by `..`, as an absolute one, through a link, or in git's own folder.
         """
         whole = Path(os.path.normpath(self.root / path))
-        if path and "\0" not in path and all(map(self._holds, (whole, whole.resolve()))):
+        if path and "\0" not in path and all(map(self._contains, (whole, whole.resolve()))):
             return whole.relative_to(self.root).as_posix()
         problem = f"{path!r} is not inside the repository {self.root}"
         raise RefusedError(Refusal.PATH_OUTSIDE, problem, "give a path relative to its top folder")
 
-    def _holds(self, place: Path) -> bool:
-        if not place.is_relative_to(self.root):
+    def _contains(self, path: Path) -> bool:
+        if not path.is_relative_to(self.root):
             return False
-        return ".git" not in map(str.lower, place.relative_to(self.root).parts)
+        return ".git" not in map(str.lower, path.relative_to(self.root).parts)
 
 
 def as_message(text: str) -> bytes:
-    """Return any text as a commit can hold it."""
+    """Return any text as the message of a commit."""
     return (text.replace("\0", "").strip("\n") + "\n").encode(errors="backslashreplace")
 
 
 def _check_version(git: Git) -> None:
-    said = git.line("version")
-    found = re.search(r"(\d+)\.(\d+)", said)
+    version = git.line("version")
+    found = re.search(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < VERSION_MIN:
-        least = ".".join(map(str, VERSION_MIN))
-        raise RefusedError(Refusal.GIT_TOO_OLD, f"this is {said}", f"install git {least} or later")
+        minimum = ".".join(map(str, VERSION_MIN))
+        raise RefusedError(
+            Refusal.GIT_TOO_OLD, f"this is {version}", f"install git {minimum} or later"
+        )
 
 
 def _check_kind(git: Git) -> None:
     kind = git.run("rev-parse", "--is-bare-repository", "--is-inside-work-tree", allowed=(0, 128))
-    if kind.exit_code and "not a git repository" not in kind.said:
+    if kind.exit_code and "not a git repository" not in kind.stderr:
         raise git.failure("rev-parse", kind)
     if kind.exit_code:
         refusal, problem = Refusal.NOT_A_REPOSITORY, f"{git.folder} is not a git repository"
@@ -117,10 +119,10 @@ def _check_kind(git: Git) -> None:
     raise RefusedError(refusal, problem, remedy)
 
 
-def _asks_nobody(git: Git) -> dict[str, str]:
+def _without_prompts(git: Git) -> dict[str, str]:
     """Return the variable that keeps ssh from asking, whatever ssh command the user has."""
-    own = os.environ.get("GIT_SSH_COMMAND")
-    if own is None and "GIT_SSH" in os.environ:
+    command = os.environ.get("GIT_SSH_COMMAND")
+    if command is None and "GIT_SSH" in os.environ:
         return {}
     configured = git.run("config", "--get", "core.sshCommand", allowed=(0, 1)).line()
-    return {"GIT_SSH_COMMAND": f"{own or configured or 'ssh'} {_SSH}"}
+    return {"GIT_SSH_COMMAND": f"{command or configured or 'ssh'} {_SSH}"}

@@ -1,7 +1,7 @@
-"""Making a workspace equal to a checkpoint; it touches no `.git`, no `.interlock`, nothing outside.
+"""Makes a workspace equal to a checkpoint, except for each `.git` and the `.interlock` in it.
 
-All contents are laid out beside the store and checked before the first change. Each file is then
-moved to its place at once. Whatever interrupts that, doing it again ends in the same.
+All contents are written beside the store and checked before the first change. Then each file is
+moved to its path in one step. After any interruption, a repetition completes it.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from pathlib import Path
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.program import Git
 from interlock.workers.gateways.git.shadow_tree import (
-    OWN,
+    INTERLOCK_FOLDER,
     REPOSITORY,
-    Entry,
-    Ground,
-    Kind,
+    EntryKind,
     Listing,
+    OpenedWorkspace,
     ShadowError,
+    TreeEntry,
     hash_content,
     shown,
 )
 
-_LAID = "laid"
+_CONTENTS = "laid"
 _NEW_LINK = "link"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to change, in this order. A folder that must give way comes after those inside it."""
+class RestorePlan:
+    """The changes to make, in this order. A folder to remove comes after the folders inside it."""
 
     unlinked: tuple[bytes, ...]
     folders_removed: tuple[bytes, ...]
     folders_made: tuple[bytes, ...]
-    written: Mapping[bytes, Entry]
+    written: Mapping[bytes, TreeEntry]
     blocked: tuple[bytes, ...]
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the workspace is as it should be."""
+        """Tell whether the workspace is equal to the checkpoint already."""
         return not (self.unlinked or self.folders_removed or self.folders_made or self.written)
 
 
-def entries_of(git: Git, sha: str) -> dict[bytes, Entry]:
-    """Return all that a checkpoint holds. Raises ShadowError for what none of ours can hold."""
+def entries_of(git: Git, sha: str) -> dict[bytes, TreeEntry]:
+    """Return all entries of a checkpoint. Raises ShadowError for one that we never write."""
     entries = {}
     try:
         listing = git.run("ls-tree", "-r", "-t", "-z", "--full-tree", sha).output
@@ -58,87 +58,96 @@ def entries_of(git: Git, sha: str) -> dict[bytes, Entry]:
         facts, _, path = line.partition(b"\t")
         mode, _, content = facts.decode().split(" ")
         parts = path.split(b"/")
-        strange = parts[0] == OWN or {b"", b".", b"..", REPOSITORY} & set(parts)
-        if strange or mode not in set(Kind):
-            what = repr(os.fsdecode(path))
-            raise ShadowError(f"the checkpoint {sha} holds {what}, which is not ours; take another")
-        kind = Kind(mode)
-        entries[path] = Entry(kind, "" if kind is Kind.FOLDER else content)
+        foreign = parts[0] == INTERLOCK_FOLDER or {b"", b".", b"..", REPOSITORY} & set(parts)
+        if foreign or mode not in set(EntryKind):
+            name = repr(os.fsdecode(path))
+            raise ShadowError(
+                f"the checkpoint {sha} has {name}, which Interlock never saves; take another"
+            )
+        kind = EntryKind(mode)
+        entries[path] = TreeEntry(kind, "" if kind is EntryKind.FOLDER else content)
     return entries
 
 
-def plan(target: Mapping[bytes, Entry], current: Mapping[bytes, Entry], listing: Listing) -> Plan:
-    """Return what makes the current entries into the target's; it changes nothing.
+def plan(
+    target: Mapping[bytes, TreeEntry], current: Mapping[bytes, TreeEntry], listing: Listing
+) -> RestorePlan:
+    """Return the changes that make the current entries equal to the target.
 
-    A folder stays where git's own folder is in it. A fifo, socket or device stays unless it is in
-    the way, for no checkpoint knows of it.
+    A folder with a `.git` in it stays. A fifo, socket or device stays unless an entry of the
+    target needs its path, because no checkpoint has such a file.
     """
     holding = {outer for path in listing.repositories for outer in _outer(path)}
-    there = {path for path, entry in target.items() if entry.kind is Kind.FOLDER}
+    wanted = {path for path, entry in target.items() if entry.kind is EntryKind.FOLDER}
     folders = set(listing.folders)
     unlinked = [
         path
         for path, entry in current.items()
-        if entry.kind is not Kind.FOLDER and (path not in target or path in there)
+        if entry.kind is not EntryKind.FOLDER and (path not in target or path in wanted)
     ]
     unlinked += [
         path
         for path in listing.specials
-        if path in target or path.rpartition(b"/")[0] not in there | {b""}
+        if path in target or path.rpartition(b"/")[0] not in wanted | {b""}
     ]
-    return Plan(
+    return RestorePlan(
         unlinked=tuple(sorted(unlinked)),
-        folders_removed=tuple(sorted(folders - there - holding, reverse=True)),
-        folders_made=tuple(sorted(there - folders)),
+        folders_removed=tuple(sorted(folders - wanted - holding, reverse=True)),
+        folders_made=tuple(sorted(wanted - folders)),
         written={
             path: entry
             for path, entry in sorted(target.items())
-            if entry.kind is not Kind.FOLDER and current.get(path) != entry
+            if entry.kind is not EntryKind.FOLDER and current.get(path) != entry
         },
-        blocked=tuple(sorted(holding & set(target) - there)),
+        blocked=tuple(sorted(holding & set(target) - wanted)),
     )
 
 
-def lay_out(git: Git, scratch: Path, written: Mapping[bytes, Entry]) -> dict[bytes, Path]:
-    """Write the contents to plainly numbered files, which no attribute can name. They are checked.
+def write_contents(
+    git: Git, scratch: Path, written: Mapping[bytes, TreeEntry]
+) -> dict[bytes, Path]:
+    """Write the contents to numbered files, whose names no attribute matches, and check them.
 
-    Raises ShadowError if the store does not give what it was given.
+    Raises ShadowError if the store does not return the content that was written to it.
     """
-    laid = scratch / _LAID
-    laid.mkdir()
-    files = {path: laid / str(number) for number, path in enumerate(written)}
-    mine = git.at(laid, GIT_WORK_TREE=str(laid), GIT_INDEX_FILE=str(scratch / "index"))
-    index = "".join(
-        f"{Kind.FILE.value} {entry.sha}\t{files[path].name}\0" for path, entry in written.items()
+    folder = scratch / _CONTENTS
+    folder.mkdir()
+    files = {path: folder / str(number) for number, path in enumerate(written)}
+    isolated = git.in_folder(
+        folder, GIT_WORK_TREE=str(folder), GIT_INDEX_FILE=str(scratch / "index")
     )
-    mine.run("update-index", "-z", "--index-info", given=index.encode())
-    mine.run("checkout-index", "--all", "--quiet")
+    index = "".join(
+        f"{EntryKind.FILE.value} {entry.sha}\t{files[path].name}\0"
+        for path, entry in written.items()
+    )
+    isolated.run("update-index", "-z", "--index-info", stdin=index.encode())
+    isolated.run("checkout-index", "--all", "--quiet")
     for path, file in files.items():
         with file.open("rb") as source:
             if hash_content(source, file.stat().st_size) != written[path].sha:
-                what = repr(os.fsdecode(path))
-                raise ShadowError(f"the store does not give {what} back as it was; it is damaged")
+                name = repr(os.fsdecode(path))
+                raise ShadowError(f"the store returns another content of {name}; it is damaged")
     return files
 
 
-def carry_out(ground: Ground, steps: Plan, files: Mapping[bytes, Path]) -> None:
-    """Change the workspace. Raises ShadowError, then it can be done again."""
+def apply(opened: OpenedWorkspace, steps: RestorePlan, files: Mapping[bytes, Path]) -> None:
+    """Change the workspace. After a ShadowError it can be repeated."""
     for path in steps.unlinked:
-        with _place(ground, path) as (folder, name):
+        with _parent(opened, path) as (folder, name):
             os.unlink(name, dir_fd=folder)
     for path in steps.folders_removed:
-        with _place(ground, path) as (folder, name):
+        with _parent(opened, path) as (folder, name):
             os.rmdir(name, dir_fd=folder)
     for path in steps.folders_made:
-        with _place(ground, path) as (folder, name):
+        with _parent(opened, path) as (folder, name):
             os.mkdir(name, dir_fd=folder)
     for path, entry in steps.written.items():
-        with _place(ground, path) as (folder, name):
+        with _parent(opened, path) as (folder, name):
             _put(folder, name, entry.kind, files[path])
 
 
-def _put(folder: int, name: bytes, kind: Kind, file: Path) -> None:
-    if kind is Kind.LINK:
+def _put(folder: int, name: bytes, kind: EntryKind, file: Path) -> None:
+    if kind is EntryKind.LINK:
         link = file.with_name(_NEW_LINK)
         link.symlink_to(os.fsdecode(file.read_bytes()))
         link.replace(file)
@@ -147,8 +156,8 @@ def _put(folder: int, name: bytes, kind: Kind, file: Path) -> None:
     os.rename(file, name, dst_dir_fd=folder)
 
 
-def _mode(folder: int, name: bytes, kind: Kind, file: Path) -> int:
-    """Return the mode for a file: who may read it stays, who may read it may run a program."""
+def _mode(folder: int, name: bytes, kind: EntryKind, file: Path) -> int:
+    """Return the mode for a file: rights to read stay, and for a program readers may execute it."""
     try:
         state = os.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -156,23 +165,23 @@ def _mode(folder: int, name: bytes, kind: Kind, file: Path) -> int:
     if not stat.S_ISREG(state.st_mode):
         state = file.stat()
     mode = stat.S_IMODE(state.st_mode) & 0o666 | stat.S_IRUSR
-    return mode | (mode & 0o444) >> 2 if kind is Kind.PROGRAM else mode
+    return mode | (mode & 0o444) >> 2 if kind is EntryKind.PROGRAM else mode
 
 
 @contextmanager
-def _place(ground: Ground, path: bytes) -> Iterator[tuple[int, bytes]]:
+def _parent(opened: OpenedWorkspace, path: bytes) -> Iterator[tuple[int, bytes]]:
     outer, _, name = path.rpartition(b"/")
     try:
-        folder = ground.folder(outer)
+        folder = opened.folder(outer)
         mode = stat.S_IMODE(os.fstat(folder).st_mode)
         # Package managers write-protect the folders of what they have unpacked.
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             os.fchmod(folder, mode | stat.S_IRWXU)
         yield folder, name
     except OSError as error:
-        where = shown(ground, path)
-        problem = f"{where} cannot be put back ({error.strerror}), the workspace is half restored"
-        raise ShadowError(f"{problem}; stop what is at work there, then repeat") from error
+        where = shown(opened, path)
+        problem = f"{where} cannot be restored ({error.strerror}), the workspace is half restored"
+        raise ShadowError(f"{problem}; stop the programs that work there, then repeat") from error
 
 
 def _outer(path: bytes) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""A workspace as a checkpoint sees it: what stands where, and the hash of it; it only reads.
+"""Reads a workspace for a checkpoint: the entry at each path, and its hash.
 
-Paths are bytes, relative to the workspace, because a file name need not be text. No link is ever
-followed: each folder is opened from the one above it.
+Paths are bytes, relative to the workspace, because a file name need not be text. No link is
+followed: each folder is opened from its parent folder.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import IO
 from interlock.workers.files.atomic import replace_bytes
 from interlock.workers.gateways.git.errors import GitError
 
-OWN = b".interlock"
+INTERLOCK_FOLDER = b".interlock"
 REPOSITORY = b".git"
 # Two writes within one tick of a file system's clock look the same; the coarsest tick is 2 s.
 RACY_NS = 2_000_000_000
 TRIES_MAX = 5
 _CHUNK_BYTES = 1024 * 1024
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A fifo that has taken the place of a file must not make us wait for who writes to it.
+# Nonblocking: a fifo that has replaced a file would make us wait for its writer.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -36,8 +36,8 @@ class ShadowError(GitError):
     """A checkpoint cannot be taken, read or restored. Do what the message says, then repeat."""
 
 
-class Kind(StrEnum):
-    """What can stand at a path, as git writes its mode."""
+class EntryKind(StrEnum):
+    """The kind of an entry, as git writes its mode."""
 
     FILE = "100644"
     FOLDER = "040000"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What changes with a file's content, times in nanoseconds."""
+    """The facts of a file that change with its content; times in nanoseconds."""
 
     modified_ns: int
     changed_ns: int
@@ -56,17 +56,17 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What stands at a path. The hash of a folder, and of what may not be read, is empty."""
+class TreeEntry:
+    """The entry at a path. The hash of a folder, and of a file that may not be read, is empty."""
 
-    kind: Kind
+    kind: EntryKind
     sha: str = ""
     stamp: Stamp | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
 class Listing:
-    """The paths of a workspace; of folders the outer comes first, the workspace is not there."""
+    """The paths in a workspace, without its own; a folder comes before the folders inside it."""
 
     files: list[bytes] = field(default_factory=list)
     folders: list[bytes] = field(default_factory=list)
@@ -75,28 +75,28 @@ class Listing:
 
 
 @dataclass(slots=True)
-class Ground:
-    """The way to every folder of a workspace; it keeps the last one open."""
+class OpenedWorkspace:
+    """A workspace whose folders are opened one at a time; the last one stays open."""
 
     root: Path
     _path: bytes | None = None
     _descriptor: int = -1
 
     def close(self) -> None:
-        """Let go of the folder that is open."""
+        """Close the folder that is open."""
         if self._path is not None:
             os.close(self._descriptor)
             self._path = None
 
     def folder(self, path: bytes) -> int:
-        """Return the descriptor of a folder, good until the next call. Raises OSError."""
+        """Return the descriptor of a folder, valid until the next call. Raises OSError."""
         if path != self._path:
             self.close()
-            self._descriptor = self._opened(path)
+            self._descriptor = self._open(path)
             self._path = path
         return self._descriptor
 
-    def _opened(self, path: bytes) -> int:
+    def _open(self, path: bytes) -> int:
         descriptor = os.open(self.root, _FOLDER_FLAGS)
         for part in path.split(b"/") if path else ():
             outer = descriptor
@@ -108,15 +108,15 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """The hashes of files as they were last seen; what it lost or cannot read is hashed again."""
+class HashCache:
+    """The hashes of files at the last checkpoint; a file that it lacks is hashed again."""
 
     file: Path
     known: Mapping[bytes, tuple[Stamp, str]]
 
     @classmethod
-    def load(cls, file: Path) -> Memory:
-        """Read what an earlier checkpoint remembered."""
+    def load(cls, file: Path) -> HashCache:
+        """Read the hashes that an earlier checkpoint kept."""
         known = {}
         with suppress(OSError, ValueError, TypeError):
             digest, _, content = file.read_bytes().partition(b"\n")
@@ -126,14 +126,14 @@ class Memory:
         return cls(file, known)
 
     def sha(self, path: bytes, stamp: Stamp) -> str | None:
-        """Return the hash of a file that has not changed since."""
+        """Return the hash of a file that has not changed since; None otherwise."""
         then, sha = self.known.get(path, (None, None))
         return sha if then == stamp else None
 
-    def keep(self, entries: Mapping[bytes, Entry], *, seen_ns: int) -> None:
-        """Remember all files that nobody can have changed since without a trace.
+    def keep(self, entries: Mapping[bytes, TreeEntry], *, seen_ns: int) -> None:
+        """Keep the hashes of all files whose next change must change their stamp.
 
-        `seen_ns` is the time, by the clock of the file system, before the first one was read.
+        `seen_ns` is a time, by the clock of the file system, before the first file was read.
         """
         content = {
             os.fsdecode(path): (
@@ -151,38 +151,44 @@ class Memory:
         replace_bytes(self.file, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
-def look(ground: Ground) -> Listing:
-    """Return all that stands in a workspace, without what is git's or ours. Raises ShadowError."""
+def list_workspace(opened: OpenedWorkspace) -> Listing:
+    """Return all paths of a workspace, without those of git and Interlock. Raises ShadowError."""
     listing = Listing()
     waiting = [b""]
     while waiting:
         path = waiting.pop()
         try:
-            with _names(ground, path), os.scandir(ground.folder(path)) as found:
-                inside = sorted(found, key=lambda one: one.name)
+            with _errors_named(opened, path), os.scandir(opened.folder(path)) as found:
+                inside = sorted(found, key=lambda entry: entry.name)
                 if path:
                     listing.folders.append(path)
-                for one in inside:
-                    _sort_in(listing, waiting, one, path)
+                for entry in inside:
+                    _sort_in(listing, waiting, entry, path)
         except (FileNotFoundError, NotADirectoryError):
             if not path:
-                raise ShadowError(f"the folder {ground.root} is not there; make it again") from None
+                raise ShadowError(f"the folder {opened.root} is not there; make it again") from None
     return listing
 
 
-def digests(ground: Ground, listing: Listing, memory: Memory) -> dict[bytes, Entry]:
-    """Return what stands at each path; what went away since is not there. Raises ShadowError."""
-    entries = {path: Entry(Kind.FOLDER) for path in listing.folders}
+def hash_entries(
+    opened: OpenedWorkspace, listing: Listing, cache: HashCache
+) -> dict[bytes, TreeEntry]:
+    """Return the entry at each path that still exists. Raises ShadowError."""
+    entries = {path: TreeEntry(EntryKind.FOLDER) for path in listing.folders}
     for path in listing.files:
-        if entry := read(ground, path, memory=memory):
+        if entry := read_entry(opened, path, cache=cache):
             entries[path] = entry
     return entries
 
 
-def read(
-    ground: Ground, path: bytes, *, memory: Memory | None = None, into: IO[bytes] | None = None
-) -> Entry | None:
-    """Return a file or link with its hash, and copy its content; None if it is there no more.
+def read_entry(
+    opened: OpenedWorkspace,
+    path: bytes,
+    *,
+    cache: HashCache | None = None,
+    into: IO[bytes] | None = None,
+) -> TreeEntry | None:
+    """Return a file or link with its hash, and copy its content; None if it is gone.
 
     Without a copy, a file that may not be read has an empty hash. Raises ShadowError.
     """
@@ -190,8 +196,8 @@ def read(
     gone = False
     for _ in range(TRIES_MAX):
         try:
-            with _names(ground, path):
-                return _read_once(ground.folder(outer), name, path, memory, into)
+            with _errors_named(opened, path):
+                return _read_once(opened.folder(outer), name, path, cache, into)
         except FileNotFoundError:
             return None
         except NotADirectoryError:
@@ -200,21 +206,23 @@ def read(
             gone = False
         except ShadowError as error:
             if into is None and isinstance(error.__cause__, PermissionError):
-                return Entry(Kind.FILE)
+                return TreeEntry(EntryKind.FILE)
             raise
     if gone:
         return None
-    where = shown(ground, path)
-    raise ShadowError(f"{where} changes whenever it is read; stop what writes to it, then repeat")
+    where = shown(opened, path)
+    raise ShadowError(
+        f"{where} changes whenever it is read; stop the program that writes to it, then repeat"
+    )
 
 
 class _ChangedError(Exception):
-    """What was read is not what stands there now. Read it again."""
+    """The file changed while it was read. Read it again."""
 
 
 def _read_once(
-    folder: int, name: bytes, path: bytes, memory: Memory | None, into: IO[bytes] | None
-) -> Entry | None:
+    folder: int, name: bytes, path: bytes, cache: HashCache | None, into: IO[bytes] | None
+) -> TreeEntry | None:
     if into:
         into.seek(0)
         into.truncate()
@@ -223,19 +231,19 @@ def _read_once(
         target = os.readlink(name, dir_fd=folder)
         if into:
             into.write(target)
-        return Entry(Kind.LINK, hash_bytes(target))
+        return TreeEntry(EntryKind.LINK, hash_bytes(target))
     if not stat.S_ISREG(state.st_mode):
         return None
-    kind = Kind.PROGRAM if state.st_mode & stat.S_IXUSR else Kind.FILE
-    if memory and (sha := memory.sha(path, _stamp(state))):
-        return Entry(kind, sha, _stamp(state))
+    kind = EntryKind.PROGRAM if state.st_mode & stat.S_IXUSR else EntryKind.FILE
+    if cache and (sha := cache.sha(path, _stamp(state))):
+        return TreeEntry(kind, sha, _stamp(state))
     with os.fdopen(os.open(name, _FILE_FLAGS, dir_fd=folder), "rb", buffering=0) as source:
         if _stamp(os.fstat(source.fileno())) != _stamp(state):
             raise _ChangedError
         content = hash_content(source, state.st_size, into)
         if content is None or _stamp(os.fstat(source.fileno())) != _stamp(state):
             raise _ChangedError
-    return Entry(kind, content, _stamp(state))
+    return TreeEntry(kind, content, _stamp(state))
 
 
 def hash_bytes(content: bytes) -> str:
@@ -245,7 +253,7 @@ def hash_bytes(content: bytes) -> str:
 
 
 def hash_content(source: IO[bytes], size: int, into: IO[bytes] | None = None) -> str | None:
-    """Return the hash of a file that has this size, and copy it; None if it has another."""
+    """Return the hash of a file of this size, and copy it; None if its size is another."""
     digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     left = size
     while chunk := source.read(_CHUNK_BYTES):
@@ -258,25 +266,25 @@ def hash_content(source: IO[bytes], size: int, into: IO[bytes] | None = None) ->
     return digest.hexdigest() if left == 0 else None
 
 
-def trees(entries: Mapping[bytes, Entry]) -> tuple[bytes, list[str]]:
+def trees(entries: Mapping[bytes, TreeEntry]) -> tuple[bytes, list[str]]:
     """Return the lines from which `git mktree -z --batch` makes each folder, and their hashes.
 
-    The workspace itself is the last. An empty folder is a tree too; git's index could hold none.
+    The workspace itself is the last. An empty folder is a tree too; git's index cannot have one.
     """
-    inside: dict[bytes, list[tuple[bytes, Kind, str]]] = {b"": []}
-    inside |= {path: [] for path, entry in entries.items() if entry.kind is Kind.FOLDER}
+    inside: dict[bytes, list[tuple[bytes, EntryKind, str]]] = {b"": []}
+    inside |= {path: [] for path, entry in entries.items() if entry.kind is EntryKind.FOLDER}
     for path, entry in entries.items():
-        if entry.kind is not Kind.FOLDER:
+        if entry.kind is not EntryKind.FOLDER:
             outer, _, name = path.rpartition(b"/")
             inside[outer].append((name, entry.kind, entry.sha))
     lines, shas = [], []
     for folder in sorted(inside, key=_depth, reverse=True):
         ordered = sorted(inside[folder], key=_git_order)
-        lines += [*(_tree_line(*one) for one in ordered), b"\0"]
+        lines += [*(_tree_line(*entry) for entry in ordered), b"\0"]
         shas.append(_tree_hash(ordered))
         if folder:
             outer, _, name = folder.rpartition(b"/")
-            inside[outer].append((name, Kind.FOLDER, shas[-1]))
+            inside[outer].append((name, EntryKind.FOLDER, shas[-1]))
     return b"".join(lines), shas
 
 
@@ -284,17 +292,17 @@ def _depth(folder: bytes) -> int:
     return folder.count(b"/") + 1 if folder else 0
 
 
-def _git_order(one: tuple[bytes, Kind, str]) -> bytes:
-    name, kind, _ = one
-    return name + b"/" if kind is Kind.FOLDER else name
+def _git_order(entry: tuple[bytes, EntryKind, str]) -> bytes:
+    name, kind, _ = entry
+    return name + b"/" if kind is EntryKind.FOLDER else name
 
 
-def _tree_line(name: bytes, kind: Kind, sha: str) -> bytes:
-    what = "tree" if kind is Kind.FOLDER else "blob"
-    return f"{kind.value} {what} {sha}\t".encode() + name + b"\0"
+def _tree_line(name: bytes, kind: EntryKind, sha: str) -> bytes:
+    git_type = "tree" if kind is EntryKind.FOLDER else "blob"
+    return f"{kind.value} {git_type} {sha}\t".encode() + name + b"\0"
 
 
-def _tree_hash(ordered: list[tuple[bytes, Kind, str]]) -> str:
+def _tree_hash(ordered: list[tuple[bytes, EntryKind, str]]) -> str:
     content = b"".join(
         kind.value.lstrip("0").encode() + b" " + name + b"\0" + bytes.fromhex(sha)
         for name, kind, sha in ordered
@@ -303,16 +311,18 @@ def _tree_hash(ordered: list[tuple[bytes, Kind, str]]) -> str:
     return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
 
 
-def _sort_in(listing: Listing, waiting: list[bytes], one: os.DirEntry[str], folder: bytes) -> None:
-    name = os.fsencode(one.name)
+def _sort_in(
+    listing: Listing, waiting: list[bytes], entry: os.DirEntry[str], folder: bytes
+) -> None:
+    name = os.fsencode(entry.name)
     path = folder + b"/" + name if folder else name
     if name == REPOSITORY:
         listing.repositories.append(path)
-    elif path == OWN:
+    elif path == INTERLOCK_FOLDER:
         return
-    elif one.is_dir(follow_symlinks=False):
+    elif entry.is_dir(follow_symlinks=False):
         waiting.append(path)
-    elif one.is_symlink() or one.is_file(follow_symlinks=False):
+    elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
         listing.files.append(path)
     else:
         listing.specials.append(path)
@@ -323,21 +333,21 @@ def _stamp(state: os.stat_result) -> Stamp:
 
 
 @contextmanager
-def _names(ground: Ground, path: bytes) -> Iterator[None]:
-    """Make of what the system says a sentence with the path in it, unless it went away."""
+def _errors_named(opened: OpenedWorkspace, path: bytes) -> Iterator[None]:
+    """Turn an error of the system into a ShadowError with the path, unless the file is gone."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
-        # A link where a folder or file stood a moment ago.
+        # A link has replaced the folder or file.
         if error.errno == errno.ELOOP:
             raise NotADirectoryError from error
-        remedy = "give the user that runs this the right to, or move it away"
-        problem = f"{shown(ground, path)} cannot be read ({error.strerror})"
+        remedy = "give the user that runs this the right to read it, or move it away"
+        problem = f"{shown(opened, path)} cannot be read ({error.strerror})"
         raise ShadowError(f"{problem}; {remedy}") from error
 
 
-def shown(ground: Ground, path: bytes) -> str:
-    """Return where something stands in a form for people."""
-    return repr(str(ground.root / os.fsdecode(path)))
+def shown(opened: OpenedWorkspace, path: bytes) -> str:
+    """Return a path as text for people."""
+    return repr(str(opened.root / os.fsdecode(path)))

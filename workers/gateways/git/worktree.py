@@ -1,4 +1,4 @@
-"""Worktrees of ours: a folder with a task's branch checked out; it never removes another's."""
+"""The worktrees of tasks: folders with a task's branch checked out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.workers.gateways.git.branch import (
     make,
     mark_of,
     marks,
-    move_mark,
+    replace_mark,
 )
 from interlock.workers.gateways.git.checkout import Checkout, checkouts, shown
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
@@ -24,13 +24,13 @@ from interlock.workers.gateways.git.repository import Repository
 
 _LOCK_NAME = "interlock"
 _REMOVING = "interlock-removing"
-# Why git itself keeps a worktree until its files are complete.
-_HALF_MADE = "initializing"
+# The reason for which git itself locks a worktree until its files are complete.
+_INITIALIZING = "initializing"
 
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """A worktree of ours; `base` is the commit its branch began at. Not `present`: removed."""
+    """A task's worktree; `base` is the commit its branch began at. Not `present`: removed."""
 
     branch: str
     folder: Path
@@ -39,10 +39,10 @@ class Worktree:
 
 
 def worktrees(repository: Repository) -> tuple[Worktree, ...]:
-    """Return all worktrees that were made for a task and whose branch is not deleted yet."""
-    there = {tree.folder for tree in checkouts(repository) if not tree.is_gone}
+    """Return the worktrees of all tasks whose branch is not deleted yet."""
+    present = {tree.folder for tree in checkouts(repository) if not tree.is_gone}
     return tuple(
-        Worktree(mark.branch, mark.folder, mark.base, mark.folder in there)
+        Worktree(mark.branch, mark.folder, mark.base, mark.folder in present)
         for mark in marks(repository)
     )
 
@@ -50,88 +50,88 @@ def worktrees(repository: Repository) -> tuple[Worktree, ...]:
 def add_worktree(repository: Repository, *, branch: str, folder: Path, base: str) -> Worktree:
     """Make a branch at a base (a branch or a commit id) and check it out in a folder.
 
-    Repeated with the same branch and folder it finds or completes its own, with the base of the
-    first time. Raises RefusedError if either is another's.
+    Repeated with the same branch and folder, it completes the worktree with the base of the first
+    call. Raises RefusedError if the branch or the folder belongs to something else.
     """
     check_name(repository, branch)
     folder = _real(folder)
-    with repository.alone() as mine:
-        mark = mark_of(mine, branch)
+    with repository.locked() as held:
+        mark = mark_of(held, branch)
         if mark is None:
-            _refuse_unfit(mine, folder)
-            mark = Mark(branch, folder, commit_of(mine, base))
+            _refuse_unfit(held, folder)
+            mark = Mark(branch, folder, commit_of(held, base))
         elif mark.folder != folder:
             problem = f"the branch {branch!r} belongs to the worktree {mark.folder}"
             raise RefusedError(Refusal.BRANCH_EXISTS, problem, "choose another name")
-        make(mine, mark)
-        _check_out(mine, mark)
+        make(held, mark)
+        _check_out(held, mark)
         return Worktree(mark.branch, mark.folder, mark.base, present=True)
 
 
 def rehome(repository: Repository, branch: str, folder: Path) -> None:
-    """Let the worktree of a branch of ours be elsewhere, where its folder is gone.
+    """Give the worktree of a task's branch another folder, because the first is gone.
 
-    Raises RefusedError if the branch is not ours, or its folder is still there.
+    Raises RefusedError if the branch was not made for a task, or its folder is still there.
     """
     folder = _real(folder)
-    with repository.alone() as mine:
-        mark = mark_of(mine, branch)
+    with repository.locked() as held:
+        mark = mark_of(held, branch)
         if mark is None:
-            problem = f"{branch!r} is no branch that was made for a task"
+            problem = f"{branch!r} is not a branch that was made for a task"
             raise RefusedError(Refusal.BRANCH_MISSING, problem, "add a worktree for it first")
         if mark.folder.is_dir():
             problem = f"the worktree of {branch!r} is still at {mark.folder}"
             raise RefusedError(Refusal.FOLDER_TAKEN, problem, "use it there")
-        if _checkout_at(mine, mark.folder) is not None:
-            _unregister(mine, mark.folder)
-        _refuse_unfit(mine, folder)
-        move_mark(mine, Mark(branch, folder, mark.base))
+        if _checkout_at(held, mark.folder) is not None:
+            _unregister(held, mark.folder)
+        _refuse_unfit(held, folder)
+        replace_mark(held, Mark(branch, folder, mark.base))
 
 
 def remove_worktree(repository: Repository, folder: Path, *, force: bool) -> bool:
-    """Remove a worktree of ours; its branch stays. Returns whether it was there.
+    """Remove a task's worktree; its branch stays. Returns whether it was there.
 
-    One with uncommitted or untracked files goes by force only. Raises RefusedError for that, and
-    for a folder that is not ours.
+    Raises RefusedError for a folder that is not a task's and, without `force`, for one with
+    uncommitted or untracked files.
     """
     folder = _real(folder)
-    with repository.alone() as mine:
-        tree = _checkout_at(mine, folder)
+    with repository.locked() as held:
+        tree = _checkout_at(held, folder)
         if tree is None and not os.path.lexists(folder):
             return False
-        if tree is None or folder not in {mark.folder for mark in marks(mine)}:
-            problem = f"{folder} is no worktree that was made for a task"
+        if tree is None or folder not in {mark.folder for mark in marks(held)}:
+            problem = f"{folder} is not a worktree that was made for a task"
             raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "only its owner may remove it")
-        there = folder.is_dir()
-        if there:
-            # Git puts files into a half-made one; nobody else has been told of it.
-            _allow_removal(mine, folder, force=force or tree.locked == _HALF_MADE)
-        _unregister(mine, folder)
-        return there
+        was_there = folder.is_dir()
+        if was_there:
+            # An incomplete worktree has only files from git, because nobody works in it yet.
+            _allow_removal(held, folder, force=force or tree.locked == _INITIALIZING)
+        _unregister(held, folder)
+        return was_there
 
 
 def git_in(repository: Repository, worktree: Worktree) -> Git:
-    """Return the program in a worktree of ours, whatever the files in it say about git.
+    """Return git in a task's worktree; no file in the worktree can lead it elsewhere.
 
-    Raises RefusedError if it is gone.
+    Raises RefusedError if the worktree is gone.
     """
     return _git_at(repository, worktree.folder, admin_of(repository, worktree.folder))
 
 
 def admin_of(repository: Repository, folder: Path) -> Path:
-    """Return the folder where git keeps what it knows about a worktree. Raises RefusedError."""
+    """Return the folder where git keeps its data of a worktree. Raises RefusedError."""
     for pointer in sorted((repository.common / "worktrees").glob("*/gitdir")):
-        # git writes it relative to its place, or absolute.
+        # Git writes the path absolute, or relative to the file that has it.
         with suppress(FileNotFoundError):  # another worktree is being removed at this moment
-            place = Path(os.path.normpath(pointer.parent / pointer.read_text().strip()))
-            if place.name == ".git" and _real(place.parent) == folder:
+            path = Path(os.path.normpath(pointer.parent / pointer.read_text().strip()))
+            if path.name == ".git" and _real(path.parent) == folder:
                 return pointer.parent
     problem = f"git knows no worktree at {folder}"
     raise RefusedError(Refusal.FOLDER_MISSING, problem, "add it again")
 
 
 def lock_of(admin: Path) -> Path:
-    """Return the file that a call holds while it changes a worktree of ours."""
+    """Return the lock file that a call holds while it changes a task's worktree."""
     return admin / _LOCK_NAME
 
 
@@ -145,20 +145,20 @@ def _check_out(repository: Repository, mark: Mark) -> None:
         command = ("worktree", "add", "--quiet", "--", str(mark.folder), mark.branch)
         repository.git.run(*command)
     elif tree.branch != mark.branch:
-        stands = f"on {tree.branch!r}" if tree.branch else "on no branch"
-        problem = f"the worktree {mark.folder} is {stands}, not on {mark.branch!r}"
+        where = f"on {tree.branch!r}" if tree.branch else "on no branch"
+        problem = f"the worktree {mark.folder} is {where}, not on {mark.branch!r}"
         raise RefusedError(Refusal.WRONG_BRANCH, problem, "remove it by force and add it again")
 
 
 def _is_incomplete(repository: Repository, tree: Checkout) -> bool:
-    if tree.is_gone or tree.locked == _HALF_MADE:
+    if tree.is_gone or tree.locked == _INITIALIZING:
         return True
     return (admin_of(repository, tree.folder) / _REMOVING).exists()
 
 
 def _refuse_unfit(repository: Repository, folder: Path) -> None:
     around = [repository.common, *(tree.folder for tree in checkouts(repository))]
-    # Inside another working tree, that one would show ours as untracked files.
+    # Inside another working tree, that one would show this worktree as untracked files.
     if any(folder.is_relative_to(other) for other in around):
         problem = f"{folder} is inside the repository or one of its worktrees"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose a folder elsewhere")
@@ -170,7 +170,7 @@ def _refuse_unfit(repository: Repository, folder: Path) -> None:
 
 def _refuse_filled(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not _is_empty(folder)):
-        problem = f"{folder} is there already and is not an empty folder"
+        problem = f"{folder} exists already and is not an empty folder"
         raise RefusedError(Refusal.FOLDER_TAKEN, problem, "choose another folder")
 
 
@@ -179,17 +179,17 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _allow_removal(repository: Repository, folder: Path, *, force: bool) -> None:
-    begun = admin_of(repository, folder) / _REMOVING
-    # A removal that was cut off has been allowed before, and has deleted files since.
-    if not force and not begun.exists():
-        git = _git_at(repository, folder, begun.parent)
+    removing = admin_of(repository, folder) / _REMOVING
+    # A removal that was interrupted was allowed before, and has deleted files since.
+    if not force and not removing.exists():
+        git = _git_at(repository, folder, removing.parent)
         command = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
         listing = git.run(*command, "--ignore-submodules=none").names()
         if listing:
             paths = tuple(entry[3:] for entry in listing)
             problem = f"the worktree {folder} has files that are not committed ({shown(paths)})"
             raise RefusedError(Refusal.DIRTY, problem, "commit them, or remove it by force")
-    begun.touch()
+    removing.touch()
 
 
 def _unregister(repository: Repository, folder: Path) -> None:
@@ -198,41 +198,41 @@ def _unregister(repository: Repository, folder: Path) -> None:
         repository.git.run(*remove)
         return
     admin = admin_of(repository, folder)
-    with repository.git.alone(lock_of(admin)) as git:
+    with repository.git.locked(lock_of(admin)) as git:
         _make_deletable(folder)
         _point_to(admin, folder)
         git.run(*remove)
 
 
 def _make_deletable(folder: Path) -> None:
-    """Give back the rights that some tools take from their folders; git stops at the first."""
+    """Make all folders writable: some tools write-protect theirs, and git would stop there."""
     folder.chmod(folder.stat().st_mode | 0o700)
     for inside, names, _ in os.walk(folder):
         for name in names:
-            place = Path(inside, name)
-            # What belongs to another user stays as it is, and git says so.
+            path = Path(inside, name)
+            # A folder of another user stays as it is; git then reports it.
             with suppress(PermissionError):
-                if not place.is_symlink():
-                    place.chmod(place.stat().st_mode | 0o700)
+                if not path.is_symlink():
+                    path.chmod(path.stat().st_mode | 0o700)
 
 
 def _point_to(admin: Path, folder: Path) -> None:
-    """Complete what git checks before it removes a worktree; a killed git left some of it out.
+    """Write the files that git checks before it removes a worktree; a killed git left some out.
 
-    A repository that an agent made in its place is only moved aside, to go with the folder.
+    A repository that an agent made at `.git` is moved aside, and is deleted with the folder.
     """
     pointer = folder / ".git"
     if pointer.is_dir() and not pointer.is_symlink():
         pointer.rename(mkdtemp(dir=folder))
     pointer.unlink(missing_ok=True)
     pointer.write_text(f"gitdir: {admin}\n")
-    for name, least in (("HEAD", "ref: refs/heads/none\n"), ("commondir", "../..\n")):
+    for name, content in (("HEAD", "ref: refs/heads/none\n"), ("commondir", "../..\n")):
         if not (admin / name).exists():
-            (admin / name).write_text(least)
+            (admin / name).write_text(content)
 
 
 def _git_at(repository: Repository, folder: Path, admin: Path) -> Git:
-    return repository.git.at(folder, GIT_DIR=str(admin), GIT_WORK_TREE=str(folder))
+    return repository.git.in_folder(folder, GIT_DIR=str(admin), GIT_WORK_TREE=str(folder))
 
 
 def _checkout_at(repository: Repository, folder: Path) -> Checkout | None:
@@ -243,5 +243,5 @@ def _real(folder: Path) -> Path:
     if not folder.is_absolute():
         problem = f"{str(folder)!r} is not an absolute path"
         raise RefusedError(Refusal.FOLDER_FOREIGN, problem, "give the whole path")
-    # Not through the last part: a link in a worktree's place is not the worktree.
+    # The last part is not resolved: a link at the worktree's path is not the worktree.
     return Path(os.path.realpath(folder.parent)) / folder.name

@@ -9,7 +9,12 @@ from interlock.kernel.record import Record
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import GitError, Refusal, RefusedError
-from interlock.workers.gateways.git.merge import AlreadyMerged, Conflict, Merged, Moved
+from interlock.workers.gateways.git.merge import (
+    AlreadyMerged,
+    BranchMerged,
+    MergeConflict,
+    TargetMoved,
+)
 from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
 from interlock.workers.gateways.git.repository import Repository
@@ -62,15 +67,15 @@ def _merge_branch(work: Work, record: Record) -> Outcome:
             identity=COMMITTER,
         )
         match done:
-            case Merged() | AlreadyMerged():
+            case BranchMerged() | AlreadyMerged():
                 refused = _push(work, repository, target)
                 return refused or Outcome("merged", {"commit": done.commit})
-            case Conflict():
+            case MergeConflict():
                 shown = ", ".join(done.paths[:5])
                 reason = f"it conflicts with what {target} has now: {shown}"
                 paths = list(done.paths[:PATHS_MAX])
                 return Outcome("verification_rejected", {"reason": reason, "paths": paths})
-            case Moved():
+            case TargetMoved():
                 continue
     raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
 

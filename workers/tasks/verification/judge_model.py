@@ -86,7 +86,7 @@ class Inquiry:
 
     @property
     def instructions(self) -> str:
-        """Return what the model is told about its part and about the blocks."""
+        """Return the instructions for its part and for the blocks."""
         return INSTRUCTIONS[self.kind].format(marker=self.marker)
 
     @property

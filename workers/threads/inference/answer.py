@@ -13,7 +13,7 @@ from interlock.workers.gateways.capabilities.capability import RUNTIME_PARAMETER
 from interlock.workers.gateways.capabilities.result import InvalidResultError, fit
 from interlock.workers.gateways.llm.answers import ClosedAnswer, Confidence
 from interlock.workers.text import sentence
-from interlock.workers.threads.inference.outcome import InferredProposal
+from interlock.workers.threads.inference.outcome import ModelProposal
 from interlock.workers.threads.inference.question import PHASES, Question, Target
 
 FAULTS_SHOWN_MAX = 3
@@ -92,10 +92,10 @@ def fault_of(question: Question, answer: ModelAnswer) -> str | None:
     return "; ".join(faults[:FAULTS_SHOWN_MAX]) if faults else None
 
 
-def proposals(answer: ModelAnswer) -> Mapping[Target, InferredProposal]:
+def proposals(answer: ModelAnswer) -> Mapping[Target, ModelProposal]:
     """Return the proposals of an answer, as the record keeps them."""
     return {
-        target: InferredProposal(
+        target: ModelProposal(
             payload=part.model_dump(mode="json", exclude={"confidence"}),
             confidence=part.confidence,
         )

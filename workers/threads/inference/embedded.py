@@ -31,7 +31,7 @@ from interlock.workers.gateways.llm.outcome import (
 from interlock.workers.text import sentence
 from interlock.workers.threads.inference.background import BACKGROUND
 from interlock.workers.threads.inference.hints import (
-    Request,
+    ReadRequest,
     fill,
     has_question,
     rare_hints,
@@ -45,7 +45,7 @@ from interlock.workers.threads.inference.meaning import (
     require_packages,
     whole,
 )
-from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome, InferredProposal
+from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome, ModelProposal
 from interlock.workers.threads.inference.question import PHASES, Choice, Question, Target
 
 NAME = "embedded:wordllama"
@@ -117,9 +117,9 @@ class EmbeddedModel:
         """Do nothing: the model holds no connection."""
 
 
-def _propose(question: Question, model: Meanings) -> Mapping[Target, InferredProposal]:
+def _propose(question: Question, model: Meanings) -> Mapping[Target, ModelProposal]:
     request = read(question)
-    proposals: dict[Target, InferredProposal] = {}
+    proposals: dict[Target, ModelProposal] = {}
     for target in PHASES[question.target]:
         match target:
             case Target.INTENT:
@@ -131,17 +131,15 @@ def _propose(question: Question, model: Meanings) -> Mapping[Target, InferredPro
     return proposals
 
 
-def _intent(question: Question, request: Request, model: Meanings) -> InferredProposal:
+def _intent(question: Question, request: ReadRequest, model: Meanings) -> ModelProposal:
     reading = _read_wish(question, request, model)
     title = _title(request)
     if reading.choice is None:
-        return InferredProposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
-    return InferredProposal(
-        {"intent": f"{_description(reading.choice)}: {title}"}, reading.confidence
-    )
+        return ModelProposal({"intent": title}, min(reading.confidence, NOT_UNDERSTOOD_MAX))
+    return ModelProposal({"intent": f"{_description(reading.choice)}: {title}"}, reading.confidence)
 
 
-def _context(question: Question, request: Request, model: Meanings) -> InferredProposal:
+def _context(question: Question, request: ReadRequest, model: Meanings) -> ModelProposal:
     texts = parts(request.title, request.prose)
     near = {
         str(item.get("id")): model.nearness(texts, _item_texts(item)) for item in question.items
@@ -151,10 +149,10 @@ def _context(question: Question, request: Request, model: Meanings) -> InferredP
     gap = min((abs(nearness - BELONGS) for nearness in near.values()), default=SURE_GAP)
     confidence = 0.5 + 0.5 * min(gap / SURE_GAP, 1.0)
     reasoning = f"{len(chosen)} of {len(near)} known items are near in meaning"
-    return InferredProposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
+    return ModelProposal({"item_ids": chosen, "reasoning": reasoning}, confidence)
 
 
-def _action(question: Question, request: Request, model: Meanings) -> InferredProposal:
+def _action(question: Question, request: ReadRequest, model: Meanings) -> ModelProposal:
     reading = _read_wish(question, request, model)
     choice = reading.choice
     if choice is None:
@@ -174,10 +172,10 @@ def _action(question: Question, request: Request, model: Meanings) -> InferredPr
         return _clarification(blocked_on, choice.name, filled.parameters, reading.confidence)
     summary = f"{_description(choice)}: {_title(request)}"
     payload = _payload("standard", choice.name, filled.parameters, summary, None)
-    return InferredProposal(payload, reading.confidence)
+    return ModelProposal(payload, reading.confidence)
 
 
-def _read_wish(question: Question, request: Request, model: Meanings) -> _Reading:
+def _read_wish(question: Question, request: ReadRequest, model: Meanings) -> _Reading:
     """Read the newest remark alone; if it points to no capability, read everything."""
     title, prose = request.title, request.prose
     if not request.remarks:
@@ -201,7 +199,7 @@ def _read_wish(question: Question, request: Request, model: Meanings) -> _Readin
 
 
 def _nearest(
-    question: Question, request: Request, compared: _Compared, model: Meanings
+    question: Question, request: ReadRequest, compared: _Compared, model: Meanings
 ) -> _Reading:
     if not compared.parts or not question.catalog:
         return _Reading(None, 0.0)
@@ -227,7 +225,7 @@ def _nearest(
     return _Reading(chosen if confidence >= enough else None, confidence)
 
 
-def _evidence(choice: Choice, request: Request) -> float:
+def _evidence(choice: Choice, request: ReadRequest) -> float:
     needed = rare_hints(choice)
     if not needed:
         return 0.0
@@ -252,10 +250,10 @@ def _is_repetition(
 
 def _clarification(
     blocked_on: str, capability: str | None, parameters: Mapping[str, Any], confidence: float
-) -> InferredProposal:
+) -> ModelProposal:
     summary = "ask what is meant" if capability is None else "ask for what is missing"
     payload = _payload("clarification", capability, parameters, summary, blocked_on)
-    return InferredProposal(payload, confidence)
+    return ModelProposal(payload, confidence)
 
 
 def _payload(
@@ -282,5 +280,5 @@ def _description(choice: Choice) -> str:
     return choice.description.rstrip(".")
 
 
-def _title(request: Request) -> str:
+def _title(request: ReadRequest) -> str:
     return sentence(request.title or request.text, length_max=TITLE_CHARS_MAX)

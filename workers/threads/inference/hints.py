@@ -39,7 +39,7 @@ _FILLER = frozenset({"a", "an", "the", "my", "new", "please", "for", "me", "this
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReadRequest:
     """The texts of a request and of the remarks on it, and what was found in them."""
 
     title: str
@@ -79,7 +79,7 @@ class Filled:
     problems: tuple[str, ...]
 
 
-def read(question: Question) -> Request:
+def read(question: Question) -> ReadRequest:
     """Read a request and the remarks of people on it; the newest remark comes first."""
     inciting = question.inciting
     title, text = _stripped(inciting.get("title")), _stripped(inciting.get("text"))
@@ -92,7 +92,7 @@ def read(question: Question) -> Request:
         text = remarks[-1]
     sources = (*remarks, title, text)
     prose = [without_code(source) for source in sources]
-    return Request(
+    return ReadRequest(
         title=title,
         text=text,
         remarks=remarks,
@@ -104,7 +104,7 @@ def read(question: Question) -> Request:
     )
 
 
-def fill(choice: Choice, request: Request) -> Filled:
+def fill(choice: Choice, request: ReadRequest) -> Filled:
     """Fill the parameters: with the values that people gave, otherwise by the hints."""
     parameters: dict[str, Any] = {}
     for name, schema in _mapping(choice.parameters.get("properties")).items():
@@ -143,7 +143,7 @@ def without_code(text: str) -> str:
     return _INLINE.sub(" ", _FENCED.sub(" ", text))
 
 
-def _hinted(choice: Choice, request: Request, hint: str) -> Any:
+def _hinted(choice: Choice, request: ReadRequest, hint: str) -> Any:
     if hint == "title" and request.text and not _adds_something(request.title, choice):
         return _first_sentence(request.text)
     return request.value(hint)

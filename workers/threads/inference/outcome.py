@@ -11,7 +11,7 @@ from interlock.workers.threads.inference.question import PROMPT_VERSION, Target
 
 
 @dataclass(frozen=True, slots=True)
-class InferredProposal:
+class ModelProposal:
     """What the model proposes for one phase."""
 
     payload: Mapping[str, Any]
@@ -23,7 +23,7 @@ class InferredProposal:
 class Answered:
     """The model answered every phase of the question. The cost is that of the whole call, once."""
 
-    proposals: Mapping[Target, InferredProposal]
+    proposals: Mapping[Target, ModelProposal]
     usage: TokenUsage
     cost_micro: int
     model: str

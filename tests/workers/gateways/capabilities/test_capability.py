@@ -136,7 +136,7 @@ def Shouting() -> None:  # noqa: N802
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "problem"),
     [
         (positional, "cannot be passed by name"),
         (untyped, "title has no type"),
@@ -146,13 +146,15 @@ def Shouting() -> None:  # noqa: N802
         (callback, "cannot be described in JSON"),
     ],
 )
-def test_a_function_that_cannot_be_one_says_why(function: Callable[..., Any], told: str) -> None:
-    with pytest.raises(CapabilityDefectError, match=told):
+def test_a_function_that_cannot_be_a_capability_is_refused(
+    function: Callable[..., Any], problem: str
+) -> None:
+    with pytest.raises(CapabilityDefectError, match=problem):
         LOW(function)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"deadline_s": 0}, "deadline_s is 0"),
         ({"deadline_s": float("inf")}, "deadline_s is inf"),
@@ -172,14 +174,14 @@ def test_a_function_that_cannot_be_one_says_why(function: Callable[..., Any], to
     ],
 )
 def test_a_declaration_that_could_not_be_checked_later_is_refused(
-    change: dict[str, Any], told: str
+    change: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises(CapabilityDefectError, match=told):
+    with pytest.raises(CapabilityDefectError, match=problem):
         replace(invite, **change)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "problem"),
     [
         ({}, ["'guests' is a required", "'on' is a required", "'title' is a required"]),
         ({"title": 1, "on": "2026-03-04", "guests": []}, ["title: 1 is not of type 'string'"]),
@@ -191,11 +193,13 @@ def test_a_declaration_that_could_not_be_checked_later_is_refused(
         ),
     ],
 )
-def test_every_problem_is_told_with_its_path(parameters: dict[str, Any], told: list[str]) -> None:
+def test_every_problem_is_told_with_its_path(
+    parameters: dict[str, Any], problem: list[str]
+) -> None:
     problems = problems_of(invite.parameters, parameters)
 
-    assert len(problems) == len(told)
-    assert all(part in problem for part, problem in zip(told, problems, strict=True))
+    assert len(problems) == len(problem)
+    assert all(part in problem for part, problem in zip(problem, problems, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -238,13 +242,13 @@ def test_a_schema_cannot_make_us_fetch_an_address_or_loop() -> None:
 
 
 def test_steps_are_bounded_and_told_as_they_are_taken() -> None:
-    told: list[Any] = []
-    steps = Steps(told.append)
+    problem: list[Any] = []
+    steps = Steps(problem.append)
     for number in range(150):
         steps.add(f"step\n{number}", "x" * 1000)
 
     assert len(steps.taken()) == 100
-    assert told == list(steps.taken())
+    assert problem == list(steps.taken())
     assert steps.taken()[0]["name"] == "step 0"
     assert len(steps.taken()[0]["detail"]) == 500
 

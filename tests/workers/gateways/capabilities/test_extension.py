@@ -1,4 +1,4 @@
-"""What INTERLOCK_CAPABILITIES may say."""
+"""The values that INTERLOCK_CAPABILITIES may have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_modules_and_files_are_read_in_order_and_each_once(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "problem"),
     [
         ("modules = 1", "has 'modules'; it may have [[module]] and [[mcp]]"),
         ("[module]\nname = 'csv'", "write [[module]], with two brackets"),
@@ -38,14 +38,16 @@ def test_modules_and_files_are_read_in_order_and_each_once(tmp_path: Path) -> No
         ("[[module]]\nname = 'a b'", "neither the name of a module"),
     ],
 )
-def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, content: str, told: str) -> None:
+def test_a_wrong_file_is_named_with_what_is_wrong(
+    tmp_path: Path, content: str, problem: str
+) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text(content)
 
     with pytest.raises(ExtensionError) as raised:
         read_extensions(str(file))
 
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     assert "wrong.toml" in str(raised.value)
 
 

@@ -125,13 +125,13 @@ def server(folder: Path, *tools: dict[str, Any], start: str = "", **more: Any) -
         "tool": list(tools) or [ACT],
         **more,
     }
-    (one,) = mcp.servers([ServerTable(folder / "capabilities.toml", table)])
-    return one
+    (found,) = mcp.servers([ServerTable(folder / "capabilities.toml", table)])
+    return found
 
 
-def act(one: mcp.McpServer, way: str, *, deadline_s: float = 60) -> Result:
+def act(found: mcp.McpServer, way: str, *, deadline_s: float = 60) -> Result:
     """Call the tool as the execution does: through registry, binding and run."""
-    registry = Registry([], [one])
+    registry = Registry([], [found])
     bound = registry.bind("act", {"way": way}, {"key": "k-1", "record_id": "thread-1"})
     return asyncio.run(call_capability(registry["act"], bound, deadline_s=deadline_s))
 
@@ -151,7 +151,7 @@ def alive(pid: int) -> bool:
 def test_a_tool_of_the_example_server_is_offered_checked_and_called() -> None:
     registry = load_registry(str(EXAMPLES / "capabilities.toml"))
 
-    offered = {one.name: one for one in registry.catalog()}
+    offered = {found.name: found for found in registry.catalog()}
     count = offered["word_count"]
     assert count.description == "Count the words, the lines and the characters of a text."
     assert count.parameters["properties"]["text"]["x-from"] == "text"
@@ -183,33 +183,33 @@ def test_only_listed_tools_are_offered_and_hints_of_the_server_make_none_safer(
 def test_a_run_time_value_is_hidden_and_reaches_the_tool_under_its_own_name(
     tmp_path: Path,
 ) -> None:
-    one = server(tmp_path)
-    registry = Registry([], [one])
+    found = server(tmp_path)
+    registry = Registry([], [found])
 
     assert set(registry["act"].parameters["properties"]) == {"way"}
     assert registry["act"].parameters["required"] == ["way"]
     with pytest.raises(InvalidParametersError):
         registry.check("act", {"way": "plain", "request_id": "mine"})
-    assert act(one, "plain") == Succeeded({"way": "plain", "request_id": "k-1"})
+    assert act(found, "plain") == Succeeded({"way": "plain", "request_id": "k-1"})
 
 
 def test_a_server_is_asked_for_its_tools_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = server(tmp_path)
-    first = one.offered()
+    found = server(tmp_path)
+    first = found.offered()
 
-    monkeypatch.setattr(one, "listing", None)
+    monkeypatch.setattr(found, "listing", None)
 
-    assert one.offered() is first
-    assert one.capability("act") is first[0]
+    assert found.offered() is first
+    assert found.capability("act") is first[0]
 
 
 def test_the_catalog_can_be_asked_for_inside_an_event_loop(tmp_path: Path) -> None:
     registry = Registry([], [server(tmp_path)])
 
     async def inside() -> list[str]:
-        return [one.name for one in registry.catalog()]
+        return [found.name for found in registry.catalog()]
 
     assert asyncio.run(inside()) == ["act"]
 
@@ -220,10 +220,10 @@ def test_a_tool_that_the_file_describes_is_offered_without_asking(tmp_path: Path
         "properties": {"way": {"type": "string", "maxLength": 5}},
         "required": ["way"],
     }
-    told = {**ACT, "name": "act_now", "description": "As reviewed.", "parameters": schema}
-    one = server(tmp_path, told, start="crash")
+    complete = {**ACT, "name": "act_now", "description": "As reviewed.", "parameters": schema}
+    found = server(tmp_path, complete, start="crash")
 
-    (act_now,) = one.offered()
+    (act_now,) = found.offered()
 
     assert (act_now.name, act_now.description) == ("act_now", "As reviewed.")
     assert act_now.parameters == {**schema, "additionalProperties": False}
@@ -242,7 +242,7 @@ def test_what_a_tool_says_is_the_value(tmp_path: Path, way: str, value: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("way", "told"),
+    ("way", "problem"),
     [
         ("error", "no way"),
         ("refuse", "the MCP server fake failed during the call: MCPError: not today"),
@@ -252,18 +252,18 @@ def test_what_a_tool_says_is_the_value(tmp_path: Path, way: str, value: str) -> 
     ],
 )
 def test_a_call_that_goes_wrong_is_an_error_in_a_sentence(
-    tmp_path: Path, way: str, told: str
+    tmp_path: Path, way: str, problem: str
 ) -> None:
     code, detail = failure(act(server(tmp_path), way))
 
     assert code == "error"
-    assert told in detail
+    assert problem in detail
 
 
 def test_a_deadline_ends_the_server_and_its_children(tmp_path: Path) -> None:
-    one = server(tmp_path)
+    found = server(tmp_path)
 
-    code, _ = failure(act(one, "grandchild", deadline_s=4))
+    code, _ = failure(act(found, "grandchild", deadline_s=4))
 
     assert code == "deadline"
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
@@ -271,11 +271,11 @@ def test_a_deadline_ends_the_server_and_its_children(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_call_ends_the_server_and_its_children(tmp_path: Path) -> None:
-    one = server(tmp_path)
+    found = server(tmp_path)
     bound = {"way": "grandchild", "key": "k"}
 
     async def cancelled() -> None:
-        call = asyncio.create_task(call_capability(one.capability("act"), bound, deadline_s=60))
+        call = asyncio.create_task(call_capability(found.capability("act"), bound, deadline_s=60))
         pids = tmp_path / "pids"
         while not (pids.exists() and pids.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)
@@ -289,7 +289,7 @@ def test_a_cancelled_call_ends_the_server_and_its_children(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"start": "crash"}, "it wrote: no license"),
         ({"start": "hang", "start_s": 0.5}, "did not answer within 0.5 s"),
@@ -304,42 +304,42 @@ def test_a_server_that_does_not_come_up_is_left_out_and_calling_it_is_unavailabl
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     change: dict[str, Any],
-    told: str,
+    problem: str,
 ) -> None:
-    one = server(tmp_path, **change)
-    registry = Registry([], [one])
+    found = server(tmp_path, **change)
+    registry = Registry([], [found])
 
     with caplog.at_level(logging.WARNING):
         assert registry.catalog() == ()
-    code, detail = failure(act(one, "plain"))
+    code, detail = failure(act(found, "plain"))
 
-    assert told in caplog.text
-    assert (code, told in detail) == ("unavailable", True)
+    assert problem in caplog.text
+    assert (code, problem in detail) == ("unavailable", True)
 
 
 def test_a_server_that_was_down_is_asked_again_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = server(tmp_path)
+    found = server(tmp_path)
     (tmp_path / "fake.py").rename(tmp_path / "away.py")
-    assert one.offered() == ()
+    assert found.offered() == ()
     (tmp_path / "away.py").rename(tmp_path / "fake.py")
-    assert one.offered() == ()
+    assert found.offered() == ()
 
-    monkeypatch.setattr(one, "_retry_at", 0.0)
+    monkeypatch.setattr(found, "_retry_at", 0.0)
 
-    assert [tool.name for tool in one.offered()] == ["act"]
+    assert [tool.name for tool in found.offered()] == ["act"]
 
 
 def test_a_tool_that_came_up_later_is_still_checked_against_its_schema(tmp_path: Path) -> None:
-    one = server(tmp_path)
+    found = server(tmp_path)
     (tmp_path / "fake.py").rename(tmp_path / "away.py")
-    stand_in = one.capability("act")
-    Registry([], [one]).check("act", {"way": 7})
+    placeholder = found.capability("act")
+    Registry([], [found]).check("act", {"way": 7})
     (tmp_path / "away.py").rename(tmp_path / "fake.py")
 
     code, detail = failure(
-        asyncio.run(call_capability(stand_in, {"way": 7, "key": "k"}, deadline_s=60))
+        asyncio.run(call_capability(placeholder, {"way": 7, "key": "k"}, deadline_s=60))
     )
 
     assert code == "error"
@@ -350,10 +350,12 @@ def test_a_listed_tool_that_the_server_does_not_have_is_unavailable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = {"tool": "gone", "idempotent": True, "irreversibility": "low"}
-    one = server(tmp_path, ACT, gone)
+    found = server(tmp_path, ACT, gone)
 
-    assert [tool.name for tool in one.offered()] == ["act"]
-    code, detail = failure(asyncio.run(call_capability(one.capability("gone"), {}, deadline_s=60)))
+    assert [tool.name for tool in found.offered()] == ["act"]
+    code, detail = failure(
+        asyncio.run(call_capability(found.capability("gone"), {}, deadline_s=60))
+    )
 
     assert "it has no tool 'gone'" in caplog.text
     assert (code, detail) == ("unavailable", "the MCP server fake has no tool 'gone'")
@@ -382,9 +384,9 @@ def test_a_tool_that_differs_from_what_was_reviewed_is_refused(tmp_path: Path) -
 
 def server_again(folder: Path, pin: str, script: str) -> mcp.McpServer:
     """Return the server as a fresh process would see it, running another script."""
-    one = server(folder, {**ACT, "sha256": pin})
+    found = server(folder, {**ACT, "sha256": pin})
     (folder / "fake.py").write_text(script)
-    return one
+    return found
 
 
 def test_a_server_gets_its_own_settings_and_none_of_ours(
@@ -401,7 +403,7 @@ def test_a_server_gets_its_own_settings_and_none_of_ours(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"tool": []}, "tool: Tuple should have at least 1 item"),
         ({"comand": "x"}, "comand: Extra inputs are not permitted"),
@@ -413,12 +415,12 @@ def test_a_server_gets_its_own_settings_and_none_of_ours(
     ],
 )
 def test_a_table_that_says_too_little_or_too_much_is_refused(
-    tmp_path: Path, change: dict[str, Any], told: str
+    tmp_path: Path, change: dict[str, Any], problem: str
 ) -> None:
     table = {"name": "fake", "command": "x", "tool": [ACT], **change}
 
     with pytest.raises(ExtensionError) as raised:
         mcp.servers([ServerTable(tmp_path / "some.toml", table)])
 
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     assert "some.toml" in str(raised.value)

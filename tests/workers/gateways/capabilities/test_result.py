@@ -1,4 +1,4 @@
-"""What a capability may return, and what becomes of too much of it."""
+"""The values that a capability may return, and how long ones are cut."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_tuples_and_words_of_an_enum_become_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "problem"),
     [
         (float("nan"), "result is nan"),
         ({"a": [1, float("inf")]}, "result.a[1] is inf"),
@@ -86,11 +86,13 @@ def test_tuples_and_words_of_an_enum_become_plain() -> None:
         ({1, 2}, "is a set"),
     ],
 )
-def test_what_json_cannot_say_is_named_with_its_place(value: object, told: str) -> None:
+def test_a_value_that_json_cannot_express_is_named_with_its_path(
+    value: object, problem: str
+) -> None:
     with pytest.raises(InvalidResultError) as raised:
         fit(value)
 
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     str(raised.value).encode()
 
 

@@ -67,7 +67,7 @@ def a_task(repository: Repository, name: str, **files: str) -> Worktree:
     return tree
 
 
-def at(repository: Repository, branch: str = "main") -> str:
+def tip_of(repository: Repository, branch: str = "main") -> str:
     """Return where a branch stands."""
     found = head(repository, branch)
     assert found is not None
@@ -86,10 +86,10 @@ def work_of_the_user(root: Path) -> dict[str, bytes]:
     write(root, a__txt="changed\n", b__txt="staged\n", untracked__txt="u\n", secret__env="s\n")
     git(root, "add", "b.txt")
     (root / "c.txt").unlink()
-    return everything(root)
+    return user_files(root)
 
 
-def everything(root: Path) -> dict[str, bytes]:
+def user_files(root: Path) -> dict[str, bytes]:
     """Return all that a user could lose: each file, the index, HEAD and the stash."""
     found = {
         str(path.relative_to(root)): path.read_bytes()

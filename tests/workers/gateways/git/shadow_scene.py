@@ -10,7 +10,7 @@ from pathlib import Path
 from interlock.workers.gateways.git.shadow import Shadow
 
 
-def standing(root: Path) -> dict[bytes, tuple[str, bytes]]:
+def contents(root: Path) -> dict[bytes, tuple[str, bytes]]:
     """Return what stands in a folder, but what is called `.git` and what is ours."""
     found: dict[bytes, tuple[str, bytes]] = {}
     top = os.fsencode(root)

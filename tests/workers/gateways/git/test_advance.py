@@ -15,23 +15,23 @@ from interlock.workers.gateways.git.errors import (
     RefusedError,
     TimedOutError,
 )
-from interlock.workers.gateways.git.merge import Merged, Outcome, merge
+from interlock.workers.gateways.git.merge import BranchMerged, MergeOutcome, merge
 from interlock.workers.gateways.git.repository import Repository
 from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
     assert_refused,
-    at,
-    everything,
     git,
     locks,
+    tip_of,
+    user_files,
     write,
 )
 
 BRANCH = "interlock/t"
 
 
-def merged(repository: Repository) -> Outcome:
+def merged(repository: Repository) -> MergeOutcome:
     return merge(repository, branch=BRANCH, target="main", message="m", identity=AGENT)
 
 
@@ -55,7 +55,7 @@ def at_s(repository: Repository, lines: str) -> None:
 
 def files(root: Path) -> dict[str, bytes]:
     """Return everything but the index, which git may refresh."""
-    return {name: data for name, data in everything(root).items() if name != ".git/index"}
+    return {name: data for name, data in user_files(root).items() if name != ".git/index"}
 
 
 def stopped_half_way(repository: Repository, *, index: bool) -> None:
@@ -72,22 +72,22 @@ def stopped_half_way(repository: Repository, *, index: bool) -> None:
 
 
 def test_a_merge_that_hangs_is_ended_and_put_back(ready: Repository) -> None:
-    before, old = files(ready.root), at(ready)
+    before, old = files(ready.root), tip_of(ready)
     at_s(ready, "sleep 1000")
 
     with pytest.raises(TimedOutError):
         merged(Repository.open(ready.root, command_s=1.0))
 
     assert files(ready.root) == before
-    assert at(ready) == old
+    assert tip_of(ready) == old
     assert locks(ready.root) == []
     assert git(ready.root, "status", "--porcelain") == "?? untracked.txt"
     at_s(ready, "true")
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
 
 
 def test_a_merge_that_fails_half_way_is_put_back(ready: Repository) -> None:
-    before, old = files(ready.root), at(ready)
+    before, old = files(ready.root), tip_of(ready)
     at_s(ready, "exit 1")
 
     with pytest.raises(RefusedError) as caught:
@@ -95,9 +95,9 @@ def test_a_merge_that_fails_half_way_is_put_back(ready: Repository) -> None:
 
     assert_refused(Refusal.CHECKOUT_BUSY, caught.value, "s.txt", ready.root)
     assert files(ready.root) == before
-    assert at(ready) == old
+    assert tip_of(ready) == old
     at_s(ready, "true")
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
 
 
 def test_after_a_killed_git_the_lock_is_named_and_then_the_merge_comes_through(
@@ -114,7 +114,7 @@ def test_after_a_killed_git_the_lock_is_named_and_then_the_merge_comes_through(
     assert caught.value.lock == ready.root / ".git/index.lock"
     caught.value.lock.unlink()
 
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
     assert git(ready.root, "status", "--porcelain") == "?? untracked.txt"
     assert (ready.root / "s.txt").read_text() == "s\n"
 
@@ -123,7 +123,7 @@ def test_after_a_killed_git_the_lock_is_named_and_then_the_merge_comes_through(
 def test_a_merge_that_was_cut_off_is_put_back_and_done(ready: Repository, *, index: bool) -> None:
     stopped_half_way(ready, index=index)
 
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
 
     assert git(ready.root, "status", "--porcelain") == "?? untracked.txt"
     assert git(ready.root, "log", "--format=%s", "-1") == "m"
@@ -134,14 +134,14 @@ def test_a_merge_that_was_cut_off_is_put_back_and_done(ready: Repository, *, ind
 def test_a_merge_that_was_cut_off_and_is_not_wanted_any_more_is_put_back(
     ready: Repository, *, index: bool
 ) -> None:
-    before, old = files(ready.root), at(ready)
+    before, old = files(ready.root), tip_of(ready)
     stopped_half_way(ready, index=index)
     git(ready.root, "update-ref", f"refs/heads/{BRANCH}", old)
 
     merged(ready)
 
     assert files(ready.root) == before
-    assert at(ready) == old
+    assert tip_of(ready) == old
 
 
 @pytest.mark.parametrize("index", [True, False])
@@ -151,23 +151,23 @@ def test_work_on_top_of_what_was_cut_off_is_not_touched(
 ) -> None:
     stopped_half_way(ready, index=index)
     (ready.root / path).write_text("the user's own\n")
-    before = everything(ready.root)
+    before = user_files(ready.root)
 
     for _ in range(2):
         with pytest.raises(RefusedError) as caught:
             merged(ready)
         assert_refused(Refusal.DIRTY, caught.value, path, ready.root)
-        assert everything(ready.root) == before
+        assert user_files(ready.root) == before
 
     git(ready.root, "stash", "-q", "-u")
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
 
 
 def test_what_the_user_committed_of_it_stays_committed(ready: Repository) -> None:
     stopped_half_way(ready, index=True)
     git(ready.root, "commit", "-q", "-m", "mine")
 
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))
 
     assert git(ready.root, "log", "--format=%s", "--first-parent", "-2") == "m\nmine"
     assert git(ready.root, "status", "--porcelain") == "?? untracked.txt"
@@ -180,7 +180,7 @@ def test_a_merge_cut_off_after_the_branch_moved_is_found_merged(ready: Repositor
 
     merged(ready)
 
-    assert at(ready) == new
+    assert tip_of(ready) == new
     assert is_merged(ready, BRANCH, "main")
     assert git(ready.root, "for-each-ref", "refs/interlock/merging") == ""
 
@@ -190,4 +190,4 @@ def test_what_was_cut_off_in_a_checkout_that_is_gone_holds_nothing_up(ready: Rep
     git(ready.root, "reset", "-q", "--hard")
     git(ready.root, "switch", "-q", "-c", "users")
 
-    assert merged(ready) == Merged(at(ready))
+    assert merged(ready) == BranchMerged(tip_of(ready))

@@ -12,11 +12,11 @@ from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
     assert_refused,
-    at,
     commit,
-    everything,
     git,
     shown,
+    tip_of,
+    user_files,
     write,
 )
 
@@ -61,7 +61,7 @@ def test_every_kind_of_change_is_found_and_committed(
     assert changed_files(repository, tree, base="main") == expected
     made = keep(repository, tree)
 
-    assert made == at(repository, tree.branch)
+    assert made == tip_of(repository, tree.branch)
     assert changed_files(repository, tree, base=tree.base) == expected
     assert changed_files(repository, tree, base=tree.branch) == ()
     listing = git(repository.root, "ls-tree", "-r", "--name-only", tree.branch).split("\n")
@@ -109,7 +109,7 @@ def test_a_second_commit_finds_nothing_to_do(repository: Repository, tree: Workt
 
     assert made
     assert keep(repository, tree) is None
-    assert at(repository, tree.branch) == made
+    assert tip_of(repository, tree.branch) == made
 
 
 def test_a_commit_that_was_cut_off_after_adding_is_made(
@@ -189,7 +189,7 @@ def test_a_merge_that_an_agent_resolved_is_committed_as_one(
     git(tree.folder, "add", "a.txt")
 
     assert keep(repository, tree)
-    assert git(tree.folder, "rev-parse", "HEAD^2") == at(repository)
+    assert git(tree.folder, "rev-parse", "HEAD^2") == tip_of(repository)
 
 
 @pytest.mark.parametrize("state", ["empty", "with a commit", "committed by the agent"])
@@ -239,11 +239,11 @@ def test_whatever_the_worktree_says_about_git_the_task_is_looked_at(
     git(repository.root.parent, "init", "-q")
     (tree.folder / ".git").unlink()
     write(tree.folder, a__txt="x\n")
-    before = everything(repository.root)
+    before = user_files(repository.root)
 
     assert changed_files(repository, tree, base="main") == ("a.txt",)
-    assert keep(repository, tree) == at(repository, tree.branch)
-    assert everything(repository.root) == before
+    assert keep(repository, tree) == tip_of(repository, tree.branch)
+    assert user_files(repository.root) == before
 
 
 def test_a_base_that_is_not_there_is_refused(repository: Repository, tree: Worktree) -> None:

@@ -10,10 +10,10 @@ from interlock.workers.gateways.git import diff as module
 from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.diff import BLOB_BYTES_MAX, Diff, FileDiff, diff, merge_of
 from interlock.workers.gateways.git.errors import GitError, RefusedError, TimedOutError
-from interlock.workers.gateways.git.merge import Merged, merge
+from interlock.workers.gateways.git.merge import BranchMerged, merge
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree
-from tests.workers.gateways.git.scene import AGENT, a_task, at, commit, git, write
+from tests.workers.gateways.git.scene import AGENT, a_task, commit, git, tip_of, write
 
 ROOM = 200_000
 
@@ -196,13 +196,16 @@ def test_the_merge_of_a_commit_is_found_among_others(
     merges = []
     for one in (first, other):
         done = merge(repository, branch=one.branch, target="main", message="m", identity=AGENT)
-        assert isinstance(done, Merged)
+        assert isinstance(done, BranchMerged)
         merges.append(done.commit)
     commit(root, "later", c__txt="later\n")
 
-    before, after = merge_of(repository, at(repository, other.branch), target="main") or ("", "")
+    before, after = merge_of(repository, tip_of(repository, other.branch), target="main") or (
+        "",
+        "",
+    )
 
     assert (before, after) == tuple(merges)
     found = diff(repository, base=before, commit=after, bytes_max=ROOM)
     assert [one.path for one in found.files] == ["two"]
-    assert merge_of(repository, at(repository, tree.branch), target="main") is None
+    assert merge_of(repository, tip_of(repository, tree.branch), target="main") is None

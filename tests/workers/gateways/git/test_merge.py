@@ -14,10 +14,10 @@ from interlock.workers.gateways.git.changes import changed_files, commit_all
 from interlock.workers.gateways.git.errors import FailedError, LockedError, Refusal, RefusedError
 from interlock.workers.gateways.git.merge import (
     AlreadyMerged,
-    Conflict,
-    Merged,
-    Moved,
-    Outcome,
+    BranchMerged,
+    MergeConflict,
+    MergeOutcome,
+    TargetMoved,
     merge,
 )
 from interlock.workers.gateways.git.remote import push
@@ -27,12 +27,12 @@ from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
     assert_refused,
-    at,
     commit,
-    everything,
     git,
     locks,
     shown,
+    tip_of,
+    user_files,
     work_of_the_user,
     write,
 )
@@ -42,16 +42,16 @@ BRANCH = "interlock/t"
 
 def merged(
     repository: Repository, branch: str = BRANCH, target: str = "main", message: str = "merge t"
-) -> Outcome:
+) -> MergeOutcome:
     return merge(repository, branch=branch, target=target, message=message, identity=AGENT)
 
 
 def refused(repository: Repository, target: str = "main") -> RefusedError:
     """Check that a merge is refused and changes neither a branch nor anything of the user's."""
-    before = everything(repository.root), git(repository.root, "for-each-ref", "refs/heads")
+    before = user_files(repository.root), git(repository.root, "for-each-ref", "refs/heads")
     with pytest.raises(RefusedError) as caught:
         merged(repository, target=target)
-    after = everything(repository.root), git(repository.root, "for-each-ref", "refs/heads")
+    after = user_files(repository.root), git(repository.root, "for-each-ref", "refs/heads")
     assert after == before
     return caught.value
 
@@ -65,11 +65,11 @@ def elsewhere(repository: Repository) -> Repository:
 
 def test_a_branch_is_merged_with_a_commit_of_its_own(elsewhere: Repository) -> None:
     tree = a_task(elsewhere, "t", a__txt="x\n")
-    old, tip = at(elsewhere), at(elsewhere, tree.branch)
+    old, tip = tip_of(elsewhere), tip_of(elsewhere, tree.branch)
 
     answer = merged(elsewhere, message="merge t\n\nwith ü")
 
-    assert answer == Merged(at(elsewhere))
+    assert answer == BranchMerged(tip_of(elsewhere))
     assert git(elsewhere.root, "log", "-1", "--format=%P|%an|%ce|%B", "main") == (
         f"{old} {tip}|Ann Agent|ann@example.org|merge t\n\nwith ü\n"
     )
@@ -80,25 +80,25 @@ def test_a_branch_is_merged_with_a_commit_of_its_own(elsewhere: Repository) -> N
 def test_a_second_merge_finds_it_merged(elsewhere: Repository) -> None:
     a_task(elsewhere, "t", a__txt="x\n")
     merged(elsewhere)
-    commit_of_main = at(elsewhere)
+    commit_of_main = tip_of(elsewhere)
 
     assert merged(elsewhere) == AlreadyMerged(commit_of_main)
-    assert at(elsewhere) == commit_of_main
+    assert tip_of(elsewhere) == commit_of_main
     assert is_merged(elsewhere, BRANCH, "main")
 
 
 def test_a_branch_without_a_commit_is_merged_already(repository: Repository) -> None:
     a_task(repository, "t")
 
-    assert merged(repository) == AlreadyMerged(at(repository))
+    assert merged(repository) == AlreadyMerged(tip_of(repository))
 
 
 def test_both_sides_are_in_the_merge(elsewhere: Repository) -> None:
     a_task(elsewhere, "t", a__txt="x\n")
     a_task(elsewhere, "o", b__txt="y\n", new__txt="n\n")
 
-    assert isinstance(merged(elsewhere), Merged)
-    assert isinstance(merged(elsewhere, "interlock/o"), Merged)
+    assert isinstance(merged(elsewhere), BranchMerged)
+    assert isinstance(merged(elsewhere, "interlock/o"), BranchMerged)
 
     assert [shown(elsewhere, name) for name in ("a.txt", "b.txt", "new.txt")] == ["x", "y", "n"]
 
@@ -107,10 +107,10 @@ def test_a_conflict_names_its_paths_and_changes_nothing(elsewhere: Repository) -
     a_task(elsewhere, "t", **{"a__txt": "x\n", "-ü\n": "x\n", "b__txt": "x\n"})
     a_task(elsewhere, "o", **{"a__txt": "y\n", "-ü\n": "y\n", "c__txt": "y\n"})
     merged(elsewhere)
-    before = everything(elsewhere.root), at(elsewhere)
+    before = user_files(elsewhere.root), tip_of(elsewhere)
 
-    assert merged(elsewhere, "interlock/o") == Conflict(("-ü\n", "a.txt"))
-    assert (everything(elsewhere.root), at(elsewhere)) == before
+    assert merged(elsewhere, "interlock/o") == MergeConflict(("-ü\n", "a.txt"))
+    assert (user_files(elsewhere.root), tip_of(elsewhere)) == before
     assert not is_merged(elsewhere, "interlock/o", "main")
 
 
@@ -121,7 +121,7 @@ def test_a_file_changed_here_and_deleted_there_is_a_conflict(elsewhere: Reposito
     a_task(elsewhere, "o", a__txt="y\n")
     merged(elsewhere, "interlock/o")
 
-    assert merged(elsewhere) == Conflict(("a.txt",))
+    assert merged(elsewhere) == MergeConflict(("a.txt",))
 
 
 def test_histories_without_a_common_beginning_are_a_failure(elsewhere: Repository) -> None:
@@ -161,7 +161,7 @@ def test_a_clean_checkout_of_the_target_moves_along(repository: Repository) -> N
     write(root, untracked__txt="u\n", secret__env="s\n")
     stash = git(root, "rev-parse", "stash")
 
-    assert merged(repository) == Merged(at(repository))
+    assert merged(repository) == BranchMerged(tip_of(repository))
 
     assert git(root, "status", "--porcelain") == "?? untracked.txt"
     assert {path.name: path.read_text() for path in root.iterdir() if path.is_file()} == {
@@ -180,7 +180,7 @@ def test_the_target_may_be_the_branch_of_another_worktree(repository: Repository
     parent = a_task(repository, "parent")
     a_task(repository, "t", a__txt="x\n")
 
-    assert isinstance(merged(repository, target=parent.branch), Merged)
+    assert isinstance(merged(repository, target=parent.branch), BranchMerged)
 
     assert (parent.folder / "a.txt").read_text() == "x\n"
     assert git(parent.folder, "status", "--porcelain") == ""
@@ -214,7 +214,7 @@ def test_a_checkout_with_uncommitted_changes_is_refused_and_stays_as_it_is(
 def test_a_change_made_in_the_last_moment_is_neither_lost_nor_stashed(
     repository: Repository, instead_of_git: Callable[[str], Path], name: str
 ) -> None:
-    root, old = repository.root, at(repository)
+    root, old = repository.root, tip_of(repository)
     git(root, "config", "merge.autoStash", "true")
     tree = a_task(repository, "t", a__txt="x\n", new__txt="x\n", secret__env="x\n")
     git(tree.folder, "add", "-f", "secret.env")
@@ -227,7 +227,7 @@ def test_a_change_made_in_the_last_moment_is_neither_lost_nor_stashed(
 
     refusal = Refusal.DIRTY if name == "a.txt" else Refusal.CHECKOUT_BUSY
     assert_refused(refusal, caught.value, name, root)
-    assert at(repository) == old
+    assert tip_of(repository) == old
     assert git(root, "diff", "HEAD", "--name-only") == ("a.txt" if name == "a.txt" else "")
     assert (root / name).read_text() == "mine\n"
     assert git(root, "stash", "list") == ""
@@ -240,7 +240,7 @@ def test_no_option_that_the_user_set_for_merges_counts(
     git(repository.root, "config", "branch.main.mergeOptions", options)
     a_task(repository, "t", a__txt="x\n")
 
-    assert merged(repository) == Merged(at(repository))
+    assert merged(repository) == BranchMerged(tip_of(repository))
     assert git(repository.root, "status", "--porcelain") == ""
 
 
@@ -290,7 +290,7 @@ def test_a_folder_in_the_place_of_a_file_is_not_written_over(repository: Reposit
 
 
 def test_a_target_in_the_middle_of_a_rebase_is_refused(repository: Repository) -> None:
-    first = at(repository)
+    first = tip_of(repository)
     commit(repository.root, "on main", a__txt="m\n")
     git(repository.root, "branch", "onto", first)
     a_task(repository, "t", b__txt="x\n")
@@ -312,7 +312,7 @@ def test_a_target_in_the_middle_of_a_bisect_or_a_merge_is_refused(repository: Re
     git(repository.root, "bisect", "reset")
     git(repository.root, "branch", "other", "main~1")
     git(repository.root, "merge", "-q", "--no-ff", "--no-commit", "-s", "ours", "other")
-    (repository.root / ".git/MERGE_HEAD").write_text(at(repository) + "\n")
+    (repository.root / ".git/MERGE_HEAD").write_text(tip_of(repository) + "\n")
 
     assert_refused(Refusal.CHECKOUT_BUSY, refused(repository), "MERGE_HEAD", repository.root)
 
@@ -340,7 +340,7 @@ def test_a_checkout_that_is_not_mounted_is_refused_but_a_deleted_one_is_none(
     if locked:
         assert_refused(Refusal.CHECKOUT_BUSY, refused(elsewhere), folder, "not there now")
     else:
-        assert isinstance(merged(elsewhere), Merged)
+        assert isinstance(merged(elsewhere), BranchMerged)
 
 
 def test_a_broken_worktree_of_the_user_holds_nothing_up(elsewhere: Repository) -> None:
@@ -348,7 +348,7 @@ def test_a_broken_worktree_of_the_user_holds_nothing_up(elsewhere: Repository) -
     (elsewhere.root.parent / "own" / ".git").unlink()
     a_task(elsewhere, "t", a__txt="x\n")
 
-    assert isinstance(merged(elsewhere), Merged)
+    assert isinstance(merged(elsewhere), BranchMerged)
 
 
 def test_two_merges_at_once_are_both_in_the_target(repository: Repository) -> None:
@@ -359,7 +359,7 @@ def test_two_merges_at_once_are_both_in_the_target(repository: Repository) -> No
     with ThreadPoolExecutor(len(names)) as pool:
         answers = pool.map(lambda name: merged(repository, f"interlock/{name}"), names)
 
-    assert all(isinstance(answer, Merged) for answer in answers)
+    assert all(isinstance(answer, BranchMerged) for answer in answers)
     assert all(is_merged(repository, f"interlock/{name}", "main") for name in names)
     assert all((repository.root / f"{name}.txt").exists() for name in names)
     assert git(repository.root, "status", "--porcelain") == ""
@@ -373,7 +373,7 @@ def test_tasks_that_live_side_by_side_end_merged_and_leave_nothing(
     def live(name: str) -> None:
         tree = a_task(repository, name, **{f"{name}__txt": f"{name}\n"})
         assert changed_files(repository, tree, base=tree.base) == (f"{name}.txt",)
-        assert isinstance(merged(repository, tree.branch), Merged)
+        assert isinstance(merged(repository, tree.branch), BranchMerged)
         assert remove_worktree(repository, tree.folder, force=False)
         assert delete_branch(repository, tree.branch, target="main", force=False)
 
@@ -394,7 +394,7 @@ def test_a_target_that_somebody_moves_meanwhile_is_merged_into_on_the_second_try
 ) -> None:
     root = repository.root
     a_task(repository, "t", a__txt="x\n")
-    old = at(repository)
+    old = tip_of(repository)
     if not checked_out:
         git(root, "switch", "-q", "-c", "users")
     person = "-c user.name=u -c user.email=u"
@@ -407,10 +407,10 @@ def test_a_target_that_somebody_moves_meanwhile_is_merged_into_on_the_second_try
 
     answer = merged(repository)
 
-    assert answer == Moved(old, at(repository))
-    assert at(repository) != old
+    assert answer == TargetMoved(old, tip_of(repository))
+    assert tip_of(repository) != old
     assert not is_merged(repository, BRANCH, "main")
-    assert merged(repository) == Merged(at(repository))
+    assert merged(repository) == BranchMerged(tip_of(repository))
     assert git(root, "log", "--format=%s", "--first-parent", "main").split("\n")[:2] == [
         "merge t",
         "mine",
@@ -425,7 +425,7 @@ def test_another_git_at_work_is_named_and_nothing_changes(
     a_task(repository, "t", a__txt="x\n")
     if not checked_out:
         git(repository.root, "switch", "-q", "-c", "users")
-    before = everything(repository.root), at(repository)
+    before = user_files(repository.root), tip_of(repository)
     lock = repository.common / ("index.lock" if checked_out else "refs/heads/main.lock")
     lock.write_text("")
 
@@ -433,9 +433,9 @@ def test_another_git_at_work_is_named_and_nothing_changes(
         merged(repository)
 
     assert caught.value.lock == lock
-    assert (everything(repository.root), at(repository)) == before
+    assert (user_files(repository.root), tip_of(repository)) == before
     lock.unlink()
-    assert isinstance(merged(repository), Merged)
+    assert isinstance(merged(repository), BranchMerged)
 
 
 def test_all_uncommitted_work_of_the_user_survives_every_operation(
@@ -447,13 +447,13 @@ def test_all_uncommitted_work_of_the_user_survives_every_operation(
     before = work_of_the_user(root)
 
     def unharmed() -> None:
-        assert everything(root) == before
+        assert user_files(root) == before
 
     tree = a_task(elsewhere, "t", a__txt="x\n", untracked__txt="x\n")
     unharmed()
     assert changed_files(elsewhere, tree, base="main") == ("a.txt", "untracked.txt")
     unharmed()
-    assert isinstance(merged(elsewhere), Merged)
+    assert isinstance(merged(elsewhere), BranchMerged)
     unharmed()
     assert push(elsewhere, branch="main", remote="origin")
     unharmed()

@@ -232,13 +232,13 @@ def test_a_holder_that_does_not_end_is_named(repository: Repository) -> None:
     file = repository.common / "interlock"
 
     with (
-        repository.git.alone(file),
+        repository.git.locked(file),
         pytest.raises(LockedError, match=r"try again"),
-        impatient.alone(file),
+        impatient.locked(file),
     ):
         pass
 
-    with impatient.alone(file):
+    with impatient.locked(file):
         assert file.read_bytes() == b""
 
 
@@ -256,7 +256,7 @@ import sys
 from pathlib import Path
 from interlock.workers.gateways.git.program import Git
 folder = Path(sys.argv[1])
-with Git(folder, 60).alone(folder / ".git" / "interlock") as git:
+with Git(folder, 60).locked(folder / ".git" / "interlock") as git:
     git.run("-c", "alias.hang=!echo > begun; cat pipe", "hang")
 """
 
@@ -271,9 +271,9 @@ def test_the_lock_lives_as_long_as_a_git_that_outlives_its_killed_caller(
     caller.kill()
     caller.wait()
 
-    with pytest.raises(LockedError), impatient.alone(lock):
+    with pytest.raises(LockedError), impatient.locked(lock):
         pass
     (root / "pipe").write_text("")
 
-    with Git(root, 20).alone(lock):
+    with Git(root, 20).locked(lock):
         pass

@@ -12,7 +12,15 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome, worktrees
-from tests.workers.gateways.git.scene import AGENT, a_task, assert_refused, at, git, locks, write
+from tests.workers.gateways.git.scene import (
+    AGENT,
+    a_task,
+    assert_refused,
+    git,
+    locks,
+    tip_of,
+    write,
+)
 
 BRANCH = "interlock/t"
 
@@ -105,7 +113,7 @@ def test_a_branch_that_is_not_ours_is_not_rehomed(
     error = refused(repository, branch, elsewhere)
 
     assert_refused(
-        Refusal.BRANCH_MISSING, error, repr(branch), "no branch that was made for a task"
+        Refusal.BRANCH_MISSING, error, repr(branch), "not a branch that was made for a task"
     )
 
 
@@ -115,7 +123,7 @@ def test_it_goes_into_nobody_elses_folder(repository: Repository, tmp_path: Path
     filled = tmp_path / "filled"
     filled.mkdir()
     write(filled, mine__txt="mine\n")
-    tip = at(repository, BRANCH)
+    tip = tip_of(repository, BRANCH)
 
     for folder, word in (
         (filled, "not an empty folder"),
@@ -127,7 +135,7 @@ def test_it_goes_into_nobody_elses_folder(repository: Repository, tmp_path: Path
         assert_refused(Refusal.FOLDER_TAKEN, caught.value, folder, word)
 
     assert (filled / "mine.txt").read_text() == "mine\n"
-    assert at(repository, BRANCH) == tip
+    assert tip_of(repository, BRANCH) == tip
     mark = mark_of(repository, BRANCH)
     assert mark is not None
     assert mark.folder == gone.folder, "it can still be made where it was"

@@ -11,7 +11,7 @@ from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedE
 from interlock.workers.gateways.git.remote import Pushed, push
 from interlock.workers.gateways.git.repository import Repository
 from tests.waiting import until
-from tests.workers.gateways.git.scene import assert_refused, at, commit, git
+from tests.workers.gateways.git.scene import assert_refused, commit, git, tip_of
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def test_a_branch_is_pushed_under_its_own_name_and_nothing_else(
     git(repository.root, "config", "push.followTags", "true")
 
     assert push(repository, branch="main", remote="origin") == Pushed(
-        "origin", "main", at(repository)
+        "origin", "main", tip_of(repository)
     )
 
     assert git(remote, "for-each-ref", "--format=%(refname) %(objectname)") == (
-        f"refs/heads/main {at(repository)}"
+        f"refs/heads/main {tip_of(repository)}"
     )
 
 
@@ -73,10 +73,10 @@ def test_a_branch_that_is_not_there_is_refused(repository: Repository) -> None:
 
 
 def test_a_remote_that_has_more_is_not_forced(repository: Repository, remote: Path) -> None:
-    first = at(repository)
+    first = tip_of(repository)
     commit(repository.root, "second", a__txt="2\n")
     push(repository, branch="main", remote="origin")
-    theirs = at(repository)
+    theirs = tip_of(repository)
     git(repository.root, "reset", "-q", "--hard", first)
     commit(repository.root, "other", a__txt="3\n")
 
@@ -103,7 +103,7 @@ def test_two_that_push_at_once_come_after_each_other(
         (tmp_path / "go").touch()
 
     assert first.result().commit != second.result().commit
-    assert git(remote, "rev-parse", "main") == second.result().commit == at(repository)
+    assert git(remote, "rev-parse", "main") == second.result().commit == tip_of(repository)
 
 
 def test_a_hook_of_the_remote_runs_and_its_words_are_told(

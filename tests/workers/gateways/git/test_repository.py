@@ -12,7 +12,7 @@ from interlock.workers.gateways.git.admission import Admitted, admit
 from interlock.workers.gateways.git.branch import head
 from interlock.workers.gateways.git.errors import FailedError, Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Identity, Repository
-from tests.workers.gateways.git.scene import assert_refused, at, commit, everything, git, write
+from tests.workers.gateways.git.scene import assert_refused, commit, git, tip_of, user_files, write
 
 BRANCH = "interlock/backlog/task-1"
 
@@ -25,15 +25,15 @@ def refused(path: Path) -> RefusedError:
 
 def not_admitted(repository: Repository, **changes: object) -> RefusedError:
     given = {"target": None, "branch": BRANCH, "paths": ()} | changes
-    before = everything(repository.root)
+    before = user_files(repository.root)
     with pytest.raises(RefusedError) as caught:
         admit(repository, **given)  # type: ignore[arg-type]
-    assert everything(repository.root) == before
+    assert user_files(repository.root) == before
     return caught.value
 
 
 def test_a_fit_repository_gives_target_and_base(repository: Repository) -> None:
-    main = at(repository)
+    main = tip_of(repository)
     git(repository.root, "branch", "release")
 
     assert admit(repository, target=None, branch=BRANCH, paths=["a.txt"]) == Admitted("main", main)
@@ -197,7 +197,7 @@ def test_a_path_inside_is_given_as_git_writes_it(
 
 
 def test_a_branch_is_told_from_a_tag_of_its_name(repository: Repository) -> None:
-    first = at(repository)
+    first = tip_of(repository)
     git(repository.root, "tag", "main")
     second = commit(repository.root, "second", a__txt="2\n")
 

@@ -22,13 +22,13 @@ from interlock.workers.gateways.git.shadow import (
     UnreadableStoreError,
 )
 from interlock.workers.gateways.git.shadow_tree import (
-    Entry,
-    Ground,
-    Kind,
-    Memory,
+    EntryKind,
+    HashCache,
+    OpenedWorkspace,
     ShadowError,
     Stamp,
-    read,
+    TreeEntry,
+    read_entry,
 )
 from tests.workers.gateways.git.shadow_scene import put, remove, take
 
@@ -257,7 +257,7 @@ def test_two_never_take_or_restore_at_once(place: Path) -> None:
         lambda: other.branch_from("x", sha),
     ]
 
-    with shadow._alone():
+    with shadow._session():
         for call in calls:
             with pytest.raises(LockedError):
                 call()
@@ -298,13 +298,13 @@ def test_what_vanishes_while_a_checkpoint_is_taken_is_not_in_it(
     put(place, "a/b/file", b"x")
     put(place, "kept", b"x")
     shadow = Shadow.open(place)
-    real = shadow_tree.read
+    real = shadow_tree.read_entry
 
-    def late(ground: Ground, path: bytes, *, memory: Memory) -> Entry | None:
+    def late(opened: OpenedWorkspace, path: bytes, *, cache: HashCache) -> TreeEntry | None:
         shutil.rmtree(place / "a", ignore_errors=True)
-        return real(ground, path, memory=memory)
+        return real(opened, path, cache=cache)
 
-    monkeypatch.setattr(shadow_tree, "read", late)
+    monkeypatch.setattr(shadow_tree, "read_entry", late)
     sha = take(shadow)
 
     names = shadow.git.run("ls-tree", "-r", "--name-only", sha).output
@@ -338,9 +338,9 @@ def test_a_file_that_may_not_be_read_is_named_and_nothing_is_taken(
 
 def remember(shadow: Shadow, path: str) -> None:
     """Let a file be known as if it had been at rest for long."""
-    found = read(Ground(shadow.workspace), os.fsencode(path))
+    found = read_entry(OpenedWorkspace(shadow.workspace), os.fsencode(path))
     assert found
-    Memory.load(shadow.store / "hashes").keep({os.fsencode(path): found}, seen_ns=2**63)
+    HashCache.load(shadow.store / "hashes").keep({os.fsencode(path): found}, seen_ns=2**63)
 
 
 def test_a_file_that_is_remembered_is_not_read_again(
@@ -395,19 +395,19 @@ def test_a_file_that_changes_under_the_copy_is_copied_again(
 def test_only_the_hash_of_a_file_at_rest_is_remembered(place: Path) -> None:
     shadow = Shadow.open(place)
     stamp = Stamp(modified_ns=10**12, changed_ns=10**12, size=1, inode=1)
-    entry = Entry(Kind.FILE, "a" * 40, stamp)
-    memory = Memory.load(shadow.store / "hashes")
+    entry = TreeEntry(EntryKind.FILE, "a" * 40, stamp)
+    memory = HashCache.load(shadow.store / "hashes")
     at_rest = 10**12 + 2_000_000_000
 
     memory.keep({b"\xff": entry}, seen_ns=at_rest - 1)
-    assert Memory.load(memory.file).sha(b"\xff", stamp) is None
+    assert HashCache.load(memory.file).sha(b"\xff", stamp) is None
     memory.keep({b"\xff": entry}, seen_ns=at_rest)
-    kept = Memory.load(memory.file)
+    kept = HashCache.load(memory.file)
     assert kept.sha(b"\xff", stamp) == "a" * 40
     assert kept.sha(b"\xff", Stamp(10**12, 10**12, 1, 2)) is None
 
     memory.file.write_bytes(memory.file.read_bytes().replace(b"a" * 40, b"b" * 40))
-    assert not Memory.load(memory.file).known, "torn or changed, it is worth nothing"
+    assert not HashCache.load(memory.file).known, "torn or changed, it is worth nothing"
 
 
 def test_a_remembered_hash_whose_content_is_lost_is_stored_again(place: Path) -> None:

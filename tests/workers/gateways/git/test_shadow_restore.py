@@ -17,9 +17,14 @@ from interlock.workers.gateways.git.errors import FailedError
 from interlock.workers.gateways.git.shadow import (
     Shadow,
 )
-from interlock.workers.gateways.git.shadow_tree import Ground, Kind, ShadowError, read
+from interlock.workers.gateways.git.shadow_tree import (
+    EntryKind,
+    OpenedWorkspace,
+    ShadowError,
+    read_entry,
+)
 from tests.workers.gateways.git.scene import git, work_of_the_user
-from tests.workers.gateways.git.shadow_scene import put, remove, standing, take
+from tests.workers.gateways.git.shadow_scene import contents, put, remove, take
 
 Instead = Callable[[str], Path]
 NAMES = [
@@ -65,7 +70,7 @@ def grow(chance: random.Random, folder: Path, depth: int) -> None:
 
 def spoil(chance: random.Random, root: Path) -> None:
     """Remove, change and grow things, whatever they were."""
-    seen = sorted(standing(root))
+    seen = sorted(contents(root))
     for path in chance.sample(seen, len(seen) // 2):
         where = root / os.fsdecode(path)
         if not os.path.lexists(where) or path.startswith(b".gitattributes"):
@@ -96,18 +101,18 @@ def test_whatever_becomes_of_a_workspace_a_restore_brings_it_back_byte_for_byte(
     put(place, ".gitattributes", b"* text eol=crlf filter=upper ident working-tree-encoding=UTF-16")
     put(place, ".gitignore", b"*\n")
     put(place, "nested/.git/HEAD", b"ref: refs/heads/main\n")
-    first, then = take(shadow), standing(place)
+    first, then = take(shadow), contents(place)
     assert not shadow.differs(first)
 
     spoil(chance, place)
-    second, now = take(shadow), standing(place)
+    second, now = take(shadow), contents(place)
     assert then != now
     assert shadow.differs(first)
     shadow.restore(first)
-    assert standing(place) == then
+    assert contents(place) == then
     assert not shadow.differs(first)
     shadow.restore(second)
-    assert standing(place) == now
+    assert contents(place) == now
 
     assert outside.read_bytes() == b"kept"
     assert sorted(path.name for path in place.parent.iterdir()) == ["home", "outside", "workspace"]
@@ -122,7 +127,7 @@ def test_an_empty_folder_is_kept_and_one_that_was_not_there_goes(place: Path) ->
     put(place, "d/e/f/file")
     shadow.restore(sha)
 
-    assert sorted(standing(place)) == [b"a", b"a/b", b"a/b/c"]
+    assert sorted(contents(place)) == [b"a", b"a/b", b"a/b/c"]
 
 
 def test_a_link_is_kept_as_a_link_and_nothing_behind_it_is_changed(place: Path) -> None:
@@ -189,12 +194,12 @@ def test_fifos_and_sockets_are_left_out_named_and_left_standing_unless_in_the_wa
     assert taken.left_out == ("fifo", "sub/socket")
     assert not shadow.differs(taken.sha)
     shadow.restore(taken.sha)
-    assert standing(place)[b"sub/socket"] == ("special", b"")
+    assert contents(place)[b"sub/socket"] == ("special", b"")
 
     (place / "file").unlink()
     os.mkfifo(place / "file")
     shadow.restore(plain)
-    assert standing(place) == {b"fifo": ("special", b""), b"file": ("file", b"x")}
+    assert contents(place) == {b"fifo": ("special", b""), b"file": ("file", b"x")}
 
 
 def test_a_write_protected_folder_is_restored_too(place: Path) -> None:
@@ -313,15 +318,15 @@ def test_a_repository_where_a_file_must_be_is_refused_before_anything_changes(pl
 def test_a_checkpoint_forged_to_write_elsewhere_is_refused(place: Path) -> None:
     shadow = Shadow.open(place)
     first = take(shadow)
-    blob = shadow.git.line("hash-object", "-w", "--stdin", given=b"evil")
+    blob = shadow.git.line("hash-object", "-w", "--stdin", stdin=b"evil")
     for name in (".git", "..", ".interlock"):
         given = f"100644 blob {blob}\tfile\n".encode()
-        inner = shadow.git.line("mktree", given=given)
-        outer = shadow.git.line("mktree", given=f"040000 tree {inner}\t{name}\n".encode())
-        sha = shadow.git.line("commit-tree", "-p", first, outer, given=b"m\n")
+        inner = shadow.git.line("mktree", stdin=given)
+        outer = shadow.git.line("mktree", stdin=f"040000 tree {inner}\t{name}\n".encode())
+        sha = shadow.git.line("commit-tree", "-p", first, outer, stdin=b"m\n")
         shadow.git.run("update-ref", "refs/heads/forged", sha)
 
-        with pytest.raises(ShadowError, match="is not ours"):
+        with pytest.raises(ShadowError, match="which Interlock never saves"):
             shadow.restore(sha)
 
 
@@ -334,14 +339,14 @@ def test_an_interrupted_restore_is_completed_by_the_next(
     for name in ("a/1", "a/2", "b", "c/d/e"):
         put(place, name, name.encode())
     shadow = Shadow.open(place)
-    sha, then = take(shadow), standing(place)
+    sha, then = take(shadow), contents(place)
     for name in ("a", "b", "c"):
         remove(place / name)
     put(place, "a", b"now")
     put(place, "b/c", b"now")
     real, left = shadow_restore._put, [2]
 
-    def stopped(folder: int, name: bytes, kind: Kind, file: Path) -> None:
+    def stopped(folder: int, name: bytes, kind: EntryKind, file: Path) -> None:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -351,10 +356,10 @@ def test_an_interrupted_restore_is_completed_by_the_next(
         patch.setattr(shadow_restore, "_put", stopped)
         with pytest.raises(KeyboardInterrupt):
             shadow.restore(sha)
-    assert standing(place) != then
+    assert contents(place) != then
 
     shadow.restore(sha)
-    assert standing(place) == then
+    assert contents(place) == then
 
 
 def test_a_damaged_content_is_told_before_anything_is_changed(place: Path) -> None:
@@ -370,7 +375,7 @@ def test_a_damaged_content_is_told_before_anything_is_changed(place: Path) -> No
     with pytest.raises((ShadowError, FailedError)):
         shadow.restore(sha)
 
-    assert sorted(standing(place).items()) == [(b"a", ("file", b"now"))]
+    assert sorted(contents(place).items()) == [(b"a", ("file", b"now"))]
 
 
 def test_attributes_put_into_the_store_change_no_content(place: Path) -> None:
@@ -384,9 +389,9 @@ def test_attributes_put_into_the_store_change_no_content(place: Path) -> None:
 
     remove(place / "file")
     remove(place / "other")
-    with pytest.raises(ShadowError, match="'other' back as it was"):
+    with pytest.raises(ShadowError, match="another content of 'other'"):
         shadow.restore(sha)
-    assert standing(place) == {}
+    assert contents(place) == {}
 
 
 def test_names_that_git_sorts_in_its_own_way_are_kept(place: Path) -> None:
@@ -395,21 +400,21 @@ def test_names_that_git_sorts_in_its_own_way_are_kept(place: Path) -> None:
     (place / "sub").mkdir()
     (place / "sub/.gitmodules").symlink_to("../a0")
     shadow = Shadow.open(place)
-    sha, then = take(shadow), standing(place)
+    sha, then = take(shadow), contents(place)
     for path in (*place.glob("[as]*"), place / ".GIT", place / ".gitmodules"):
         remove(path)
 
     shadow.restore(sha)
 
-    assert standing(place) == then
+    assert contents(place) == then
 
 
 def test_a_folder_behind_a_link_is_never_entered(place: Path) -> None:
     outside = put(place.parent, "outside/inner/file", b"theirs").parent
     (place / "link").symlink_to(outside.parent)
-    ground = Ground(place)
+    opened = OpenedWorkspace(place)
 
     for path in (b"link", b"link/inner"):
         with pytest.raises(NotADirectoryError):
-            ground.folder(path)
-    assert read(ground, b"link/inner/file") is None
+            opened.folder(path)
+    assert read_entry(opened, b"link/inner/file") is None

@@ -23,10 +23,10 @@ from tests.workers.gateways.git.scene import (
     AGENT,
     a_task,
     assert_refused,
-    at,
     commit,
     git,
     locks,
+    tip_of,
     write,
 )
 
@@ -54,7 +54,7 @@ def registered(repository: Repository) -> int:
 def test_a_worktree_has_the_base_on_a_branch_of_its_own(repository: Repository) -> None:
     tree = a_task(repository, "t")
 
-    assert tree == Worktree(BRANCH, tree.folder, at(repository), present=True)
+    assert tree == Worktree(BRANCH, tree.folder, tip_of(repository), present=True)
     assert (tree.folder / "a.txt").read_text() == "a\n"
     assert git(tree.folder, "symbolic-ref", "HEAD") == f"refs/heads/{BRANCH}"
     assert worktrees(repository) == (tree,)
@@ -73,7 +73,7 @@ def test_a_repeat_finds_its_own_with_all_work_and_the_first_base(repository: Rep
 
 
 def test_a_base_may_be_a_commit(repository: Repository) -> None:
-    first = at(repository)
+    first = tip_of(repository)
     commit(repository.root, "second", a__txt="2\n")
 
     tree = add_worktree(

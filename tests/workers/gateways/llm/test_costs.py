@@ -19,12 +19,12 @@ from tests.fakes.openai_server import (
     refuses,
     says,
 )
+from tests.fakes.sleeper import Sleeper
 from tests.workers.threads.inference.questions import (
     ACTION,
     CONTEXT,
     INTENT,
     INVALID,
-    Sleeper,
     answered,
     ask,
     failed,
@@ -51,13 +51,13 @@ def test_an_answer_has_its_proposal_its_usage_and_its_cost() -> None:
 
 
 def test_a_combined_answer_costs_once() -> None:
-    said = {"intent": INTENT, "context": CONTEXT, "action": ACTION}
+    given = {"intent": INTENT, "context": CONTEXT, "action": ACTION}
     alone, _ = outcome_of(says(ACTION))
-    outcome, server = outcome_of(says(said), asked=question(Target.COMBINED))
+    outcome, server = outcome_of(says(given), asked=question(Target.COMBINED))
     answer = answered(outcome)
 
     assert list(answer.proposals) == [Target.INTENT, Target.CONTEXT, Target.ACTION]
-    assert [one.confidence for one in answer.proposals.values()] == [0.8, 0.7, 0.9]
+    assert [proposal.confidence for proposal in answer.proposals.values()] == [0.8, 0.7, 0.9]
     assert (answer.cost_micro, answer.usage) == (alone.cost_micro, alone.usage)
     assert len(server.asked) == 1
 
@@ -90,9 +90,9 @@ def test_absurd_usage_is_invalid_output_and_is_not_free(absurd: dict[str, Any]) 
 
 def test_a_model_that_calls_itself_otherwise_has_the_same_price() -> None:
     def renamed(name: str) -> Script:
-        said = says(ACTION)
-        assert not isinstance(said, Reply)
-        return lambda asked: Reply(said(asked).body.replace(b"gpt-4o-mini", name.encode()))
+        given = says(ACTION)
+        assert not isinstance(given, Reply)
+        return lambda asked: Reply(given(asked).body.replace(b"gpt-4o-mini", name.encode()))
 
     for name in ("", "the-blue-one"):
         outcome, _ = outcome_of(renamed(name))
@@ -151,4 +151,4 @@ def test_questions_of_one_model_are_booked_apart() -> None:
             await model.close()
             return list(outcomes)
 
-    assert [one.cost_micro for one in asyncio.run(both())] == [36, 36]
+    assert [answer.cost_micro for answer in asyncio.run(both())] == [36, 36]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.threads.inference.outcome import Answered
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, says
-from tests.workers.threads.inference.questions import ACTION, Sleeper, ask, model_at, question
+from tests.fakes.sleeper import Sleeper
+from tests.workers.threads.inference.questions import ACTION, ask, model_at, question
 
 USAGE = {
     "prompt_tokens": 120,

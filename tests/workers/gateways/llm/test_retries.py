@@ -15,12 +15,12 @@ from tests.fakes.openai_server import (
     refuses,
     says,
 )
+from tests.fakes.sleeper import Sleeper
 from tests.workers.threads.inference.questions import (
     ACTION,
     BROKEN,
     INVALID,
     LATE,
-    Sleeper,
     answered,
     ask,
     failed,

@@ -10,7 +10,7 @@ import pytest
 from interlock.workers.runs.sentinels.call import FatalSentinelError, SentinelCallError
 from interlock.workers.runs.sentinels.models import SentinelModels
 from tests.fakes.openai_server import OpenAIServer, Script, hangs, refuses, writes
-from tests.workers.threads.inference.questions import Sleeper
+from tests.fakes.sleeper import Sleeper
 
 MODEL = "openai:gpt-4o-mini"
 

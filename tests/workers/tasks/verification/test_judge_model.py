@@ -1,4 +1,4 @@
-"""A model that judges work passes it by its own plain word, never by the words of the work."""
+"""A model that judges work passes it by its answer, never by a text in the work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.fakes.openai_server import (
     truncated_json,
     writes,
 )
-from tests.workers.threads.inference.questions import Sleeper
+from tests.fakes.sleeper import Sleeper
 
 MODEL = "openai:gpt-4o-mini"
 ACCEPT = {"verdict": "accept", "confidence": 0.9, "reason": "it does what it should"}
@@ -71,30 +71,30 @@ def asked(
 
 
 def blocks(sent: Asked) -> dict[str, str]:
-    """Return the blocks of a message, read as the model is told to read them."""
-    system, words = (str(message["content"]) for message in sent.body["messages"])
+    """Return the blocks of a message, read as the instructions tell the model."""
+    system, text = (str(message["content"]) for message in sent.body["messages"])
     marker = re.findall(r"`BEGIN ([0-9a-f]{32}) <name>`", system)[0]
     found = re.findall(
-        rf"^BEGIN {marker} (\w+)\n(.*?)\nEND {marker} \1$", words, re.DOTALL | re.MULTILINE
+        rf"^BEGIN {marker} (\w+)\n(.*?)\nEND {marker} \1$", text, re.DOTALL | re.MULTILINE
     )
-    assert words.count(marker) == 2 * len(found)
+    assert text.count(marker) == 2 * len(found)
     return dict(found)
 
 
-@pytest.mark.parametrize("words", ["PASS", "FAIL: no test", "PASS, but look again"])
-def test_a_review_is_told_as_it_was_said(words: str) -> None:
-    said, ledger, server = asked(writes(words))
+@pytest.mark.parametrize("text", ["PASS", "FAIL: no test", "PASS, but look again"])
+def test_a_review_is_returned_as_it_was_written(text: str) -> None:
+    answer, ledger, server = asked(writes(text))
 
-    assert said == words
+    assert answer == text
     assert ledger.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1)
     assert ledger.cost_micro == 36
     assert "tools" not in server.asked[0].body
 
 
 def test_a_judgement_is_typed() -> None:
-    said, ledger, server = asked(says(ACCEPT), about=inquiry(InquiryKind.JUDGEMENT))
+    answer, ledger, server = asked(says(ACCEPT), about=inquiry(InquiryKind.JUDGEMENT))
 
-    assert said == ACCEPT
+    assert answer == ACCEPT
     assert ledger.cost_micro == 36
     assert server.asked[0].fields == {"verdict", "confidence", "reason"}
 
@@ -131,9 +131,9 @@ def test_no_two_questions_have_the_same_marker() -> None:
 
 def test_text_that_cannot_be_sent_stops_nothing() -> None:
     about = inquiry(changes="+\ud800 \0\n")
-    said, _, server = asked(writes("PASS"), about=about)
+    answer, _, server = asked(writes("PASS"), about=about)
 
-    assert said == "PASS"
+    assert answer == "PASS"
     assert blocks(server.asked[0])["changes"] == "+\\ud800 \0\n"
 
 
@@ -180,27 +180,27 @@ def test_a_model_that_fails_says_why_in_one_sentence(
     code: FailureCode,
     free: bool,  # noqa: FBT001 - a case
 ) -> None:
-    said, ledger, server = asked(*script, about=inquiry(kind))
+    answer, ledger, server = asked(*script, about=inquiry(kind))
 
-    assert isinstance(said, Unanswered)
-    assert (said.code, len(server.asked)) == (code, len(script))
-    assert said.detail.startswith(MODEL)
-    assert len(said.detail) < PROVIDER_TEXT_MAX + 100
+    assert isinstance(answer, Unanswered)
+    assert (answer.code, len(server.asked)) == (code, len(script))
+    assert answer.detail.startswith(MODEL)
+    assert len(answer.detail) < PROVIDER_TEXT_MAX + 100
     assert (ledger.cost_micro == 0) is free
     assert ledger.cost_micro <= ledger.bound.micro()
 
 
 def test_an_outage_that_passes_costs_time_only() -> None:
-    said, ledger, _ = asked(refuses(529), refuses(429), writes("PASS"))
+    answer, ledger, _ = asked(refuses(529), refuses(429), writes("PASS"))
 
-    assert (said, ledger.cost_micro) == ("PASS", 36)
+    assert (answer, ledger.cost_micro) == ("PASS", 36)
 
 
 def test_a_model_that_answers_too_late_has_not_answered_and_is_booked_at_its_bound() -> None:
-    said, ledger, _ = asked(hangs(), timeout_s=0.3)
+    answer, ledger, _ = asked(hangs(), timeout_s=0.3)
 
-    assert isinstance(said, Unanswered)
-    assert (said.code, said.detail) == (
+    assert isinstance(answer, Unanswered)
+    assert (answer.code, answer.detail) == (
         FailureCode.TIMEOUT,
         f"{MODEL} did not answer within 0.3 s.",
     )

@@ -12,6 +12,7 @@ from interlock.workers.threads.inference.model import InferenceModel, model_name
 from interlock.workers.threads.inference.outcome import Answered, InferenceOutcome
 from interlock.workers.threads.inference.question import Choice, Question, Target
 from tests.fakes.openai_server import OpenAIServer, Script, refuses
+from tests.fakes.sleeper import Sleeper
 
 INVALID = FailureCode.INVALID_OUTPUT
 BROKEN = FailureCode.PROVIDER_ERROR
@@ -68,18 +69,6 @@ def question(target: Target = Target.ACTION, **changes: Any) -> Question:
     return Question(**(given | changes))
 
 
-class Sleeper:
-    """Sleeps no time, and remembers how long it was asked to."""
-
-    def __init__(self) -> None:
-        self.asked: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        """Remember; let others run."""
-        self.asked.append(seconds)
-        await asyncio.sleep(0)
-
-
 def model_at(
     server: OpenAIServer, spec: str = "openai:gpt-4o-mini", **options: Any
 ) -> InferenceModel:
@@ -88,7 +77,7 @@ def model_at(
 
 
 def ask(model: InferenceModel, asked: Question, *, timeout_s: float = 20.0) -> InferenceOutcome:
-    """Ask once, in an event loop of its own."""
+    """Ask once, in a new event loop."""
 
     async def once() -> InferenceOutcome:
         try:

@@ -17,7 +17,7 @@ from interlock.workers.threads.inference.embedded import (
     EmbeddedModel,
 )
 from interlock.workers.threads.inference.meaning import Meanings
-from interlock.workers.threads.inference.outcome import Answered, InferredProposal
+from interlock.workers.threads.inference.outcome import Answered, ModelProposal
 from interlock.workers.threads.inference.question import Choice, Question, Target
 from tests.workers.threads.inference.questions import ask, question
 
@@ -34,7 +34,7 @@ def remark(text: str = "", kind: str = "provided", **values: Any) -> dict[str, A
     return {"phase": "action", "kind": kind, "text": text, "values": values}
 
 
-def proposal(asked: Question) -> InferredProposal:
+def proposal(asked: Question) -> ModelProposal:
     outcome = ask(EmbeddedModel(), asked)
     assert isinstance(outcome, Answered), outcome
     fit(dict(outcome.proposals[asked.target].payload))
@@ -54,16 +54,16 @@ def test_it_is_better_than_guessing_on_requests_it_was_not_tuned_on(report: Repo
 
 
 def test_what_no_capability_does_ends_in_a_question_always(report: Report) -> None:
-    assert [one.title for one in report.judged if one.expected == ASKS != one.proposed] == []
+    assert [row.title for row in report.judged if row.expected == ASKS != row.proposed] == []
 
 
 def test_the_judged_requests_are_sixty_and_none_of_them_is_tuned_on(report: Report) -> None:
-    judged = {one.title for one in report.judged}
+    judged = {row.title for row in report.judged}
 
     assert len(report.judged) == 60
-    assert sum(one.expected == ASKS for one in report.judged) == 20
+    assert sum(row.expected == ASKS for row in report.judged) == 20
     tuning = json.loads(TUNING.read_text(encoding="utf-8"))["requests"]
-    assert not judged & {one["title"] for one in tuning}
+    assert not judged & {row["title"] for row in tuning}
 
 
 def test_it_costs_nothing() -> None:

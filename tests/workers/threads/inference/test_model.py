@@ -32,7 +32,7 @@ def opened_without(absent: list[str], spec: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "problem"),
     [
         ("gpt-4o", "provider:model"),
         ("opnai:gpt-4o", "Unknown model"),
@@ -44,11 +44,11 @@ def opened_without(absent: list[str], spec: str) -> str:
     ],
 )
 def test_a_wrong_name_is_refused_with_what_to_set(
-    spec: str, told: str, monkeypatch: pytest.MonkeyPatch
+    spec: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=problem):
         model_named(spec)
 
 
@@ -77,19 +77,21 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
 
 
 def test_a_missing_provider_package_is_named() -> None:
-    told = opened_without(["anthropic"], "anthropic:claude-sonnet-4-5")
+    problem = opened_without(["anthropic"], "anthropic:claude-sonnet-4-5")
 
-    assert told.startswith("refused: INTERLOCK_MODEL=anthropic:claude-sonnet-4-5 needs a package")
-    assert "anthropic" in told
+    assert problem.startswith(
+        "refused: INTERLOCK_MODEL=anthropic:claude-sonnet-4-5 needs a package"
+    )
+    assert "anthropic" in problem
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("absent", ["wordllama", "dateparser"])
 def test_a_missing_extra_is_named_and_the_rest_works_without_it(absent: str) -> None:
-    told = opened_without([absent], "embedded:wordllama")
+    problem = opened_without([absent], "embedded:wordllama")
 
-    assert told.startswith(f"refused: the embedded model needs {absent}, which is not installed")
-    assert "install interlock[embedded]" in told
+    assert problem.startswith(f"refused: the embedded model needs {absent}, which is not installed")
+    assert "install interlock[embedded]" in problem
     assert opened_without([absent], "openai:gpt-4o") == "openai:gpt-4o"
 
 
@@ -110,7 +112,7 @@ def test_an_address_serves_any_name(spec: str, name: str) -> None:
 
     assert isinstance(outcome, Answered), outcome
     assert outcome.model == model.name == spec
-    assert [one.model for one in server.asked] == [name]
+    assert [request.model for request in server.asked] == [name]
 
 
 def test_only_the_given_key_goes_to_a_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +122,7 @@ def test_only_the_given_key_goes_to_a_given_address(monkeypatch: pytest.MonkeyPa
             for spec in ("openai:gpt-4o-mini", "my-own"):
                 ask(model_named(spec, base_url=server.url, api_key=key), question())
 
-    sent = [one.headers["authorization"] for one in server.asked]
+    sent = [request.headers["authorization"] for request in server.asked]
     assert sent == ["Bearer no-key", "Bearer no-key", "Bearer ours", "Bearer ours"]
 
 

@@ -38,13 +38,13 @@ from tests.workers.threads.inference.questions import (
 
 
 @pytest.mark.parametrize(
-    ("target", "said"), [(Target.INTENT, INTENT), (Target.CONTEXT, CONTEXT)], ids=str
+    ("target", "answer"), [(Target.INTENT, INTENT), (Target.CONTEXT, CONTEXT)], ids=str
 )
-def test_each_phase_has_its_own_shape(target: Target, said: dict[str, Any]) -> None:
-    outcome, _ = outcome_of(says(said), asked=question(target))
+def test_each_phase_has_a_shape(target: Target, answer: dict[str, Any]) -> None:
+    outcome, _ = outcome_of(says(answer), asked=question(target))
     proposal = answered(outcome).proposals[target]
 
-    assert {**proposal.payload, "confidence": proposal.confidence} == said
+    assert {**proposal.payload, "confidence": proposal.confidence} == answer
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_tier_may_have_a_model_of_its_own() -> None:
         model = model_at(server, tier_models=tiers)
         outcomes = [ask(model, question(tier=tier)) for tier in (*tiers, Tier.FRONTIER_FAST)]
 
-    assert [one.model for one in outcomes] == [*tiers.values(), "openai:gpt-4o-mini"]
-    assert [one.model for one in server.asked] == ["gpt-4o", "gpt-4o-mini"]
+    assert [outcome.model for outcome in outcomes] == [*tiers.values(), "openai:gpt-4o-mini"]
+    assert [request.model for request in server.asked] == ["gpt-4o", "gpt-4o-mini"]
 
 
 def test_many_questions_wait_side_by_side() -> None:
@@ -209,7 +209,7 @@ def test_many_questions_wait_side_by_side() -> None:
             began = loop.time()
             asked = [model.answer(question(), timeout_s=60) for _ in range(20)]
             outcomes = await asyncio.gather(*asked)
-            assert all(isinstance(one, Answered) for one in outcomes)
+            assert all(isinstance(outcome, Answered) for outcome in outcomes)
             await model.close()
             return loop.time() - began
 
