@@ -1,4 +1,4 @@
-"""What sweeps do to the indexes: look, take, meet, prune. The truth is in the records."""
+"""The scripts that sweeps run on the indexes, and pruning. What is true is in the records."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Indexes:
 
     def due_effects(self, partition: int, limit: int) -> list[str]:
         """Return effects to look at now, by id."""
-        reply = call(self.client, "due", [self.keys.effects(partition)], [limit])
+        reply = call(self.client, "list_due", [self.keys.effects(partition)], [limit])
         return [member.decode() for member in reply[1:]]
 
     def due_timers(self, partition: int, limit: int) -> list[str]:
         """Return timers to look at now, as <record>:<name>."""
-        reply = call(self.client, "due", [self.keys.timers(partition)], [limit])
+        reply = call(self.client, "list_due", [self.keys.timers(partition)], [limit])
         return [member.decode() for member in reply[1:]]
 
     def take(
@@ -103,7 +103,9 @@ class Indexes:
             "server": server,
             "remind_ms": self.limits.remind_ms,
         }
-        reply = [part.decode() for part in call(self.client, "take", names, [json.dumps(plan)])]
+        reply = [
+            part.decode() for part in call(self.client, "poll_effects", names, [json.dumps(plan)])
+        ]
         answers = zip(members, reply[::2], reply[1::2], strict=True)
         return [Look(*answer) for answer in answers]
 
@@ -117,7 +119,7 @@ class Indexes:
             jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads looks, no secret
             looks.append({"id": record_id, "name": name, "jitter": jitter})
         plan = {"members": looks, "look_ms": self.limits.look_ms}
-        reply = call(self.client, "take_timer", names, [json.dumps(plan)])
+        reply = call(self.client, "poll_timers", names, [json.dumps(plan)])
         rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
         return [
             TimerLook(
@@ -140,7 +142,7 @@ class Indexes:
         """
         flag = "1" if passing else ""
         args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
-        reply = call(self.client, "meet", [self.keys.meta(partition)], args)
+        reply = call(self.client, "check_server", [self.keys.meta(partition)], args)
         incarnation, written, partitions, gate, changed, server = (p.decode() for p in reply)
         if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
             raise StoreMisconfiguredError(

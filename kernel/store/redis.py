@@ -273,7 +273,7 @@ class Store:
             keys.tally(parent.id, countdown),
             *queues,
         ]
-        advance = call(self.client, "depart", names, [packed(plan), *messages])[0].decode()
+        advance = call(self.client, "leave_countdown", names, [packed(plan), *messages])[0].decode()
         return Answer("departed", owed=(bell,) if advance and not messages else ())
 
     def _bell(self, record: Record, suffix: str, effect: str) -> Doorbell:

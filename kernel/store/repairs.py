@@ -42,5 +42,5 @@ class Repairs:
     def free(self, root: str, name: str, holder: str) -> str:
         """Free a name whose holder is not there, or has ended: freed, moved or lives."""
         names = [self.keys.holds(root), self.keys.record(holder)]
-        word: bytes = call(self.client, "unhold", names, [name, holder])[0]
+        word: bytes = call(self.client, "free_hold", names, [name, holder])[0]
         return word.decode()

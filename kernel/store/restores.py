@@ -95,7 +95,9 @@ class Restores:
         word = b"relisted"
         for at in range(0, len(commits), PAGE):
             told = [part for commit in commits[at : at + PAGE] for part in commit]
-            word = call(self.client, "relist", names, [lock.name, lock.holder, *told])[0]
+            word = call(self.client, "restore_family_log", names, [lock.name, lock.holder, *told])[
+                0
+            ]
             if word != b"relisted":
                 break
         return word.decode()

@@ -1,4 +1,4 @@
---@use clock chronicle entry exclusive budget ops warrant owe countdown timer revoke leaving family grant forbid
+--@use clock family_log entry exclusive budget ops warrant new_effect countdown timer revoke transition holds_and_queues grant preconditions
 -- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
 -- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
 --       chain of counters..., records read..., [parent, parent's members, parent's tally], [holds, line left, line entered, lines], queues...[, chronicle]

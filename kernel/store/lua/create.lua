@@ -1,4 +1,4 @@
---@use clock chronicle entry budget owe ops timer family grant
+--@use clock family_log entry budget new_effect ops timer holds_and_queues grant
 -- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
 -- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids][, holds, line left, line entered, lines], queues...[, who must be above][, chronicle]
 -- ARGV  plan, data, event, messages...

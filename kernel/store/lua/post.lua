@@ -1,4 +1,4 @@
---@use clock entry owe ops
+--@use clock entry new_effect ops
 -- Puts a message into a record's inbox, and owes its draining unless that is owed and unclaimed already. Nothing is posted to what has ended.
 -- KEYS  record, log, posts, posts' times, effects, inbox, queue
 -- ARGV  plan, mail, note, message

@@ -1,4 +1,4 @@
---@use clock entry exclusive budget owe countdown
+--@use clock entry exclusive budget new_effect countdown
 -- Ends a draining entry ("confirmed gone") or a transition's effect. A live state effect ends by an outcome only.
 -- KEYS  record, effects, waits, timers, counted members, counted tally, chain of counters..., queue of the advance
 -- ARGV  plan, message of the advance

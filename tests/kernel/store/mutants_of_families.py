@@ -49,7 +49,7 @@ FAMILIES = (
     ),
     Mutant(
         "who was not counted empties nothing",
-        "depart",
+        "leave_countdown",
         "if redis.call('SREM', parent.members, member) == 0 then return '' end",
         "redis.call('SREM', parent.members, member)",
         countdowns.test_a_member_that_should_have_left_departs_once,
@@ -147,21 +147,21 @@ FAMILIES = (
     ),
     Mutant(
         "a changed server closes the gate",
-        "meet",
+        "check_server",
         "meta[2], meta[6] = ARGV[4], whole(now + tonumber(ARGV[7]))",
         "meta[2] = ARGV[4]",
         gate.test_a_changed_server_is_noted_once_and_closes_the_gate_for_one_lease,
     ),
     Mutant(
         "stalled sweeps close the gate",
-        "meet",
+        "check_server",
         "> 2 * tonumber(ARGV[6])",
         "> 9999999",
         gate.test_sweeps_that_stalled_give_holders_one_lease,
     ),
     Mutant(
         "late sweeps open it again",
-        "meet",
+        "check_server",
         " and tonumber(meta[6]) <= tonumber(meta[5])",
         "",
         gate.test_sweeps_that_are_always_late_find_their_orphans_too,

@@ -1,5 +1,5 @@
 --@use clock
--- Reads what an index says to look at now. It changes nothing: take decides, member by member.
+-- Reads what an index says to look at now. It changes nothing: polling decides, member by member.
 -- KEYS  effects or timers
 -- ARGV  limit
 -- Returns {ms, member...}

@@ -1,4 +1,4 @@
---@use clock entry owe countdown
+--@use clock entry new_effect countdown
 -- Takes a member that has ended, or was never born, out of its parent's countdown: the backstop of the commit that should have.
 -- KEYS  parent, effects, members, tally, queue of the advance
 -- ARGV  plan: {parent, member, outcome, nonce, look_ms}, message
