@@ -1,7 +1,14 @@
--- Lets members into a countdown of a record while its sentinel is in. A repeat adds nobody twice; who left comes in again and leaves again.
--- KEYS  record, members
--- ARGV  members...
--- Returns {word}: joined | closed
-if redis.call('HGET', KEYS[1], 'ended') == '1' or redis.call('SISMEMBER', KEYS[2], '*') == 0 then return {'closed'} end
-redis.call('SADD', KEYS[2], unpack(ARGV))
+-- Adds members to a countdown of a record while its sentinel is in. A repeat adds no member twice;
+-- a member that has left joins again, and has to leave again.
+-- KEYS     record, members
+-- ARGV     ids of the members
+-- Returns  {status}: joined | closed
+local record = KEYS[1]
+local members = KEYS[2]
+
+local ended = redis.call('HGET', record, 'ended') == '1'
+if ended or redis.call('SISMEMBER', members, '*') == 0 then
+  return {'closed'}
+end
+redis.call('SADD', members, unpack(ARGV))
 return {'joined'}

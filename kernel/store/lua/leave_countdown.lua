@@ -1,10 +1,15 @@
---@use clock entry new_effect countdown
--- Takes a member that has ended, or was never born, out of its parent's countdown: the backstop of the commit that should have.
--- KEYS  parent, effects, members, tally, queue of the advance
--- ARGV  plan: {parent, member, outcome, nonce, look_ms}, message
--- Returns {advance}
+--@use countdown
+-- Takes a member that has ended, or was never created, out of a countdown of any record.
+-- KEYS     record, effects, members, tally, [queue of the advance]
+-- ARGV     plan: {parent, member, outcome}, [message of the advance]
+-- Returns  {suffix of the advance, or ''}
+local record = KEYS[1]
+local effects = KEYS[2]
+local members = KEYS[3]
+local tally = KEYS[4]
+local queue = KEYS[5]
 local plan = cjson.decode(ARGV[1])
-local parent = plan.parent
-parent.record, parent.effects, parent.members, parent.tally = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-parent.nonce, parent.look_ms, parent.queue, parent.message = plan.nonce, plan.look_ms, KEYS[5], ARGV[2]
-return {leave(parent, plan.member, plan.outcome)}
+local message = ARGV[2]
+
+local keys = {record, members, tally}
+return {leave_countdown(plan.parent, keys, effects, plan.member, plan.outcome, queue, message)}

@@ -1,6 +1,9 @@
 --@use clock
--- Reads what an index says to look at now. It changes nothing: polling decides, member by member.
--- KEYS  effects or timers
--- ARGV  limit
--- Returns {ms, member...}
-return {whole(now), unpack(redis.call('ZRANGE', KEYS[1], '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, ARGV[1]))}
+-- Lists the members of an index that are due. Polling them decides what becomes of each.
+-- KEYS     effects or timers
+-- ARGV     how many at most
+-- Returns  {member, ...}
+local index = KEYS[1]
+local limit = ARGV[1]
+
+return redis.call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)

@@ -1,7 +1,14 @@
--- Sets a message aside that no process can ever act on, and counts it. The oldest are dropped; the counts are not.
--- KEYS  list, counts
--- ARGV  kind, entry, entries kept
--- Returns {how many of this kind}
-redis.call('LPUSH', KEYS[1], ARGV[2])
-redis.call('LTRIM', KEYS[1], 0, tonumber(ARGV[3]) - 1)
-return {redis.call('HINCRBY', KEYS[2], ARGV[1], 1)}
+-- Keeps a message that no process can act on, and counts it. The oldest messages are dropped, the
+-- counts are not.
+-- KEYS     rejected messages, counts
+-- ARGV     kind, message, limit of messages
+-- Returns  {how many of this kind there were}
+local rejected = KEYS[1]
+local counts = KEYS[2]
+local kind = ARGV[1]
+local message = ARGV[2]
+local messages_max = tonumber(ARGV[3])
+
+redis.call('LPUSH', rejected, message)
+redis.call('LTRIM', rejected, 0, messages_max - 1)
+return {redis.call('HINCRBY', counts, kind, 1)}

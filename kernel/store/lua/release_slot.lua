@@ -1,11 +1,16 @@
---@use clock slots
--- Gives a slot, or a place in the line, back, and hands out what is free by now.
--- KEYS  holders, line
--- ARGV  id ('': none, only look), limit (0: none)
--- Returns {word, id...}: whom to ring since they were given a slot
-if ARGV[1] ~= '' then
-  redis.call('ZREM', KEYS[1], ARGV[1])
-  redis.call('ZREM', KEYS[2], ARGV[1])
+--@use slots
+-- Gives a slot or a place in the queue back, and offers the slots that are free.
+-- KEYS     holders, queue
+-- ARGV     id ('': only offer what is free), limit (0: none)
+-- Returns  {status, id, ...}, the ids of the holders to wake; status: released
+local holders = KEYS[1]
+local queue = KEYS[2]
+local id = ARGV[1]
+local limit = tonumber(ARGV[2])
+
+if id ~= '' then
+  redis.call('ZREM', holders, id)
+  redis.call('ZREM', queue, id)
 end
-hand_out(KEYS[1], KEYS[2], tonumber(ARGV[2]))
-return {'vacated', unpack(to_ring(KEYS[1]))}
+offer_slots(holders, queue, limit)
+return {'released', unpack(holders_to_wake(holders))}

@@ -1,9 +1,18 @@
--- Puts somebody on the list of those who are told of a record's end, or says that it has ended: either the end sees the list, or this sees the end.
--- KEYS  record, its dependents
--- ARGV  who is to be told
--- Returns {word, state}: kept | ended | missing
-local stands = redis.call('HMGET', KEYS[1], 'ended', 'state')
-if not stands[2] then return {'missing', ''} end
-if stands[1] == '1' then return {'ended', stands[2]} end
-redis.call('SADD', KEYS[2], ARGV[1])
-return {'kept', stands[2]}
+-- Subscribes to the end of a record, or answers that it has ended. Both are one step with the end
+-- itself: either the end sees the subscriber, or the subscriber sees the end.
+-- KEYS     record, its subscribers
+-- ARGV     subscriber
+-- Returns  {status, state}; status: subscribed | ended | missing
+local record = KEYS[1]
+local subscribers = KEYS[2]
+local subscriber = ARGV[1]
+
+local ended, state = unpack(redis.call('HMGET', record, 'ended', 'state'))
+if not state then
+  return {'missing', ''}
+end
+if ended == '1' then
+  return {'ended', state}
+end
+redis.call('SADD', subscribers, subscriber)
+return {'subscribed', state}

@@ -1,35 +1,53 @@
--- What the records of one family share: names that one of them holds while it is in a state, and lines of those that wait to be taken.
--- A name stands for everything below it, as a folder does.
-local function overlap(one, other)
-  return one == other or string.sub(one, 1, #other + 1) == other .. '/' or string.sub(other, 1, #one + 1) == one .. '/'
+-- What the records of a family share: names, each held by one record while it is in a state, and
+-- queues of records that wait to be taken. A name covers all that is below it, as a folder does.
+local function overlap(name, other)
+  return name == other
+    or string.sub(name, 1, #other + 1) == other .. '/'
+    or string.sub(other, 1, #name + 1) == name .. '/'
 end
 
-local function held_by_another(holds, names, id)
-  if #names == 0 then return nil end
-  local kept = redis.call('HGETALL', holds)
-  for n = 1, #kept, 2 do
-    for _, name in ipairs(names) do
-      if kept[n + 1] ~= id and overlap(kept[n], name) then return kept[n + 1] end
+-- Returns another record that holds one of these names, or nil.
+local function other_holder(holds, names, id)
+  if #names == 0 then
+    return nil
+  end
+  local held = redis.call('HGETALL', holds)
+  for n = 1, #held, 2 do
+    local name, holder = held[n], held[n + 1]
+    for _, wanted in ipairs(names) do
+      if holder ~= id and overlap(name, wanted) then
+        return holder
+      end
     end
   end
   return nil
 end
 
--- shares = {left: line that is left or '', line: line that is entered or '', frees: [name], takes: [name]}
--- keys = {holds, line that is left, line that is entered, lines}
-local function share(shares, keys, record, id)
+-- Frees and takes names, leaves one queue and enters another.
+-- shares = {frees: [name], takes: [name], left: name of the queue that is left, or '',
+--           entered: name of the queue that is entered, or ''}
+-- keys   = {holds, queue that is left, queue that is entered, names of the queues in use}
+local function change_shares(shares, keys, record, id)
+  local holds, left_queue, entered_queue, queues = unpack(keys)
   for _, name in ipairs(shares.frees) do
-    if redis.call('HGET', keys[1], name) == id then redis.call('HDEL', keys[1], name) end
+    if redis.call('HGET', holds, name) == id then
+      redis.call('HDEL', holds, name)
+    end
   end
-  for _, name in ipairs(shares.takes) do redis.call('HSET', keys[1], name, id) end
+  for _, name in ipairs(shares.takes) do
+    redis.call('HSET', holds, name, id)
+  end
   if shares.left ~= '' then
-    redis.call('ZREM', keys[2], id)
-    if redis.call('ZCARD', keys[2]) == 0 then redis.call('SREM', keys[4], shares.left) end
+    redis.call('ZREM', left_queue, id)
+    if redis.call('ZCARD', left_queue) == 0 then
+      redis.call('SREM', queues, shares.left)
+    end
   end
-  if shares.line ~= '' then
-    local stands = redis.call('HMGET', record, 'priority', 'created')
-    -- By priority, then age; both fit into a double.
-    redis.call('ZADD', keys[3], whole(tonumber(stands[1]) * 1e13 + tonumber(stands[2])), id)
-    redis.call('SADD', keys[4], shares.line)
+  if shares.entered ~= '' then
+    local priority, created = unpack(redis.call('HMGET', record, 'priority', 'created'))
+    -- By priority, then by age: a double holds both exactly.
+    local score = tonumber(priority) * 1e13 + tonumber(created)
+    redis.call('ZADD', entered_queue, score, id)
+    redis.call('SADD', queues, shares.entered)
   end
 end

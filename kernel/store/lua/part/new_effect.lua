@@ -1,10 +1,17 @@
--- Owe an effect: an entry, its place in the index, its message. A paused record's effects are born off the index.
-local function owe(record, effects, id, suffix, owed, paused, look_ms, queue, message)
-  local entry = {name = owed.name, kind = owed.kind, state = 'owed', attempts = 0, attempts_max = owed.max, once = owed.once, grace = owed.grace, looks = 0, fires = owed.fires, exclusive = owed.exclusive,
-    countdown = owed.countdown, reserved = 0, not_before = 0, lease_until = 0, kill_by = 0, releases = 0, begun = 0, carried = 0, posted = 0, acked = 0}
-  entry_write(record, suffix, entry)
-  if paused then return false end
-  redis.call('ZADD', effects, whole(now + look_ms), id .. ':' .. suffix)
-  if queue and message then redis.call('LPUSH', queue, message) end
-  return true
+--@use clock entry
+-- Creates an effect that a record owes: its entry, its member of the index, its message to the
+-- broker. An effect of a paused record comes into the index and to the broker when it is resumed.
+-- owner = {id, record, effects, paused, poll_ms}; poll_ms is the time until it is polled
+-- new   = the fields of its entry that are not empty, see entry.lua
+-- queue, message: nil where the caller publishes the effect itself, or nobody does
+local function create_effect(owner, suffix, new, queue, message)
+  new.state = 'owed'
+  write_entry(owner.record, suffix, new)
+  if owner.paused then
+    return
+  end
+  redis.call('ZADD', owner.effects, now_ms + owner.poll_ms, owner.id .. ':' .. suffix)
+  if queue and message then
+    redis.call('LPUSH', queue, message)
+  end
 end

@@ -1,34 +1,64 @@
--- What a row does to the effects and timers of the state that it leaves, carries on or keeps. at: see revoke.
--- Ends what the row ends, the outcome's own entry first of all. Returns whether a quarantine is left that somebody must look at.
-local function turn(at, plan, own, paused)
-  local asks = false
-  for _, suffix in ipairs(entries_of(at.record, at.fields)) do
-    local entry, kept = entry_read(at.record, suffix), true
-    local stays = plan.mode == 'internal'
-    if suffix == own and entry.state == 'quarantined' and (stays or plan.mode == 'carry') then revive(at, suffix, entry) end
-    -- A spawn ends by settling alone: its entry and the sentinel go in one step.
-    if suffix == own and plan.mode ~= 'carry' and not stays and entry.kind ~= 'spawn' then drop(at, suffix, entry, false); kept = false
-    elseif entry.kind == 'state' then
-      if plan.interrupts then entry.posted = entry.posted + 1 end
-      if plan.mode == 'carry' then carry(at, suffix, entry, plan.fires)
-      elseif not stays then revoke(at, suffix, entry); kept = false
-      elseif plan.interrupts then entry_write(at.record, suffix, entry) end
-    elseif plan.ends and paused and entry.state == 'owed' then
-      redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix) -- the end lifts a pause; what is still owed must be seen again
+--@use clock entry revoke timer drop
+-- What a transition does to the effects and timers that its record has.
+-- owner = {id, record, effects, timers, chain, fields: of the record's hash before the transition}
+
+-- Ends, keeps, carries or revokes each effect. `reporting` is the effect whose outcome this is, or
+-- ''. Returns whether a quarantined effect is left, so that a person must still be asked.
+local function change_effects(owner, plan, reporting, paused)
+  local internal = plan.mode == 'internal'
+  local carries = plan.mode == 'carry'
+  local quarantine_left = false
+  for _, suffix in ipairs(entry_suffixes(owner.record, owner.fields)) do
+    local entry = read_entry(owner.record, suffix)
+    local stays = true
+    if suffix == reporting and entry.state == 'quarantined' and (internal or carries) then
+      revive(owner, suffix, entry)
     end
-    asks = asks or (kept and entry.state == 'quarantined')
+    -- An outcome does not end a spawn. Settling does: it takes the sentinel out in the same step.
+    if suffix == reporting and not internal and not carries and entry.kind ~= 'spawn' then
+      drop(owner, suffix, entry, false)
+      stays = false
+    elseif entry.kind == 'state' then
+      if plan.interrupts then
+        entry.interrupts = entry.interrupts + 1
+      end
+      if carries then
+        carry(owner, suffix, entry, plan.fires_exhausted)
+      elseif not internal then
+        revoke(owner, suffix, entry)
+        stays = false
+      elseif plan.interrupts then
+        write_entry(owner.record, suffix, entry)
+      end
+    elseif plan.ends and paused and entry.state == 'owed' then
+      -- The end lifts the pause, which had taken this effect out of the index.
+      redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
+    end
+    quarantine_left = quarantine_left or (stays and entry.state == 'quarantined')
   end
-  return asks
+  return quarantine_left
 end
 
-local function end_timers(at, asks, resumes)
-  for _, field in ipairs(at.fields) do
-    if field == 't:quarantine' and asks then
-      local _, born, left, fired = string.match(redis.call('HGET', at.record, field), '^(%S+) (%S+) (%S+) (%S+)$')
-      if resumes and left ~= '-' then set_timer(at.record, at.timers, at.id, 'quarantine', tonumber(left), born, fired, false) end
-    elseif string.sub(field, 1, 2) == 't:' then
-      local name = string.sub(field, 3)
-      if not at.again[name] then redis.call('HDEL', at.record, field); redis.call('ZREM', at.timers, at.id .. ':' .. name) end
+-- Ends the timers of the state that is left, but for those that the new state sets anew. The
+-- reminder of a quarantine that is left goes on; the end of a paused record resumes it.
+local function end_timers(owner, plan, quarantine_left)
+  local set_anew = {}
+  if not owner.paused then
+    for _, timer in ipairs(plan.timers) do
+      set_anew[timer.name] = true
+    end
+  end
+  for _, field in ipairs(owner.fields) do
+    local name = string.match(field, '^t:(.*)$')
+    if name == 'quarantine' and quarantine_left then
+      local _, version, left, fired = read_timer(owner.record, name)
+      if plan.ends and left ~= '-' then
+        local delay_ms = tonumber(left)
+        set_timer(owner.record, owner.timers, owner.id, name, delay_ms, version, fired, false)
+      end
+    elseif name and not set_anew[name] then
+      redis.call('HDEL', owner.record, field)
+      redis.call('ZREM', owner.timers, owner.id .. ':' .. name)
     end
   end
 end
