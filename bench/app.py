@@ -1,4 +1,4 @@
-"""Our side: a Celery app as a deployment's, with the measured machine in place of the product's."""
+"""Interlock's side: a deployment's Celery app with the measured machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from bench.machine import MACHINES, STEP, Trigger
 from bench.marks import Marks
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.app import SWEEPS, make_app
+from interlock.workers.engine.app import SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects
 from interlock.workers.engine.work import Outcome, Work
 
@@ -27,15 +27,15 @@ def step(work: Work) -> Outcome:
 
 def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
-    made = make_app(settings, (STEP.name, SWEEPS))
-    dispatch = Dispatch(settings, MACHINES, made)
-    runner = Runner(dispatch, Equipment(settings))
-    register_effects(made, runner, MACHINES, {STEP.name: step})
+    celery_app = make_app(settings, (STEP.name, SWEEPS_QUEUE))
+    dispatch = Dispatch(settings, MACHINES, celery_app)
+    runner = Runner(dispatch, Resources(settings))
+    register_effects(celery_app, runner, MACHINES, {STEP.name: step})
     tune_when_ready(runner.affinity)
     MARKS.listen()
-    return made
+    return celery_app
 
 
-def door(settings: Settings) -> Dispatch:
-    """Return a producer's way in."""
-    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS)))
+def open_dispatch(settings: Settings) -> Dispatch:
+    """Return a dispatch as a producer uses it."""
+    return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS_QUEUE)))

@@ -1,4 +1,4 @@
-"""The same model calls in one bare event loop, without Interlock: `python -m bench.asking URL`."""
+"""The same model calls in a bare event loop, without Interlock: `python -m bench.asking URL`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 
-from interlock.kernel.machines.threads.autonomy import Tier
-from interlock.workers.gateways.llm.model import Model, open_model
-from interlock.workers.gateways.llm.outcome import Answered
-from interlock.workers.gateways.llm.question import Question, Target
+from interlock.kernel.scales import Tier
+from interlock.workers.threads.inference.model import InferenceModel, model_named
+from interlock.workers.threads.inference.outcome import Answered
+from interlock.workers.threads.inference.question import Question, Target
 
 MODEL = "openai:gpt-4o-mini"
 CALLS = 200
@@ -31,7 +31,7 @@ QUESTION = Question(
 
 
 def alone_s(url: str) -> float:
-    """Return the seconds that the calls take in a process of their own, which has made one."""
+    """Return the seconds that the calls take in a process of their own, after one to warm up."""
     command = [sys.executable, "-m", "bench.asking", url]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=2 * PATIENCE_S
@@ -39,17 +39,17 @@ def alone_s(url: str) -> float:
     return float(done.stdout)
 
 
-async def _ask(model: Model, calls: int) -> float:
+async def _ask(model: InferenceModel, calls: int) -> float:
     started = time.monotonic()
-    asked = (model.answer(QUESTION, timeout_s=PATIENCE_S) for _ in range(calls))
-    outcomes = await asyncio.gather(*asked)
+    answers = (model.answer(QUESTION, timeout_s=PATIENCE_S) for _ in range(calls))
+    outcomes = await asyncio.gather(*answers)
     if not all(isinstance(outcome, Answered) for outcome in outcomes):
         raise RuntimeError("some calls were not answered")
     return time.monotonic() - started
 
 
 async def _measured(url: str) -> float:
-    model = open_model(MODEL, base_url=url, api_key="no-secret")
+    model = model_named(MODEL, base_url=url, api_key="no-secret")
     await _ask(model, 1)
     return await _ask(model, CALLS)
 

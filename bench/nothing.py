@@ -1,8 +1,8 @@
-"""What a measured job's worker does: nothing, successfully."""
+"""The capability of a measured job's worker, which does nothing."""
 
 from __future__ import annotations
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import capability
 
 

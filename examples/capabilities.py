@@ -16,7 +16,7 @@ from typing import Annotated
 from icalendar import Calendar, Event
 from pydantic import Field
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.gateways.capabilities.capability import CapabilityError, Steps, capability
 from interlock.workers.gateways.capabilities.result import Failed, Succeeded

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from interlock.kernel.effect import CASCADE
 from interlock.kernel.errors import HeldError, InvalidPayloadError
 from interlock.kernel.machine import Decision, Machine
-from interlock.kernel.store.commands import NO_WARRANT, Tenure, Warrant
+from interlock.kernel.store.commands import NO_WARRANT, InitialLease, Warrant
+from interlock.kernel.table import ORPHANS, PERSON, PRODUCER, STALLS
 
-# Who fires what in a table's `by`, where it is no effect.
-ORPHANS, STALLS = "orphans", "stalls"
-UNWARRANTED = {"producer", "person"}
 OP_ID_LENGTH_MAX = 512
 DELTA_MAX = 2**53  # what a script can count exactly
 
 
-def kept(decision: Decision, tenure: Tenure | None) -> None:
+def kept(decision: Decision, initial_lease: InitialLease | None) -> None:
     """Refuse what would leave work that is never published in nobody's hands."""
     names = [owed.effect.name for owed in decision.owes if owed.effect.kept]
-    if names and tenure is None:
+    if names and initial_lease is None:
         why = f"whoever takes it holds its {names[0]} from then on; claim it, do not fire it"
         raise HeldError(decision.after.id, why)
 
@@ -39,12 +38,12 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
         case "component":
             names = {warrant.words[0]}
         case _:
-            # A parent's end closes its children: the cascade holds a lease of the parent's.
-            closes = decision.trigger == machine.closes
-            names = UNWARRANTED | ({"cascade"} if closes else set())
+            # A parent's end closes its children: the cascade's lease is one of the parent's.
+            closes = decision.trigger == machine.close_trigger
+            names = {PRODUCER, PERSON} | ({CASCADE.name} if closes else set())
     if decision.by and names and not names & set(decision.by):
         return f"{' or '.join(decision.by)} fires it, under a warrant of its own"
-    if decision.sees and warrant.kind == NO_WARRANT.kind:
+    if decision.names_proposal and warrant.kind == NO_WARRANT.kind:
         return "a person fires it, naming the proposal that was seen"
     return ""
 

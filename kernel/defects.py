@@ -1,4 +1,4 @@
-"""What can be wrong with a table, found before any record uses it; it never repairs one."""
+"""Finds what is wrong with a table before any record uses it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def defects_of(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     yield from _names(stages, rows)
     yield from _reach(stages, rows)
     for stage in stages:
-        yield from _promises(stage, rows, born=stage is stages[0])
+        yield from _promises(stage, rows, initial=stage is stages[0])
     yield from _carries(stages, rows)
     yield from _cells(rows)
 
@@ -43,7 +43,7 @@ def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     if not ends:
         yield "no state is terminal"
     ending = set(ends)
-    while grown := {str(r.source) for r in rows if r.target in ending} - ending:
+    while grown := {str(row.source) for row in rows if row.target in ending} - ending:
         ending |= grown
     yield from (
         f"no terminal state can be reached from {stage.state}"
@@ -52,14 +52,14 @@ def _reach(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
     )
 
 
-def _promises(stage: Stage, rows: Rows, *, born: bool) -> Iterator[str]:
+def _promises(stage: Stage, rows: Rows, *, initial: bool) -> Iterator[str]:
     owed: list[tuple[str, str]] = []
     if isinstance(stage, Active):
         carried = [row for row in rows if row.target == stage.state and row.carry]
         inbound = [
             row for row in rows if row.target == stage.state and row.loop is not Loop.INTERNAL
         ]
-        if stage.effect is None and (born or not inbound or len(carried) != len(inbound)):
+        if stage.effect is None and (initial or not inbound or len(carried) != len(inbound)):
             yield f"{stage.state} is active, starts no effect and is not always carried into"
         if (carried or stage.once) and stage.crash is None:
             yield f"{stage.state} cannot restart its effect and declares no crash"
@@ -77,11 +77,11 @@ def _promises(stage: Stage, rows: Rows, *, born: bool) -> Iterator[str]:
     if isinstance(stage, Waiting):
         owed += [("a card's answer", name) for _, name in stage.affordances]
     owed += [(f"timer {t.name}", t.trigger) for t in stage.timers if t.trigger]
-    for what, trigger in owed:
+    for reason, trigger in owed:
         cell = [row for row in rows if row.source == stage.state and row.trigger == trigger]
-        answered = cell and (cell[-1].guard is None or what == "a card's answer")
+        answered = cell and (cell[-1].guard is None or reason == "a card's answer")
         if not answered:
-            yield f"{stage.state} has no unguarded last row for {trigger} ({what})"
+            yield f"{stage.state} has no unguarded last row for {trigger} ({reason})"
 
 
 def _carries(stages: Sequence[Stage], rows: Rows) -> Iterator[str]:
@@ -112,5 +112,5 @@ def _cells(rows: Rows) -> Iterator[str]:
 
 
 def _last(rows: Rows, row: Transition) -> bool:
-    cell = [r for r in rows if (r.source, r.trigger) == (row.source, row.trigger)]
+    cell = [each for each in rows if (each.source, each.trigger) == (row.source, row.trigger)]
     return cell[-1] is row

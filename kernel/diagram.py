@@ -1,4 +1,4 @@
-"""Draws a machine from its table, as Mermaid and Markdown; what it draws is what is decided."""
+"""Draws a machine from its table, as Mermaid and Markdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mermaid(machine: Machine) -> str:
 
 
 def states_table(machine: Machine) -> str:
-    """Return the states as a Markdown table: kind, what is owed, timers, answers."""
+    """Return the states as a Markdown table: kind, effects, timers, and what a person may do."""
     lines = ["| state | kind | owes | timers | a person may |", "|---|---|---|---|---|"]
     for stage in machine.stages:
         timers = ", ".join(_timer(stage, timer.name) for timer in stage.timers)
@@ -33,7 +33,7 @@ def states_table(machine: Machine) -> str:
 
 
 def rows_table(machine: Machine) -> str:
-    """Return the rows as a Markdown table; each of ours with its reason."""
+    """Return the rows as a Markdown table; each row of ours with its reason."""
     lines = ["| source | trigger | target | fired by | |", "|---|---|---|---|---|"]
     lines += [_row(row) for row in machine.transitions]
     return "\n".join(lines)
@@ -49,7 +49,7 @@ def _row(row: Transition) -> str:
 
 
 def kind_of(stage: Stage) -> str:
-    """Return what kind of state it is: active, waiting or terminal."""
+    """Return the kind of a state: active, waiting or terminal."""
     match stage:
         case Active():
             return "active"

@@ -1,4 +1,4 @@
-"""The effects a machine may owe, and the limits of each; it never runs one."""
+"""What an effect is: work that a state or a row owes, with its limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Kind(StrEnum):
 
     STATE = auto()  # its outcome; it is revoked when the record leaves the state
     TRANSITION = auto()  # settling; it is owed whatever happens next
-    SPAWN = auto()  # settling; it holds the sentinel of the countdown that it fills
-    ADVANCE = auto()  # at most one outcome; owed by whoever empties a countdown
+    SPAWN = auto()  # settling; until then the countdown that it fills cannot become empty
+    ADVANCE = auto()  # at most one outcome; owed by the commit that empties a countdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class Effect:
     """Work that is owed, by name, with its limits.
 
     `lease_ms` is how long a holder may be silent, `grace_ms` how long a revoked holder may take to
-    stop, `attempts_max` how many claims it gets before its stage's exhaustion or quarantine.
-    `exclusive` effects of a record share a place, such as a worktree, and are there one at a time.
-    A `kept` one is leased from its birth by who brought the record there, and never published.
-    A `local` one is about files of one machine, which its record names, and runs there.
-    A `quick` one does nothing but ask and tell the store.
+    stop, `attempts_max` how many claims are allowed before the stage's exhaustion or quarantine.
+    `exclusive` effects of a record run one at a time: they share something, such as a worktree.
+    A `kept` one is never published: the process that fires the row holds its lease from the start.
+    A `local` one uses files of one computer, the record's host, and runs there.
+    A `quick` one only reads and writes the store.
     A `long` one may hold a thread of its worker for hours: deployments give it workers of its own.
     """
 
@@ -42,7 +42,7 @@ class Effect:
         return self.name
 
 
-# What a record of any machine may owe; what only one system owes is in its own folder.
+# The effects that a record of any machine may owe; those of one system are in its own folder.
 RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
 CASCADE = Effect("cascade", attempts_max=20, quick=True)

@@ -92,7 +92,7 @@ class GuardRefusedError(CallError):
 
 
 class InvalidTransitionError(CallError):
-    """A defect of the caller: it tells of a transition that a codon in this state cannot make."""
+    """A defect of the caller: it reports a transition that a record in this state cannot make."""
 
     def __init__(self, source: str, target: str) -> None:
         super().__init__(f"Invalid transition from {source} to {target}")
@@ -100,7 +100,7 @@ class InvalidTransitionError(CallError):
 
 
 class MetadataValidationError(CallError):
-    """A defect of the caller: it tells of a transition without what that must say."""
+    """A defect of the caller: it reports a transition without fields that this one requires."""
 
     def __init__(self, target: str, names: Sequence[str]) -> None:
         super().__init__(

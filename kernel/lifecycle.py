@@ -42,9 +42,9 @@ from interlock.kernel.store.commands import (
     Answer,
     Call,
     Doorbell,
+    InitialLease,
     Jot,
     Render,
-    Tenure,
     Warrant,
     entitled,
     facts_read,
@@ -102,35 +102,35 @@ class Lifecycle:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Bear a record. The same id and payload again changes nothing; another is IdTakenError.
 
         `countdown` (<name>:<generation>) is the parent's that a child joins; `cap` in micro-dollars
         bounds what the record's whole family may spend; a root's own data say it otherwise.
-        `tenure` leases its first effect at once.
+        `initial_lease` leases its first effect at once.
         """
         machine = self.machine(machine_name)
-        if not countdown and new_id.count("/") != len(machine.under):
-            raise InvalidIdError(new_id, machine.shape)
-        if machine.ids and not re.fullmatch(machine.ids[0], new_id):
-            raise InvalidIdError(new_id, machine.ids[1])
+        if not countdown and new_id.count("/") != len(machine.id_prefix):
+            raise InvalidIdError(new_id, machine.root_id_form)
+        if machine.id_format and not re.fullmatch(machine.id_format[0], new_id):
+            raise InvalidIdError(new_id, machine.id_format[1])
         written = codec.encode(payload, "the payload")
-        data = machine.birth(payload)
+        data = machine.initial_data(payload)
         own = machine.bounds(data) if machine.bounds and not countdown else UNBOUND
         bounds = own if cap is None else replace(own, cap=cap)
         newborn = Record(
             id=record_id(new_id),
             machine=machine.name,
-            state=str(machine.birthplace(data).state),
+            state=str(machine.initial_stage(data).state),
             version=Version(1),
             data=data,
             schema=machine.schema,
             priority=priority,
             counted=countdown,
         )
-        decision = machine.born(newborn)
-        kept(decision, tenure)
+        decision = machine.decide_creation(newborn)
+        kept(decision, initial_lease)
         answer = self.store.create(
             machine,
             decision,
@@ -140,7 +140,7 @@ class Lifecycle:
             render=self.render,
             countdown=countdown,
             bounds=bounds,
-            tenure=tenure,
+            initial_lease=initial_lease,
         )
         match answer.word:
             case "taken":
@@ -160,20 +160,21 @@ class Lifecycle:
         call: Call,
         facts: Data = NO_FACTS,
         *,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         """Fire a trigger. With a record in hand (after a claim) the first try needs no load.
 
         Raises a CallError where the table or a guard refuses, FencedError where the warrant is
         void, ConflictError after many lost races, HeldError where another of the family is in the
-        way, a StoreError where the store cannot serve. `tenure` leases the entered state's effect.
+        way, a StoreError where the store cannot serve. `initial_lease` leases the effect of the
+        entered state.
         """
         try:
-            return self._fired(target, trigger, payload, call, facts, tenure)
+            return self._fired(target, trigger, payload, call, facts, initial_lease)
         except IgnoredError as refusal:
             if isinstance(target, Record):
                 # It may have moved on since it was read.
-                return self.fire(target.id, trigger, payload, call, tenure=tenure)
+                return self.fire(target.id, trigger, payload, call, initial_lease=initial_lease)
             return self._ignored(target, trigger, refusal.why, call)
 
     def _fired(
@@ -183,7 +184,7 @@ class Lifecycle:
         payload: Data,
         call: Call,
         facts: Data,
-        tenure: Tenure | None,
+        initial_lease: InitialLease | None,
     ) -> Fired:
         record = target if isinstance(target, Record) else None
         of = record.id if record else record_id(str(target))
@@ -196,7 +197,7 @@ class Lifecycle:
                 if known:
                     return self._replayed(known, call, trigger, payload, record)
             decision = self._decided(record, trigger, payload, facts, warrant=call.warrant)
-            kept(decision, tenure)
+            kept(decision, initial_lease)
             answer = self.store.commit(
                 self.machine(record.machine),
                 decision,
@@ -206,7 +207,7 @@ class Lifecycle:
                 cause=call.cause,
                 deltas=summed(call.deltas, decision.deltas),
                 render=self.render,
-                tenure=tenure,
+                initial_lease=initial_lease,
             )
             match answer.word:
                 case "committed":
@@ -238,12 +239,12 @@ class Lifecycle:
         shows the record elsewhere is owed with each cost.
         """
         machine = self.machine(record.machine)
-        if jot.deltas and machine.mirror and machine.mirrored(record.data):
+        if jot.deltas and machine.mirror and machine.is_mirrored(record.data):
             jot = replace(jot, owes=(*jot.owes, machine.mirror))
         if jot.deltas or jot.owes:
             nameable(op_id)
         countable(jot.deltas)
-        summed(jot.deltas, machine.sums(record.data) if machine.sums else {})
+        summed(jot.deltas, machine.counters(record.data) if machine.counters else {})
         answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
         match answer.word:
             case "fenced":
@@ -260,12 +261,12 @@ class Lifecycle:
         nameable(op_id)
         record = self.store.load(record_id(of)).record
         machine = self._known(record)
-        if machine.mail is None or machine.drains is None:
+        if machine.mail_data is None or machine.mail_effect is None:
             raise MailRefusedError(of, f"a {machine.name} has no inbox")
         answer = self.inboxes.post(
             record,
-            machine.mail(mail),
-            machine.drains,
+            machine.mail_data(mail),
+            machine.mail_effect,
             read_upto=str(record.data["acknowledged"]),
             op_id=op_id,
             render=self.render,

@@ -1,16 +1,14 @@
-"""A machine is a table; `decide` reads it. It knows no clock, no randomness and no I/O."""
+"""A machine is a table; `decide` reads it. Nothing here knows a clock, randomness or I/O."""
 
 from __future__ import annotations
 
 import hashlib
-import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
 from interlock.kernel.defects import defects_of
 from interlock.kernel.effect import CASCADE, Effect, Kind
@@ -23,6 +21,7 @@ from interlock.kernel.errors import (
     UnknownTriggerError,
 )
 from interlock.kernel.event import NO_FACTS
+from interlock.kernel.payload import validated
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.table import (
     UNBOUND,
@@ -41,7 +40,7 @@ from interlock.kernel.table import (
     always,
 )
 
-Shared = tuple[str, frozenset[str]]
+Shared = tuple[str, frozenset[str]]  # the queue that a record waits in ('' is none), names it holds
 NOTHING: Shared = ("", frozenset())
 
 
@@ -62,11 +61,11 @@ class Decision:
     interrupts: bool
     explanation: Data | None
     by: tuple[str, ...] = ()
-    sees: bool = False
+    names_proposal: bool = False
     shares: Shares | None = None
-    departs: bool = False
+    counts_as_ended: bool = False
     bounds: Bounds = UNBOUND  # what the record's family may use from now on, where that changes
-    deltas: Mapping[str, int] = field(default_factory=dict)  # how its sums change
+    deltas: Mapping[str, int] = field(default_factory=dict)  # how the record's counters change
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,63 +82,74 @@ class Explanation:
 class Machine:
     """The table of one kind of lifecycle, checked when it is made.
 
-    `begins` is what a producer fires right after birth, `cancels` what a person's cancel fires (the
-    first that is legal), `closes` what a closing parent fires, `advances` what its last child does.
+    A family is a root record with all records whose ids begin with the root's id.
     """
 
     name: str
     stages: tuple[Stage, ...]
     transitions: tuple[Transition, ...]
-    birth: Callable[[Data], Data] = dict
     payloads: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    cancels: tuple[str, ...] = ()
-    closes: str = ""
-    advances: str = ""
-    hands_off: str = ""
-    begins: str = ""
-    part: Callable[[Data, Data], tuple[Data, int | None]] | None = None  # a child's birth, its cap
-    begins_in: Callable[[Data], StrEnum] | None = None  # where it is born, if not always the same
-    relies: Callable[[Record], tuple[RecordId, ...]] | None = None  # others whose facts it reads
-    gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
-    place: Callable[[Data], str] | None = None  # the machine that its local effects run on, or ''
-    bounds: Callable[[Data], Bounds] | None = None  # what its family may use
-    mirror: Effect | None = None  # owed by every commit: it shows the record somewhere else
-    mirrored: Callable[[Data], bool] = always  # whether that is owed
-    frees: Effect | None = None  # owed on leaving a state that keeps a slot for one that does not
-    loses: str = ""  # fired at those who wait for a record that did not end well
-    lasting: tuple[str, ...] = ()  # countdowns that go on whatever state the record is in
-    ignores: Mapping[str, str] = field(default_factory=dict)  # without a row noted, and why
-    mail: Callable[[Data], Data] | None = None  # checks what is posted to a record's inbox
-    drains: Effect | None = None  # owed by what is posted
-    ids: tuple[str, str] | None = None  # what an id must match, and that in words
-    under: tuple[str, ...] = ()  # what the segments of an id above a record's own stand for
-    within: bool = False  # whether the record above must be there, and not have ended
-    sums: Callable[[Data], Mapping[str, int]] | None = (
-        None  # what its counters say of its data; 0 at birth
-    )
-    chronicled: bool = False  # whether its family's commits are listed in the order they came in
     schema: int = 1
+
+    # Creating a record.
+    initial_data: Callable[[Data], Data] = dict  # checks what a record is created from
+    initial_state: Callable[[Data], StrEnum] | None = None  # where it is not the first stage's
+    first_trigger: str = ""  # a producer fires it right after the creation
+    id_format: tuple[str, str] | None = None  # a pattern for ids, and the same in words
+    id_prefix: tuple[str, ...] = ()  # what the segments of an id before a record's own name
+    needs_parent: bool = False  # whether the record above must be there, and not have ended
+
+    # Parents, children and dependencies.
+    child_payload: Callable[[Data, Data], tuple[Data, int | None]] | None = None  # with its cap
+    close_trigger: str = ""  # fired at the children of a record that ends
+    advance_trigger: str = ""  # fired when the last child or dependency of a countdown has ended
+    lasting_countdowns: tuple[str, ...] = ()  # countdowns that no change of the state stops
+    dependency_lost_trigger: str = ""  # fired at the dependents of a record that did not end well
+
+    # People.
+    cancel_triggers: tuple[str, ...] = ()  # a person's cancel fires the first legal one
+    handoff_trigger: str = ""
+    ignores: Mapping[str, str] = field(default_factory=dict)  # noted where it has no row, and why
+
+    # Deciding.
+    fact_sources: Callable[[Record], tuple[RecordId, ...]] | None = None  # besides its ancestors
+    gate: Callable[[str, Data, Data], str] | None = None  # why an effect's holder may not fire it
+
+    # What a family shares, and what is counted.
+    bounds: Callable[[Data], Bounds] | None = None  # what the family may use
+    slot_release: Effect | None = None  # owed on leaving a state with a slot for one without
+    counters: Callable[[Data], Mapping[str, int]] | None = None  # of a record's data; 0 at first
+    in_family_log: bool = False  # whether the commits of the family are listed in their order
+
+    # Where effects run, and what each commit owes.
+    host: Callable[[Data], str] | None = None  # the computer that local effects run on, or ''
+    mirror: Effect | None = None  # owed by every commit: it shows the record somewhere else
+    is_mirrored: Callable[[Data], bool] = always  # whether the mirror is owed
+
+    # Mail.
+    mail_data: Callable[[Data], Data] | None = None  # checks a message to a record's inbox
+    mail_effect: Effect | None = None  # owed by a posted message
 
     def __post_init__(self) -> None:
         if found := tuple(defects_of(self.stages, self.transitions)):
             raise MachineDefectError(self.name, found)
 
     @property
-    def shape(self) -> str:
-        """How an id of a record looks that no parent bears."""
-        if not self.under:
-            return "a child is born by its parent; leave out the /"
-        names = "/".join(f"<{name}>" for name in (*self.under, self.name))
-        return f"write it as {names}; what is below that is born by its parent"
+    def root_id_form(self) -> str:
+        """How to write the id of a record that no parent creates."""
+        if not self.id_prefix:
+            return "a parent creates its children by itself; leave out the /"
+        names = "/".join(f"<{name}>" for name in (*self.id_prefix, self.name))
+        return f"write it as {names}; what is below is created by its parent"
 
     @property
     def initial(self) -> Stage:
-        """The stage a record is born in, unless its data say otherwise."""
+        """The stage that a record begins in, unless its data say otherwise."""
         return self.stages[0]
 
-    def birthplace(self, data: Data) -> Stage:
-        """Return the stage that a record with this data is born in."""
-        return self.stage(str(self.begins_in(data))) if self.begins_in else self.initial
+    def initial_stage(self, data: Data) -> Stage:
+        """Return the stage that a record with this data begins in."""
+        return self.stage(str(self.initial_state(data))) if self.initial_state else self.initial
 
     @cached_property
     def triggers(self) -> tuple[str, ...]:
@@ -155,13 +165,13 @@ class Machine:
     @cached_property
     def effects(self) -> Mapping[str, Effect]:
         """Every effect that this machine may owe, by name."""
-        # Who empties a countdown owes its record a cascade, whatever its table says.
-        own = [self.mirror, self.frees, self.drains, CASCADE if self.advances else None]
-        own += [row.effect for row in self.transitions]
-        owed = [effect for effect in own if effect]
+        found = [self.mirror, self.slot_release, self.mail_effect]
+        # The commit that empties a countdown owes its record a cascade, whatever the table says.
+        found += [CASCADE if self.advance_trigger else None]
+        found += [row.effect for row in self.transitions]
         for stage in self.stages:
-            owed += [effect for effect in stage.owes() if effect]
-        return {effect.name: effect for effect in owed}
+            found += stage.owes()
+        return {effect.name: effect for effect in found if effect}
 
     @cached_property
     def _stage_of(self) -> Mapping[str, Stage]:
@@ -180,7 +190,7 @@ class Machine:
         return self._stage_of[state]
 
     def rows(self, state: str, trigger: str) -> tuple[Transition, ...]:
-        """Return the rows of one cell, in the order in which they are asked."""
+        """Return the rows of one cell, in the order in which their guards are asked."""
         return self._cells.get((state, trigger), ())
 
     def legal(self, state: str) -> tuple[str, ...]:
@@ -188,11 +198,11 @@ class Machine:
         return tuple(trigger for trigger in self.triggers if (state, trigger) in self._cells)
 
     def reads(self, state: str, trigger: str) -> bool:
-        """Whether deciding this cell needs facts of the record's ancestors."""
+        """Whether deciding this cell needs facts of other records."""
         return any(row.reads for row in self.rows(state, trigger))
 
     def admit(self, trigger: str, payload: Data) -> Data:
-        """Check a trigger's payload; the answer is JSON-able. Bad input changes nothing."""
+        """Check a trigger's payload and return it as JSON-able data."""
         if trigger not in self.triggers:
             raise UnknownTriggerError(self.name, trigger, self.triggers)
         model = self.payloads.get(trigger)
@@ -207,10 +217,10 @@ class Machine:
     def decide(
         self, record: Record, trigger: str, payload: Data, facts: Data = NO_FACTS
     ) -> Decision:
-        """Turn the first row that agrees into a decision to commit.
+        """Turn the first row whose guard agrees into a decision to commit.
 
-        Raises IllegalTransitionError where the cell is empty, IgnoredError where it is so on
-        purpose, GuardRefusedError where all rows say no.
+        Raises IllegalTransitionError where the cell is empty, IgnoredError where it is empty on
+        purpose, GuardRefusedError where the guards of all its rows disagree.
         """
         rows = self.rows(record.state, trigger)
         if not rows and trigger in self.ignores:
@@ -240,8 +250,8 @@ class Machine:
         sentence = f"{trigger} would take {record.id} from {record.state} to {target}"
         return Explanation(trigger, record.state, target, sentence)
 
-    def born(self, record: Record) -> Decision:
-        """Decide the birth of a record: version 1, where it stands."""
+    def decide_creation(self, record: Record) -> Decision:
+        """Decide the creation of a record in the state that it is given in."""
         stage = self.stage(record.state)
         return Decision(
             before=record,
@@ -290,19 +300,19 @@ class Machine:
             interrupts=row.interrupts,
             explanation=row.explain(ask) if row.explain else None,
             by=row.by,
-            sees=row.sees,
+            names_proposal=row.names_proposal,
             shares=None if stays else _shares(left.shares(record.data), entered.shares(data)),
-            departs=not stays and bool(entered.departs and entered.departs(data)),
+            counts_as_ended=not stays and entered.is_counted_as_ended(data),
             bounds=self.bounds(data) if row.bounds and self.bounds else UNBOUND,
             deltas=self._deltas(record.data, data),
         )
 
     def _deltas(self, before: Data, after: Data) -> Mapping[str, int]:
-        if self.sums is None:
+        if self.counters is None:
             return {}
-        was, now = self.sums(before), self.sums(after)
-        # Also what did not change: nobody else may count under these names.
-        return {name: now[name] - was[name] for name in now}
+        old, new = self.counters(before), self.counters(after)
+        # An unchanged counter is listed too: nobody else may count under its name.
+        return {name: new[name] - old[name] for name in new}
 
     def _entered(self, stage: Stage, data: Data, *, carried: bool = False) -> tuple[Owed, ...]:
         if isinstance(stage, Active) and not carried:
@@ -312,45 +322,29 @@ class Machine:
         if isinstance(stage, Waiting):
             asks = (stage.notifies,) if stage.asks(data) else ()
             offers = (stage.offers,) if stage.offered(data) else ()
-            return tuple(Owed(one, Kind.TRANSITION) for one in (*asks, *offers) if one)
+            return tuple(Owed(effect, Kind.TRANSITION) for effect in (*asks, *offers) if effect)
         if isinstance(stage, Terminal):
-            return tuple(Owed(one, Kind.TRANSITION) for one in stage.owes() if one)
+            return tuple(Owed(effect, Kind.TRANSITION) for effect in stage.owes() if effect)
         return ()
 
     def _mirrored(self, data: Data) -> tuple[Owed, ...]:
-        if self.mirror is None or not self.mirrored(data):
+        if self.mirror is None or not self.is_mirrored(data):
             return ()
         return (Owed(self.mirror, Kind.TRANSITION),)
 
     def _left(self, left: Stage, before: Data, entered: Stage, data: Data) -> tuple[Owed, ...]:
-        freed = self.frees and left.keeps_slot(before) and not entered.keeps_slot(data)
-        owed = (Owed(self.frees, Kind.TRANSITION),) if self.frees and freed else ()
-        # A surface that showed a card must take it away; entering another wait does that itself.
+        owed: tuple[Owed, ...] = ()
+        if self.slot_release and left.uses_slot(before) and not entered.uses_slot(data):
+            owed = (Owed(self.slot_release, Kind.TRANSITION),)
+        # A surface that shows a card must take it away; entering another wait does that itself.
         if not (isinstance(left, Waiting) and left.notifies and left.asks(before)):
             return owed
-        tells = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
-        return owed if tells else (*owed, Owed(left.notifies, Kind.TRANSITION))
+        replaced = isinstance(entered, Waiting) and entered.notifies and entered.asks(data)
+        return owed if replaced else (*owed, Owed(left.notifies, Kind.TRANSITION))
 
 
 def _shares(before: Shared, after: Shared) -> Shares | None:
-    (left, held), (line, wanted) = before, after
     if before == after:
         return None
-    return Shares(left, line, tuple(sorted(held - wanted)), tuple(sorted(wanted - held)))
-
-
-def validated(model: type[BaseModel], what: str, payload: Data) -> Data:
-    """Check a payload against its model and return it as JSON-able data."""
-    try:
-        return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
-    except ValidationError as refusal:
-        problems = [_problem(error) for error in refusal.errors(include_url=False)]
-        raise InvalidPayloadError(what, problems) from None
-
-
-def _problem(error: ErrorDetails) -> str:
-    """Say where a payload is wrong, what should be there, and where that helps what is."""
-    where = ".".join(str(part) for part in error["loc"])
-    told = error["msg"].removeprefix("Value error, ")
-    told = f"{where}: {told}" if where else told
-    return f"{told}, not {reprlib.repr(error['input'])}" if "should be" in told else told
+    (old_queue, held), (new_queue, wanted) = before, after
+    return Shares(old_queue, new_queue, tuple(sorted(held - wanted)), tuple(sorted(wanted - held)))

@@ -1,4 +1,4 @@
-"""How one axis of a policy is read from JSON, and what its words are worth; it decides nothing."""
+"""Reads one axis of a policy from JSON, and orders the words that an axis may have."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MICRO = 1_000_000
 
 
 class Ranked(StrEnum):
-    """Words with an order: by their place in the enum, never by the alphabet."""
+    """Words in the order of the enum, not of the alphabet."""
 
     @property
     def rank(self) -> int:
-        """Return the word's place, the lowest being 0."""
+        """Return the place of the word in its enum, from 0."""
         return list(type(self)).index(self)
 
     def __lt__(self, other: str) -> bool:
@@ -34,7 +34,7 @@ class Ranked(StrEnum):
 
 
 class PolicyError(ValueError):
-    """A policy cannot be read. Correct the axis it names."""
+    """A policy cannot be read. Correct the axis that the message names."""
 
     def __init__(self, axis: str, value: object, allowed: str) -> None:
         super().__init__(f"autonomy policy: {axis} cannot be {short(value)}; allowed: {allowed}")
@@ -46,7 +46,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 def word(kind: type[Word], data: Mapping[str, object], axis: str) -> Word:
     """Return the axis as one word of the kind."""
-    # Never kind(value): an unknown level reads as HIGH there, which is the loosest threshold.
+    # Not kind(value): that may read an unknown word as a known one, here as the loosest threshold.
     value = data[axis]
     for known in kind:
         if isinstance(value, str) and value == known:

@@ -1,4 +1,4 @@
-"""Why a transition happened and why an agent ended, as closed lists; it never ends anything."""
+"""Why a transition happened, and why an agent ended abnormally, as closed lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AbortReason(StrEnum):
     UNKNOWN = auto()
 
 
-# What ended an agent that says only why its work ended.
+# The abort that a reason means where no abort is given.
 ABORT_OF: Mapping[TransitionReason, AbortReason] = {
     TransitionReason.COMPACTION_FAILED: AbortReason.COMPACT_FAILURE,
     TransitionReason.PROVIDER_413: AbortReason.PROVIDER_ERROR,
@@ -48,7 +48,7 @@ ABORT_OF: Mapping[TransitionReason, AbortReason] = {
     TransitionReason.PERMISSION_DENIED: AbortReason.PERMISSION_DENIED,
 }
 
-# Why a task or an agent changed its state, by what ended the agent; aborted, where nothing is here.
+# The reason that an abort means; ABORTED for those that are not listed.
 WHY_OF: Mapping[AbortReason, TransitionReason] = {
     AbortReason.SIBLING_ABORTED: TransitionReason.SIBLING_ABORTED,
     AbortReason.PERMISSION_DENIED: TransitionReason.PERMISSION_DENIED,
@@ -57,7 +57,7 @@ WHY_OF: Mapping[AbortReason, TransitionReason] = {
 
 
 def why_of(abort: AbortReason) -> TransitionReason:
-    """Return why a state changes where an agent was ended by this."""
+    """Return the reason of a transition that an abort caused."""
     return WHY_OF.get(abort, TransitionReason.ABORTED)
 
 
@@ -78,8 +78,8 @@ def abort_reason(exit_code: int, *, killed_by_us: AbortReason | None = None) -> 
     """Return why a process ended abnormally, or None where it ended well.
 
     `exit_code` is what the process returned, or minus the number of the signal that ended it.
-    `killed_by_us` is the reason we had for ending it ourselves, never oom; whatever the process
-    made of our signal, this reason stands.
+    `killed_by_us` is our reason for ending it ourselves, never oom; it is the answer whatever the
+    exit code.
     """
     assert killed_by_us is not AbortReason.OOM
     if killed_by_us is not None:

@@ -18,6 +18,7 @@ Version = NewType("Version", int)
 PARTITIONS = 64
 ID_LENGTH_MAX = 200
 ID_DEPTH_MAX = 8
+CHILDREN_MAX = 10_000
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 

@@ -31,7 +31,7 @@ from interlock.kernel.store.scripts import Client
 from interlock.kernel.table import Active
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
-# As a child's id it can be nobody's: the numbers are of runs.
+# The name of no record: the last segment of a record's id below a root is a number.
 HOLDER = "import"
 WHY_NOT = {
     "taken": "another record has its id; nothing of that was changed",
@@ -115,7 +115,7 @@ class Restoration:
         if stage.waits_for_person(record.data) or machine.bounds:
             raise RestoreRefusedError(kept.id, f"a {machine.name} cannot be, as it is now")
         lock, counted = self._lock(kept.id), sums(kept.lines)
-        said = machine.sums(record.data) if machine.sums else {}
+        said = machine.counters(record.data) if machine.counters else {}
         if wrong := {name: n for name, n in said.items() if counted.get(name, 0) != n}:
             raise RestoreRefusedError(kept.id, f"its log does not add up to {wrong}")
         word = self._restores.restore(machine, record, kept.birth, kept.lines, lock, counted)
@@ -142,10 +142,10 @@ class Restoration:
 def _admit(machine: Machine, kept: Kept) -> None:
     """Refuse what no create would have admitted."""
     record_id(kept.id)
-    if kept.id.count("/") != len(machine.under):
-        raise InvalidIdError(kept.id, machine.shape)
-    if machine.ids and not re.fullmatch(machine.ids[0], kept.id):
-        raise InvalidIdError(kept.id, machine.ids[1])
+    if kept.id.count("/") != len(machine.id_prefix):
+        raise InvalidIdError(kept.id, machine.root_id_form)
+    if machine.id_format and not re.fullmatch(machine.id_format[0], kept.id):
+        raise InvalidIdError(kept.id, machine.id_format[1])
     if not DIGEST.fullmatch(kept.birth):
         raise RestoreRefusedError(kept.id, f"{kept.birth!r} is no digest of a birth")
 

@@ -1,13 +1,14 @@
-"""The parts of a table: stages (a state, and what the kernel owes it) and rows; pure values."""
+"""The parts of a table: stages (a state, and what the kernel owes it) and rows. Pure values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.reason import TransitionReason
 
 Data = Mapping[str, Any]
 
@@ -32,11 +33,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A named delay in a stage: ms from entry, or None for none.
+    """A named delay in a stage: ms from entry, or None for no timer.
 
-    When due it fires `trigger` with `payload`, or with `unbegun` where nobody ever took up the
-    state's effect; without a trigger it reminds: the stall sweep owes `effect` again, writes a note
-    and sets the timer anew, at doubling distances.
+    When due it fires `trigger` with `payload`, or with `unbegun_payload` where no worker ever
+    claimed the state's effect; then `unbegun_deltas` take back what was counted too early. Without
+    a trigger it reminds: the stall sweep owes `effect` again, writes a note and sets the timer
+    again, each time with a longer delay.
     """
 
     name: str
@@ -44,16 +46,16 @@ class Timer:
     trigger: StrEnum | None = None
     effect: Effect | None = None
     payload: Data = field(default_factory=dict)
-    unbegun: Data | None = None
-    undoes: Callable[[Data], Mapping[str, int]] | None = None  # what then was counted too early
+    unbegun_payload: Data | None = None
+    unbegun_deltas: Callable[[Data], Mapping[str, int]] | None = None
 
-    def said(self, *, begun: bool) -> Data:
-        """Return what it fires its trigger with."""
-        return self.payload if begun or self.unbegun is None else self.unbegun
+    def payload_when(self, *, begun: bool) -> Data:
+        """Return the payload that the timer fires its trigger with."""
+        return self.payload if begun or self.unbegun_payload is None else self.unbegun_payload
 
-    def undone(self, data: Data, *, begun: bool) -> Mapping[str, int]:
-        """Return what it takes back of what was counted."""
-        return {} if begun or self.undoes is None else self.undoes(data)
+    def deltas_when(self, data: Data, *, begun: bool) -> Mapping[str, int]:
+        """Return how the record's counters change when the timer fires."""
+        return {} if begun or self.unbegun_deltas is None else self.unbegun_deltas(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ UNBOUND = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What a decision changes of what a family shares: lines ('' is none) and names."""
+    """What a decision changes of what a family shares: queues ('' is none) and held names."""
 
     left: str
     line: str
@@ -97,15 +99,15 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A state of a machine."""
+    """A state of a machine, and what the kernel owes a record in it."""
 
     state: StrEnum
     timers: tuple[Timer, ...] = ()
-    external: str = ""  # who enters a state that no row enters
-    line: Callable[[Data], str] | None = None  # where it waits to be taken, by priority, then age
-    holds: Callable[[Data], tuple[str, ...]] | None = None  # what no other of its family may hold
-    departs: Callable[[Data], bool] | None = None  # whether its parent counts it as ended already
-    keeps: Callable[[Data], bool] | None = None  # whether it has a slot that others may wait for
+    external: str = ""  # how a record comes into a state that no row enters
+    queue: Callable[[Data], str] | None = None  # where it waits to be claimed, by priority and age
+    holds: Callable[[Data], tuple[str, ...]] | None = None  # names no other of its family may hold
+    counts_as_ended: Callable[[Data], bool] | None = None  # for the countdown of its parent
+    has_slot: Callable[[Data], bool] | None = None  # whether others may wait for its slot
 
     def waits_for_person(self, data: Data) -> bool:
         """Whether a person's decision is what moves a record on from here."""
@@ -118,13 +120,17 @@ class Stage:
         return tuple(TimerDue(name, ms) for name, ms in delays if ms is not None)
 
     def shares(self, data: Data) -> tuple[str, frozenset[str]]:
-        """Return the line that a record stands in here, or '', and the names that it holds."""
-        line = self.line(data) if self.line else ""
-        return line, frozenset(self.holds(data) if self.holds else ())
+        """Return the queue that a record waits in here, or '', and the names that it holds."""
+        queue = self.queue(data) if self.queue else ""
+        return queue, frozenset(self.holds(data) if self.holds else ())
 
-    def keeps_slot(self, data: Data) -> bool:
+    def is_counted_as_ended(self, data: Data) -> bool:
+        """Whether the countdown of the parent counts the record as ended, though it may go on."""
+        return self.counts_as_ended is not None and self.counts_as_ended(data)
+
+    def uses_slot(self, data: Data) -> bool:
         """Whether a record has a slot here that it must give back when it leaves."""
-        return self.keeps is not None and self.keeps(data)
+        return self.has_slot is not None and self.has_slot(data)
 
     def timer(self, name: str) -> Timer | None:
         """Return the timer of this name."""
@@ -141,13 +147,19 @@ def always(data: Data) -> bool:
     return True
 
 
+def never(data: Data) -> bool:
+    """Disagree, whatever the data."""
+    del data
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting(Stage):
     """Someone else must fire the next trigger: a person, a producer, or the last child."""
 
     asks: Callable[[Data], bool] = always  # whether it is a person who must
-    notifies: Effect | None = None  # owed on entry and on leaving while a person is asked
-    offers: Effect | None = None  # owed on entry: it brings the record further, or who may
+    notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
+    offers: Effect | None = None  # owed on entry: it tries to move the record on
     offered: Callable[[Data], bool] = always  # whether that is owed
     card: str = ""
     affordances: tuple[tuple[str, str], ...] = ()  # what a person may choose -> trigger
@@ -174,7 +186,7 @@ class Active(Stage):
     is_later: Callable[[Data], bool] = always
     crash: StrEnum | None = None  # fired when an effect that cannot restart is lost
     exhausted: StrEnum | None = None  # fired when its attempts are used up; None: quarantine
-    once: Callable[[Data], bool] | None = None
+    once: Callable[[Data], bool] | None = None  # whether a lost effect cannot restart
 
     def effect_for(self, data: Data) -> Effect | None:
         """Return the effect that an entry with this data starts."""
@@ -191,8 +203,8 @@ class Active(Stage):
 class Terminal(Stage):
     """Nothing ever happens here again."""
 
-    tells: Effect | None = None  # owed on entry: others wait for this end
-    clears: Effect | None = None  # owed on entry: what is left behind is cleared away
+    tells: Effect | None = None  # owed on entry: it tells those who wait for this end
+    clears: Effect | None = None  # owed on entry: it clears away what is left behind
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""
@@ -210,10 +222,10 @@ class Loop(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row. Rows of a cell are asked in order; the first whose guard agrees is followed.
+    """One row. The guards of a cell's rows are asked in order; the first that agrees is followed.
 
-    `ours` gives the reason of a row that the published table lacks. `by` names who may fire it;
-    `sees` asks of a person to name the proposal that was seen.
+    `by` names who may fire it, `ours` why it is there where the published table lacks it. `reason`
+    is the published reason of what happened, where the payload gives none.
     """
 
     source: StrEnum
@@ -222,17 +234,19 @@ class Transition:
     guard: Callable[[Ask], bool] | None = None
     update: Callable[[Ask], Data] | None = None
     explain: Callable[[Ask], Mapping[str, Any]] | None = None
-    refusal: str = ""
+    refusal: str = ""  # the last row of a cell says why nothing happens
     effect: Effect | None = None
-    spawns: str = ""
+    spawns: str = ""  # the countdown that the effect fills
     carry: bool = False
     loop: Loop = Loop.NONE
-    interrupts: bool = False
-    reads: bool = False
+    interrupts: bool = False  # whether the effect at work is asked to come to its end
+    reads: bool = False  # whether it asks for facts of other records
     by: tuple[str, ...] = ()
-    sees: bool = False
-    bounds: bool = False  # its update may change what the record's family may use
+    names_proposal: bool = False  # whether a person must name the proposal that was seen
+    bounds: bool = False  # whether its update may change what the record's family may use
     ours: str = ""
+    reason: TransitionReason | None = None
+    reason_by_hand: TransitionReason | None = None  # instead, where a person or producer fired it
 
     def owes(self) -> tuple[Owed, ...]:
         """Return the effect that following this row owes."""
@@ -253,3 +267,71 @@ class Transition:
                 return Mode.EXTERNAL
             case Loop.NONE:
                 return Mode.LEAVE
+
+
+# Who fires rows besides effects: people and programs outside, and the two sweeps.
+PERSON, PRODUCER = "person", "producer"
+ORPHANS, STALLS = "orphans", "stalls"
+
+Row = Callable[[StrEnum], Transition]  # a row that `rows` has yet to give its source
+
+
+class RowFields(TypedDict, total=False):
+    """The fields of a row that not every row has; `Transition` says what each means."""
+
+    guard: Callable[[Ask], bool]
+    update: Callable[[Ask], Data]
+    explain: Callable[[Ask], Mapping[str, Any]]
+    refusal: str
+    effect: Effect
+    spawns: str
+    interrupts: bool
+    reads: bool
+    names_proposal: bool
+    bounds: bool
+    ours: str
+    reason: TransitionReason
+    reason_by_hand: TransitionReason
+
+
+def rows(sources: StrEnum | Sequence[StrEnum], *each: Row) -> tuple[Transition, ...]:
+    """Return the rows of one state, or of several states: each row once for each of them.
+
+    A table is written as the rows of one state after the other:
+
+    *rows(State.OPEN,
+        move(Trigger.CLAIMED, State.CLAIMED, by(ASSIGNMENT, PERSON), update=claimed),
+        stay(Trigger.NOTED, by(PERSON), update=noted),
+    ),
+    """
+    states = (sources,) if isinstance(sources, StrEnum) else sources
+    return tuple(row(state) for row in each for state in states)
+
+
+def move(
+    trigger: StrEnum, target: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]
+) -> Row:
+    """Return a row into another state. The effect at work in the state that is left is revoked."""
+    return lambda source: Transition(source, trigger, target, by=actors, **fields)
+
+
+def carry(
+    trigger: StrEnum, target: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]
+) -> Row:
+    """Return a row into another state, in which the effect at work goes on."""
+    return lambda source: Transition(source, trigger, target, by=actors, carry=True, **fields)
+
+
+def stay(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
+    """Return a row that stays in its state; effect, timers and proposal go on."""
+    return lambda state: Transition(state, trigger, state, by=actors, loop=Loop.INTERNAL, **fields)
+
+
+def reenter(trigger: StrEnum, actors: tuple[str, ...], **fields: Unpack[RowFields]) -> Row:
+    """Return a row that leaves its state and enters it again: effect and timers begin anew."""
+    return lambda state: Transition(state, trigger, state, by=actors, loop=Loop.EXTERNAL, **fields)
+
+
+def by(*actors: Effect | str) -> tuple[str, ...]:
+    """Name who may fire a row: effects, and who acts besides them."""
+    return tuple(str(actor) for actor in actors)

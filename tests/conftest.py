@@ -62,7 +62,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Close stores, loops and the broker's pools: thousands of tests share one descriptor table."""
     opened: list[Client] = []
     begun: set[asyncio.AbstractEventLoop] = set()
-    begin = Runner._started
+    begin = Runner._event_loop
 
     def begin_and_keep(runner: Runner) -> asyncio.AbstractEventLoop:
         begun.add(begin(runner))
@@ -73,7 +73,7 @@ def no_descriptor_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return opened[-1]
 
     monkeypatch.setattr(dispatch, "open_store", open_and_keep)
-    monkeypatch.setattr(Runner, "_started", begin_and_keep)
+    monkeypatch.setattr(Runner, "_event_loop", begin_and_keep)
     yield
     for loop in begun:
         loop.call_soon_threadsafe(loop.stop)

@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from interlock.workers.gateways.server import LOOPBACK, EmbeddedServer, find_binary, free_port
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 from tests.waiting import until
 
 SLOT_LAST = 16_383
@@ -89,13 +89,13 @@ def sentinel(folder: Path, master: EmbeddedServer, replica: EmbeddedServer) -> I
         "sentinel failover-timeout interlock 5000\n"
     )
     with ExitStack() as stack:
-        keeper = start_tethered(
+        bound = start_bound(
             [str(find_binary()), str(config), "--sentinel"],
             folder=folder,
             output=stack.enter_context((folder / "sentinel.log").open("wb")),
             grace_s=5,
         )
-        stack.callback(end_tethered, keeper, patience_s=10)
+        stack.callback(end_bound, bound, patience_s=10)
         until(watched.is_in_step, what="the Sentinel knows both", within_s=30)
         yield watched
 
@@ -145,24 +145,24 @@ def rabbitmq_node(folder: Path) -> Iterator[str]:
             ("mapper", ["epmd", "-address", LOOPBACK]),
             ("node", [str(RABBITMQ)]),
         ):
-            keeper = start_tethered(
+            bound = start_bound(
                 command,
                 folder=folder,
                 output=output,
                 grace_s=RABBITMQ_STOP_S,
                 environment=environment,
             )
-            stack.callback(end_tethered, keeper, patience_s=RABBITMQ_STOP_S + 5)
+            stack.callback(end_bound, bound, patience_s=RABBITMQ_STOP_S + 5)
             until(
-                partial(_listens, ports[name], keeper, log),
+                partial(_listens, ports[name], bound, log),
                 what=f"the {name} of RabbitMQ listens",
                 within_s=RABBITMQ_START_S,
             )
         yield f"amqp://guest:guest@{LOOPBACK}:{ports['node']}//"
 
 
-def _listens(port: int, keeper: subprocess.Popen[bytes], log: Path) -> bool:
-    assert keeper.poll() is None, f"it ended with {keeper.returncode}:\n{log.read_text()[-2000:]}"
+def _listens(port: int, bound: subprocess.Popen[bytes], log: Path) -> bool:
+    assert bound.poll() is None, f"it ended with {bound.returncode}:\n{log.read_text()[-2000:]}"
     try:
         socket.create_connection((LOOPBACK, port), timeout=1).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""The rules of the house that no linter has: sizes, floors of text, and what no file may name."""
+"""The rules of this project that no linter has: sizes, layout, and what no file may name."""
 
 from __future__ import annotations
 

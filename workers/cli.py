@@ -9,7 +9,7 @@ from importlib.metadata import version as installed_version
 import typer
 from typer.exceptions import TyperException
 
-from interlock.workers.engine.system import loaded
+from interlock.workers.engine.system import load
 from interlock.workers.ops.cli import app as ops_app
 from interlock.workers.ops.top.cli import top
 from interlock.workers.supervision.cli import report
@@ -18,30 +18,30 @@ from interlock.workers.terminal.answer import AsJson, answer
 
 
 def assemble() -> typer.Typer:
-    """Return the command line. Modules of one group are mounted on it together."""
-    made = typer.Typer(
+    """Return the command line. Modules that name the same group share it."""
+    command_line = typer.Typer(
         name="interlock",
         help="Lifecycles of AI-agent work that no crash can strand or double.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
     )
-    made.add_typer(ops_app)
+    command_line.add_typer(ops_app)
     groups: dict[str, list[typer.Typer]] = {}
     for system in SYSTEMS:
         for name, module in system.commands.items():
-            groups.setdefault(name, []).append(loaded(f"{module}:app"))
+            groups.setdefault(name, []).append(load(f"{module}:app"))
     for name, parts in groups.items():
-        group = typer.Typer(no_args_is_help=True) if name else made
+        group = typer.Typer(no_args_is_help=True) if name else command_line
         for part in parts:
             group.add_typer(part)
         if name:
             texts = [part.info.help for part in parts if isinstance(part.info.help, str)]
-            made.add_typer(group, name=name, help=texts[0] if texts else None)
-    made.command()(report)
-    made.command()(top)
-    made.command()(version)
-    return made
+            command_line.add_typer(group, name=name, help=texts[0] if texts else None)
+    command_line.command()(report)
+    command_line.command()(top)
+    command_line.command()(version)
+    return command_line
 
 
 def version(as_json: AsJson = False) -> None:
@@ -54,7 +54,7 @@ app = assemble()
 
 
 def main() -> None:
-    """Run the command line. What was typed wrongly ends with 2, in JSON where that is asked."""
+    """Run the command line. A usage error exits with code 2 and is printed as JSON with --json."""
     if "--json" not in sys.argv:
         app()
     try:

@@ -1,4 +1,4 @@
-"""What producers and people call: submit, fire, decide, watch. It runs and decides nothing."""
+"""The client of producers and people: submit, fire, decide, show, wait, for every machine."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from interlock.kernel.machine import Explanation, Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, ancestors
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.views import Standing
+from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
-from interlock.workers.config import Settings, settings_here
-from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS, make_app
+from interlock.workers.config import Settings, local_settings
+from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.polling import looks
+from interlock.workers.engine.polling import polls
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry
 
-ACTION_WORDS = frozenset({"capability", "parameters", "declared"})
+ACTION_FIELDS = frozenset({"capability", "parameters", "declared"})
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What became of one submission. `replayed`: the same had been accepted before."""
+    """The result of one submission. `replayed`: the same submission was accepted before."""
 
     id: str
     replayed: bool
@@ -43,7 +43,7 @@ class Submitted:
 
 
 class WaitTimeoutError(TimeoutError):
-    """The record did not get there in time; it goes on by itself."""
+    """The record did not reach the state in time. It continues without the caller."""
 
 
 class Client:
@@ -56,15 +56,15 @@ class Client:
         actor: str = "producer",
         machines: Mapping[str, Machine] = MACHINES,
     ) -> None:
-        self.settings, self.actor, self.machines = settings or settings_here(), actor, machines
+        self.settings, self.actor, self.machines = settings or local_settings(), actor, machines
         names = {name for machine in machines.values() for name in machine.effects}
-        app = make_app(self.settings, (*sorted(names), SWEEPS))
+        app = make_app(self.settings, (*sorted(names), SWEEPS_QUEUE))
         self.dispatch = Dispatch(self.settings, machines, app)
         self._registry: Registry | None = None
 
     @property
     def registry(self) -> Registry:
-        """The capabilities by which a person's edit is checked before it is accepted."""
+        """The capabilities against which a person's edited action is checked."""
         if self._registry is None:
             self._registry = load_registry(self.settings.capabilities)
         return self._registry
@@ -73,19 +73,20 @@ class Client:
         self,
         payload: Mapping[str, Any],
         *,
-        id: str | None = None,  # noqa: A002 - the word that everybody uses
+        id: str | None = None,  # noqa: A002 - a record's id is called id everywhere
         machine: str,
         priority: int = 5,
     ) -> Submitted:
-        """Hand in something that happened. "Accepted" means that the record exists.
+        """Create a record. When this returns, the record is stored.
 
-        With an id of your own it may be repeated; the same id with another payload is IdTakenError.
+        With an id of your own the call can be repeated. Raises IdTakenError if the id exists
+        with another payload.
         """
         new_id = f"{machine[:2]}-{uuid4().hex[:10]}" if id is None else id
-        _shaped(payload, new_id, priority)
+        _check_submission(payload, new_id, priority)
         call = Call(Cause(self.actor))
         fired = self.dispatch.create(machine, new_id, payload, call, priority=priority)
-        begins = self.dispatch.lifecycle.machine(machine).begins
+        begins = self.dispatch.lifecycle.machine(machine).first_trigger
         if begins and not payload.get("hold") and fired.version:
             self._begin(new_id, begins)
         return Submitted(new_id, fired.replayed)
@@ -93,21 +94,21 @@ class Client:
     def submit_many(
         self, payloads: Sequence[Mapping[str, Any]], *, machine: str
     ) -> list[Submitted]:
-        """Submit several; one that is refused has its error in its answer and stops no other.
+        """Submit several payloads. A refused one has its error in its result; the rest are stored.
 
-        A payload may carry `id` and `priority` beside its own fields.
+        A payload may have the fields `id` and `priority` beside its own.
         """
-        answers: list[Submitted] = []
+        results: list[Submitted] = []
         for payload in payloads:
-            own: Any = dict(payload) if isinstance(payload, Mapping) else payload
-            named = ("id", "priority") if isinstance(own, dict) else ()
-            options = {name: own.pop(name) for name in named if name in own}
+            fields: Any = dict(payload) if isinstance(payload, Mapping) else payload
+            named = ("id", "priority") if isinstance(fields, dict) else ()
+            options = {name: fields.pop(name) for name in named if name in fields}
             try:
-                answers.append(self.submit(own, machine=machine, **options))
+                results.append(self.submit(fields, machine=machine, **options))
             except KernelError as refusal:
                 new_id = str(options.get("id") or "")
-                answers.append(Submitted(new_id, replayed=False, error=refusal))
-        return answers
+                results.append(Submitted(new_id, replayed=False, error=refusal))
+        return results
 
     def fire(
         self,
@@ -120,10 +121,10 @@ class Client:
     ) -> Record:
         """Fire a trigger. Repeat a call whose answer was lost with the same op-id."""
         call = self._call(op_id, reason)
-        words = dict(payload or {})
-        if ACTION_WORDS & words.keys():
-            words = self._checked(self.show(record_id), words)
-        fired = self.dispatch.fire(record_id, trigger, words, call)
+        fields = dict(payload or {})
+        if ACTION_FIELDS & fields.keys():
+            fields = self._checked_action(self.show(record_id), fields)
+        fired = self.dispatch.fire(record_id, trigger, fields, call)
         return fired.record or self.show(record_id)
 
     def decide(
@@ -135,55 +136,55 @@ class Client:
         proposal: str,
         op_id: str | None = None,
     ) -> Record:
-        """Answer a card. `proposal` names the one you saw: a stale decision is refused.
+        """Answer a card. `proposal` is the one that you saw: a decision on an older one is refused.
 
-        `choice` is one of the card's affordances, or redirect, where its state takes that.
+        `choice` is one of the card's affordances, or `redirect` if the state has that transition.
         """
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         if choice == "retry" and quarantine_of(machine, record):
             self.retry(record_id)
             return self.show(record_id)
-        entered = self.entered(record, proposal)
+        entered = self.proposal_version(record, proposal)
         state = record.state
         if entered != record.entered:
-            # Repeated with its op-id after a lost answer, a choice means what it meant then.
+            # A call that is repeated with its op-id means the state in which the card was seen.
             state = self._state_seen(record, entered) if op_id else ""
             if not state:
                 raise self._stale(record, proposal)
         trigger = self._trigger(record, state, choice)
         call = Call(Cause(self.actor), op_id or uuid4().hex, Warrant.person(entered))
-        payload = self.signed(record, trigger, self._checked(record, dict(answer or {})))
+        payload = self.with_actor(record, trigger, self._checked_action(record, dict(answer or {})))
         fired = self.dispatch.fire(record.id, trigger, payload, call)
         return fired.record or self.show(record_id)
 
     def cancel(self, record_id: str, *, reason: str = "") -> Record:
-        """End a record, or ask its running action to stop; the answer says which it was."""
+        """End a record, or ask its running action to stop. The returned state says which it was."""
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         legal = machine.legal(record.state)
-        trigger = next((name for name in machine.cancels if name in legal), None)
+        trigger = next((name for name in machine.cancel_triggers if name in legal), None)
         if trigger is None:
             raise IllegalTransitionError(machine.name, record.state, "cancel", legal)
-        words = self.signed(record, trigger, {"reason": reason})
-        return self.fire(record_id, trigger, words, reason=reason)
+        fields = self.with_actor(record, trigger, {"reason": reason})
+        return self.fire(record_id, trigger, fields, reason=reason)
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
-        """Start nothing new on a record until it is resumed; what runs ends."""
+        """Start no new effect on a record until it is resumed. Running effects finish."""
         return self.dispatch.flag("pause", record_id, self._call(None, reason)).word
 
     def resume(self, record_id: str, *, reason: str = "") -> str:
-        """Lift a pause."""
+        """Resume a paused record."""
         return self.dispatch.flag("resume", record_id, self._call(None, reason)).word
 
     def retry(self, record_id: str, *, reason: str = "") -> str:
-        """Let every quarantined effect of a record try again, with fresh attempts."""
+        """Give every quarantined effect of a record new attempts."""
         return self.dispatch.flag("retry", record_id, self._call(None, reason)).word
 
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Explanation:
-        """Say what firing a trigger now would do, or why it would be refused. It fires nothing."""
+        """Return what firing a trigger would do now, or why it would be refused. Fires nothing."""
         record = self.show(record_id)
         machine = self.dispatch.lifecycle.machine(record.machine)
         facts = self.dispatch.lifecycle.facts(record, ancestors(record.id))
@@ -201,12 +202,12 @@ class Client:
         return lines
 
     def card(self, record_id: str) -> Card | None:
-        """Return what a record asks a person now."""
+        """Return the card that a record shows a person now, if it has one."""
         record = self.show(record_id)
         return card_of(self.dispatch.lifecycle.machine(record.machine), record)
 
     def cards(self, *, limit: int = 100) -> list[Card]:
-        """Return what people are asked, the longest waiting first."""
+        """Return the open cards, the longest waiting first."""
         found: list[Card | None] = []
         for record_id, _ in self.dispatch.views.waiting(limit):
             record = self.show(record_id)
@@ -214,8 +215,10 @@ class Client:
             found += [card_of(machine, record), quarantine_of(machine, record)]
         return [card for card in found if card is not None]
 
-    def list(self, *, machine: str, state: str | None = None, limit: int = 100) -> list[Standing]:
-        """Return records of a machine, in one state or in all, the longest there first."""
+    def list(
+        self, *, machine: str, state: str | None = None, limit: int = 100
+    ) -> list[RecordInState]:
+        """Return records of a machine, in one state or in all, the longest in their state first."""
         found = self.dispatch.lifecycle.machine(machine)
         states = [str(stage.state) for stage in found.stages]
         if state is not None and state not in states:
@@ -223,13 +226,16 @@ class Client:
         rows = [
             row
             for name in ([state] if state else states)
-            for row in self.dispatch.views.standing(found, name, limit)
+            for row in self.dispatch.views.list_in_state(found, name, limit)
         ]
         return sorted(rows, key=lambda row: row.since_ms)[:limit]
 
     def wait(self, record_id: str, *, timeout_s: float, for_person: bool = True) -> Record:
-        """Wait until a record has ended or, with `for_person`, asks a person."""
-        for _ in looks(timeout_s):
+        """Wait until a record has ended or (with `for_person`) asks a person.
+
+        Raises WaitTimeoutError.
+        """
+        for _ in polls(timeout_s):
             record = self.show(record_id)
             stage = self.dispatch.lifecycle.machine(record.machine).stage(record.state)
             asks = isinstance(stage, Waiting) and stage.asks(record.data)
@@ -240,7 +246,7 @@ class Client:
     def watch(self, record_id: str, *, timeout_s: float) -> Iterator[Event | Note]:
         """Yield the lines of a record's log as they come, until it has ended or the time is up."""
         seen = 0
-        for _ in looks(timeout_s):
+        for _ in polls(timeout_s):
             record = self.show(record_id)
             lines = self.history(record_id)
             yield from lines[seen:]
@@ -254,26 +260,26 @@ class Client:
         try:
             self.dispatch.fire(record_id, begins, {}, call)
         except CallError:
-            return  # a repeated submission: it began long ago, and may even be pruned
+            return  # a repeated submission: the record began long ago, and may even be pruned
 
     def _call(self, op_id: str | None, reason: str) -> Call:
         return Call(Cause(self.actor, reason), op_id or uuid4().hex)
 
-    def signed(self, record: Record, trigger: str, words: dict[str, Any]) -> dict[str, Any]:
-        """Return a payload with who says it, where the trigger has a word for that."""
+    def with_actor(self, record: Record, trigger: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return a payload with the actor in its field `by`, if the trigger's payload has that."""
         model = self.dispatch.lifecycle.machine(record.machine).payloads.get(trigger)
-        asks = model is not None and "by" in model.model_fields
-        return {**words, "by": self.actor} if asks else words
+        has_actor = model is not None and "by" in model.model_fields
+        return {**fields, "by": self.actor} if has_actor else fields
 
-    def entered(self, record: Record, proposal: str) -> int:
-        """Return the version that a proposal names. Raises StaleDecisionError if it is no such."""
+    def proposal_version(self, record: Record, proposal: str) -> int:
+        """Return a proposal's version. Raises StaleDecisionError if it is not this record's."""
         seen_id, _, entered = proposal.rpartition(":")
         if seen_id != record.id or not (entered.isascii() and entered.isdigit()):
             raise self._stale(record, proposal)
         return int(entered)
 
     def _state_seen(self, record: Record, entered: int) -> str:
-        """Return the state that was entered with this version, or '' if none was."""
+        """Return the state that was entered with this version, or ''."""
         events = (line for line in self.history(record.id) if isinstance(line, Event))
         return next((event.target for event in events if event.version == entered), "")
 
@@ -283,7 +289,7 @@ class Client:
         return StaleDecisionError(proposal, record.proposal if waits else None)
 
     def _trigger(self, record: Record, state: str, choice: str) -> str:
-        """Return what a choice fires in a state."""
+        """Return the trigger that a choice fires in a state."""
         machine = self.dispatch.lifecycle.machine(record.machine)
         stage = machine.stage(state)
         offered = dict(stage.affordances) if isinstance(stage, Waiting) else {}
@@ -291,26 +297,26 @@ class Client:
             return offered[choice]
         if choice == "redirect" and "redirected" in machine.legal(state):
             return "redirected"
-        asked = ", ".join(offered) or "nobody is asked anything"
-        raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {asked}")
+        choices = ", ".join(offered) or "nobody is asked anything"
+        raise CallError(f"{choice!r} is no answer to {record.id} in {state}; there are: {choices}")
 
-    def _checked(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
-        """Check an edited action against its capability, and add what that declares of itself."""
+    def _checked_action(self, record: Record, answer: dict[str, Any]) -> dict[str, Any]:
+        """Check an edited action against its capability, and add what the capability declares."""
         if "declared" in answer:
-            raise InvalidPayloadError("the answer", ["declared: it is the capability's to say"])
+            raise InvalidPayloadError("the answer", ["declared: only the capability sets it"])
         if "capability" not in answer and "parameters" not in answer:
             return answer
         before = (record.data.get("proposals") or {}).get("action", {}).get("payload", {})
         name = answer.get("capability") or before.get("capability") or ""
-        one = self.registry[name]
+        capability = self.registry[name]
         same = name == before.get("capability")
         parameters = answer.get("parameters", before.get("parameters", {}) if same else {})
         self.registry.check(name, parameters)
-        return {**answer, "declared": one.declared()}
+        return {**answer, "declared": capability.declared()}
 
 
-def _shaped(payload: Any, new_id: Any, priority: Any) -> None:
-    """Refuse what only a type checker would have told its caller."""
+def _check_submission(payload: Any, new_id: Any, priority: Any) -> None:
+    """Refuse arguments of wrong types, which a caller without a type checker may pass."""
     if not isinstance(payload, Mapping):
         raise InvalidPayloadError("the payload", [f"it is {type(payload).__name__}, no mapping"])
     if not isinstance(new_id, str):

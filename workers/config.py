@@ -1,4 +1,4 @@
-"""The settings: read once from INTERLOCK_*, checked, passed down. Nothing else reads them."""
+"""The settings: read once from the variables INTERLOCK_*, validated, and passed down."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interlock.kernel.machines.tasks.task.payloads import Word
-from interlock.kernel.machines.threads.autonomy import Tier
+from interlock.kernel.scales import Tier
 
 PREFIX = "INTERLOCK_"
-# Lists the variables that tell a command about its work. It may call a command of ours, which must
-# not take them for settings.
+# Lists the variables that describe a command's work. The command may call `interlock`, which must
+# not read them as settings.
 WORK_VARIABLES = f"{PREFIX}WORK_VARIABLES"
-# What every agent's process is given by the floor that starts it.
+# Every agent's process gets these from the module that starts it.
 PROCESS_VARIABLES = (f"{PREFIX}AGENT_MARK", f"{PREFIX}REPORT_FD", WORK_VARIABLES)
-STANDALONE = ("redis://", "rediss://", "unix://")
-UP_FILE = "up.json"  # where `interlock up` says what it keeps
-UNFOLLOWED = ("redis+sentinel://", "redis+cluster://", "sentinel://")
+SINGLE_SERVER_SCHEMES = ("redis://", "rediss://", "unix://")
+UP_FILE = "up.json"  # in this file `interlock up` names its store
+UNSUPPORTED_BROKERS = ("redis+sentinel://", "redis+cluster://", "sentinel://")
 Seconds = Annotated[float, Field(gt=0)]
 
 
 class SetupError(Exception):
-    """The deployment or its settings are wrong; the message says what a person has to change."""
+    """The deployment or its settings are wrong. The message says what a person has to change."""
 
 
 class SettingsError(SetupError, ValueError):
-    """A setting is missing or wrong. Its message names the variable, the value and what to do."""
+    """A setting is missing or wrong. The message names the variable, its value and what to do."""
 
 
 class Settings(BaseModel):
-    """Everything that a deployment chooses. Field `x` is read from the variable INTERLOCK_X."""
+    """The settings of a deployment. Field `x` is read from the variable INTERLOCK_X."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,19 +74,19 @@ class Settings(BaseModel):
     verify_s: Seconds = 120.0
     capabilities: str | None = None
 
-    sources_root: Path = Path()  # clean-up touches files below it only
+    sources_root: Path = Path()  # the effect `cleanup` only touches files below this folder
     cards: Path | None = None
     cards_webhook: str | None = None
     home: Path = Path(".interlock")
-    alive: Path | None = None  # touched while a worker's or beat's loop turns, for probes
-    stage_failures: bool = False  # whether tasks may be failed by whole stages, unclaimed
-    agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # at once, on this machine
-    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # less, and no job's worker begins
-    queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs at once, by their queue
+    alive: Path | None = None  # a worker or beat touches this file while it works, for probes
+    stage_failures: bool = False  # whether `interlock task fail-stage` may fail unclaimed tasks
+    agents_max: Annotated[int, Field(ge=0, le=1_000)] = 4  # agents that run at once on this machine
+    disk_free_min_mb: Annotated[int, Field(ge=0)] = 200  # else no job's worker starts
+    queue_slots: dict[Word, int] = Field(default_factory=dict)  # jobs that run at once, by queue
     agent_log_bytes_max: Annotated[int, Field(ge=4_096)] = 8 * 1024 * 1024
     stall_s: Seconds = 300.0
     spawn_s: Seconds = 60.0
-    roles: tuple[Word, ...] = Field(default_factory=tuple)  # none: every role is known
+    roles: tuple[Word, ...] = Field(default_factory=tuple)  # empty: tasks may name any role
     host: str = Field(default_factory=socket.gethostname)
 
     @field_validator("tier_models", mode="before")
@@ -95,7 +95,7 @@ class Settings(BaseModel):
         """Read `tier=model,tier=model`."""
         if not isinstance(value, str):
             return value
-        pairs = [one.partition("=") for one in value.split(",")]
+        pairs = [pair.partition("=") for pair in value.split(",")]
         if not all(tier and model for tier, _, model in pairs):
             raise ValueError("write tier=model, several separated by commas")
         return {tier.strip(): model.strip() for tier, _, model in pairs}
@@ -106,41 +106,41 @@ class Settings(BaseModel):
         """Read `queue=slots,queue=slots`."""
         if not isinstance(value, str):
             return value
-        pairs = [one.strip().partition("=") for one in value.split(",")]
+        pairs = [pair.strip().partition("=") for pair in value.split(",")]
         if not all(queue and slots.isdecimal() and int(slots) > 0 for queue, _, slots in pairs):
             raise ValueError("write queue=slots with at least 1, several separated by commas")
         return {queue: int(slots) for queue, _, slots in pairs}
 
     @field_validator("roles", mode="before")
     @classmethod
-    def _words(cls, value: object) -> object:
+    def _roles(cls, value: object) -> object:
         """Read `role,role`."""
-        return [one.strip() for one in value.split(",")] if isinstance(value, str) else value
+        return [role.strip() for role in value.split(",")] if isinstance(value, str) else value
 
     @property
     def broker(self) -> str:
-        """Where messages go: the store itself where nothing else is said."""
+        """The URL that messages go to: the store's, if no other is set."""
         return self.broker_url or self.store_url
 
     @property
     def fused(self) -> bool:
         """Whether a commit pushes the messages itself: one server and database, no cluster."""
         same = self.broker_url in (None, self.store_url)
-        able = same and self.store_url.startswith(STANDALONE)
-        return able and self.enqueue != "plain"
+        possible = same and self.store_url.startswith(SINGLE_SERVER_SCHEMES)
+        return possible and self.enqueue != "plain"
 
 
 def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. An unknown INTERLOCK_* variable is an error, as it is usually a typo."""
     variables = os.environ if environment is None else environment
     others = {*PROCESS_VARIABLES, *variables.get(WORK_VARIABLES, "").split(",")}
-    given = {
+    values = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in variables.items()
         if name.startswith(PREFIX) and name not in others and value != ""
     }
     try:
-        settings = Settings.model_validate(given)
+        settings = Settings.model_validate(values)
     except ValidationError as refusal:
         problems = "; ".join(
             f"{PREFIX}{str(error['loc'][0]).upper()} is no setting; docs/configuration.md has them"
@@ -149,9 +149,9 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
             for error in refusal.errors(include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
-    if settings.broker.startswith(UNFOLLOWED):
+    if settings.broker.startswith(UNSUPPORTED_BROKERS):
         raise SettingsError(
-            f"settings: {_shown(settings.broker)} cannot be the broker, which is not looked up "
+            f"settings: {_shown(settings.broker)} cannot be the broker: it is not looked up "
             "through Sentinel or Cluster; set INTERLOCK_BROKER_URL to one server or RabbitMQ"
         )
     if settings.enqueue == "fused" and not settings.fused:
@@ -163,36 +163,36 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def environment_without_settings() -> dict[str, str]:
-    """Return the variables for a command that is not ours: it is to know no store, and no key."""
+    """Return the environment without INTERLOCK_*: another program must see no store and no key."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
 def environment_of_work(*fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a command of an agent, job or codon: `fields` tell it of its work."""
+    """Return the environment of a command of an agent, job or codon; `fields` describe its work."""
     variables = environment_without_settings()
     for part in fields:
         variables.update(part)
     settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    told = [name for name in variables if name.startswith(PREFIX) and name not in settings]
-    return {**variables, WORK_VARIABLES: ",".join(told)}
+    work = [name for name in variables if name.startswith(PREFIX) and name not in settings]
+    return {**variables, WORK_VARIABLES: ",".join(work)}
 
 
-def settings_here(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings; where no store is named, use the one that `interlock up` keeps here."""
+def local_settings(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. If they name no store, use the one that `interlock up` started here."""
     settings = read_settings(environment)
-    place = settings.home / UP_FILE
-    if "store_url" in settings.model_fields_set or not place.exists():
+    file = settings.home / UP_FILE
+    if "store_url" in settings.model_fields_set or not file.exists():
         return settings
     try:
-        found = json.loads(place.read_text("utf-8"))
-        given = {**dict(found), **settings.model_dump(exclude_unset=True)}
-        return Settings.model_validate(given)
+        found = json.loads(file.read_text("utf-8"))
+        values = {**dict(found), **settings.model_dump(exclude_unset=True)}
+        return Settings.model_validate(values)
     except (OSError, TypeError, ValueError) as refusal:
         raise SettingsError(
-            f"{place} cannot be read ({refusal}); remove it or name a store"
+            f"{file} cannot be read ({refusal}); remove it or name a store"
         ) from None
 
 
 def _shown(value: object) -> str:
-    """Return a value for a message that anybody may read: without a password."""
+    """Return a value for an error message, without a password."""
     return re.sub(r"(?<=://)[^@/]*@", "...@", repr(value))

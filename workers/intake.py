@@ -1,8 +1,9 @@
-"""Takes plain Celery messages of producers that import nothing of ours.
+"""Receives plain Celery messages from producers that do not import Interlock, and submits them.
 
-`celery -A interlock.workers.intake worker`. A message here is not stored before it arrives, so
-unlike an effect's it is acknowledged only after its record exists. That takes kombu's
-acknowledgements, which effects do without; hence an app of its own.
+Start it with `celery -A interlock.workers.intake worker`. The message of an effect can be written
+again from the store; a message here is the only copy of its request, so it is acknowledged only
+after its record exists. That needs kombu's acknowledgements, which effects do not use, and
+therefore an app of its own.
 """
 
 from __future__ import annotations
@@ -24,101 +25,101 @@ from tenacity import (
 from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.alive import show_alive
-from interlock.workers.engine.app import INTAKE, make_app
-from interlock.workers.engine.system import loaded
+from interlock.workers.engine.app import INTAKE_QUEUE, make_app
+from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.system import load
 from interlock.workers.systems import SYSTEMS
 
 log = logging.getLogger(__name__)
 
 FIELDS = frozenset({"id", "machine", "payload", "priority"})
-# What passes by itself: the message stays in the broker until it has.
-AWAY = (StoreError, ConflictError, OperationalError)
+# Errors that pass by themselves: the message stays in the broker until then.
+TEMPORARY_ERRORS = (StoreError, ConflictError, OperationalError)
 PATIENCE_S = 30
 VISIBILITY_S = 60
-# For the machines that need more than a new record.
-ACCEPTS = {machine: name for system in SYSTEMS for machine, name in system.submit.items()}
+# The function that accepts a message, for machines that need more than a new record.
+ACCEPTED_BY = {machine: name for system in SYSTEMS for machine, name in system.submit.items()}
 
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with its one task, `interlock.submit`."""
-    made = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE,))
-    options = {**made.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
-    made.conf.update(broker_transport_options=options)
+    celery_app = make_app(settings.model_copy(update={"ack_emulation": True}), (INTAKE_QUEUE,))
+    options = {**celery_app.conf.broker_transport_options, "visibility_timeout": VISIBILITY_S}
+    celery_app.conf.update(broker_transport_options=options)
     client = Client(settings, actor="intake")
-    made.set_aside = client.dispatch.set_aside
+    celery_app.reject_message = client.dispatch.reject
 
     def submit(*args: Any, **kwargs: Any) -> str:
         try:
             return receive(client, args, kwargs)
-        except AWAY as refusal:
-            # Not acknowledged: the broker hands the same message out again.
+        except TEMPORARY_ERRORS as refusal:
+            # Not acknowledged: the broker delivers the same message again.
             log.warning("intake waits for the store: %s", refusal)
             raise Reject(str(refusal), requeue=True) from refusal
         except Exception as failure:
-            # A fault of ours must not lose what a producer sent: kept for people, then reported.
-            client.dispatch.set_aside("failed at intake", repr(failure), (args, kwargs))
+            # A bug must not lose a producer's message: keep it, then let Celery report the error.
+            client.dispatch.reject("failed at intake", repr(failure), (args, kwargs))
             raise
 
-    made.task(
+    celery_app.task(
         submit,
         name="interlock.submit",
         acks_late=True,
         reject_on_worker_lost=True,
         ignore_result=True,
     )
-    show_alive(made, settings.alive)
-    return made
+    write_liveness_file(celery_app, settings.alive)
+    return celery_app
 
 
 @retry(
-    retry=retry_if_exception_type(AWAY),
+    retry=retry_if_exception_type(TEMPORARY_ERRORS),
     wait=wait_exponential_jitter(max=5),
     stop=stop_after_delay(PATIENCE_S),
     reraise=True,
 )
 def receive(client: Client, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Accept one message, or set it aside if it can never be accepted."""
+    """Accept one message, or keep it as rejected if it can never be accepted."""
     try:
         if kwargs or len(args) != 1:
-            raise wrong("the message", "send one argument, the request, and nothing by name")
+            raise invalid("the message", "send one argument, the request, and nothing by name")
         return accept(client, args[0])
     except CallError as refusal:
         request = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        client.dispatch.aside.put("refused at intake", str(refusal), request)
+        client.dispatch.rejected.put("refused at intake", str(refusal), request)
         log.warning("a message is set aside: %s", refusal)
         return f"set aside: {refusal}"
 
 
 def accept(client: Client, request: Any) -> str:
-    """Create the record that a message asks for, once: it carries its id and may come twice."""
+    """Create the record that a message asks for. A message that comes twice creates one record."""
     if not isinstance(request, Mapping):
-        raise wrong("the request", f"it is {type(request).__name__}, not an object")
+        raise invalid("the request", f"it is {type(request).__name__}, not an object")
     if unknown := sorted(set(request) - FIELDS):
-        raise wrong("the request", *(f"{name}: no such field" for name in unknown))
+        raise invalid("the request", *(f"{name}: no such field" for name in unknown))
     if not isinstance(request.get("id"), str):
-        raise wrong("the request", "id: give one of your own; a message can come twice")
+        raise invalid("the request", "id: give one of your own; a message can come twice")
     payload = request.get("payload")
     if not isinstance(payload, Mapping):
-        raise wrong("the request", "payload: it is missing or not an object")
+        raise invalid("the request", "payload: it is missing or not an object")
     machine = request.get("machine", "thread")
     if not isinstance(machine, str):
-        raise wrong("the request", f"machine: {machine!r} is no name")
+        raise invalid("the request", f"machine: {machine!r} is no name")
     priority = request.get("priority", 5)
-    named = ACCEPTS.get(machine)
-    if named is not None:
-        return said(loaded(named)(client, request["id"], payload, priority))
-    return said(client.submit(payload, id=request["id"], machine=machine, priority=priority))
+    function = ACCEPTED_BY.get(machine)
+    if function is not None:
+        return result(load(function)(client, request["id"], payload, priority))
+    return result(client.submit(payload, id=request["id"], machine=machine, priority=priority))
 
 
-def said(done: Submitted) -> str:
-    """Return what became of a message, as one line."""
-    return f"{'known' if done.replayed else 'accepted'}: {done.id}"
+def result(submitted: Submitted) -> str:
+    """Return the result of a message as one line."""
+    return f"{'known' if submitted.replayed else 'accepted'}: {submitted.id}"
 
 
-def wrong(what: str, *problems: str) -> InvalidPayloadError:
-    """Return what is wrong with a message."""
-    return InvalidPayloadError(what, problems)
+def invalid(subject: str, *problems: str) -> InvalidPayloadError:
+    """Return the error for a message with these problems."""
+    return InvalidPayloadError(subject, problems)
 
 
 app = assemble(read_settings())

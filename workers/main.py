@@ -9,43 +9,44 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings, SettingsError, read_settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.alive import show_alive
-from interlock.workers.engine.app import SWEEPS, at, make_app
+from interlock.workers.engine.app import SWEEPS_QUEUE, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.liveness import write_liveness_file
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.engine.sweeper import register_sweeps
-from interlock.workers.systems import handlers, sweeps
+from interlock.workers.systems import handlers, openers, sweeps
 
 
 def assemble(settings: Settings) -> Celery:
     """Return the app with every effect and sweep registered. Raises MissingHandlerError."""
     names = {name for machine in MACHINES.values() for name in machine.effects}
-    made = make_app(settings, (*sorted(names), at(settings.host), SWEEPS))
-    dispatch = Dispatch(settings, MACHINES, made)
-    equipment = Equipment(settings)
-    runner = Runner(dispatch, equipment)
-    made.set_aside = dispatch.set_aside
-    register_effects(made, runner, MACHINES, handlers())
-    register_sweeps(made, dispatch, sweeps())
-    show_alive(made, settings.alive)
+    celery_app = make_app(settings, (*sorted(names), local_queue(settings.host), SWEEPS_QUEUE))
+    dispatch = Dispatch(settings, MACHINES, celery_app)
+    resources = Resources(settings)
+    runner = Runner(dispatch, resources)
+    celery_app.reject_message = dispatch.reject
+    register_effects(celery_app, runner, MACHINES, handlers())
+    register_sweeps(celery_app, dispatch, sweeps())
+    write_liveness_file(celery_app, settings.alive)
     tune_when_ready(runner.affinity)
 
     @worker_init.connect(weak=False)
     def check(**_: object) -> None:
-        # A wrong setting or an unsafe store ends the start, not the first effect.
+        # A wrong setting or an unsafe store fails the start of the worker, not its first effect.
         try:
-            equipment.check()
+            for opener in openers():
+                resources.get(opener)
             assert dispatch.client, "the store is open"
         except (KernelError, ValueError) as refusal:
-            # Celery only logs what a receiver raises, and would start all the same.
+            # Celery would only log an error that a signal's receiver raises, and start the worker.
             raise SystemExit(f"interlock: {refusal}") from refusal
 
     @worker_shutting_down.connect(weak=False)
-    def let_go(**_: object) -> None:
+    def shut_down(**_: object) -> None:
         runner.shut_down()
 
-    return made
+    return celery_app
 
 
 def start() -> Celery:

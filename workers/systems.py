@@ -1,14 +1,16 @@
-"""The registry of systems: the only list of them. A new system needs its line here."""
+"""The registry of systems, the only list of them. A new system needs its line here."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from interlock.workers.config import Settings
 from interlock.workers.engine.builtin import BUILTIN
 from interlock.workers.engine.sweeper import Sweep
-from interlock.workers.engine.system import System, loaded
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.system import System, load
+from interlock.workers.engine.work import Handler
 from interlock.workers.jobs.system import SYSTEM as JOBS
 from interlock.workers.loops.system import SYSTEM as LOOPS
 from interlock.workers.runs.system import SYSTEM as RUNS
@@ -22,19 +24,25 @@ class SystemsError(ValueError):
     """Two systems claim the same name. Rename one of them."""
 
 
-def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Run]:
+def handlers(systems: Iterable[System] = SYSTEMS) -> Mapping[str, Handler]:
     """Import the handler of every effect, by the effect's name. Raises SystemsError.
 
     An effect's name is the name of its queue: two systems cannot share one.
     """
-    found = [loaded(f"{system.effects}:HANDLERS") for system in (BUILTIN, *systems)]
+    found = [load(f"{system.effects}:HANDLERS") for system in (BUILTIN, *systems)]
     names = Counter(name for each in found for name in each)
     if twice := sorted(name for name, number in names.items() if number > 1):
         raise SystemsError(f"two systems have an effect called {', '.join(twice)}")
     return {name: handler for each in found for name, handler in each.items()}
 
 
+def openers(systems: Iterable[System] = SYSTEMS) -> tuple[Callable[[Settings], Any], ...]:
+    """Import what opens the resources of every system, each opener once."""
+    named = (name for system in (BUILTIN, *systems) for name in system.resources)
+    return tuple(load(name) for name in dict.fromkeys(named))
+
+
 def sweeps(systems: Iterable[System] = SYSTEMS) -> tuple[Sweep, ...]:
     """Import every sweep that beat drives."""
     packages = [system.sweeps for system in (BUILTIN, *systems) if system.sweeps]
-    return tuple(sweep for package in packages for sweep in loaded(f"{package}:SWEEPS"))
+    return tuple(sweep for package in packages for sweep in load(f"{package}:SWEEPS"))

@@ -1,4 +1,4 @@
-"""Text as a log takes it."""
+"""One-line text for logs and records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Spoils states.csv on purpose, always alike: `python -m examples.clean_a_dataset.spoil`.
+"""Spoils states.csv in a reproducible way: `python -m examples.clean_a_dataset.spoil`.
 
-What is wrong afterwards, and nothing else:
+The result has these faults, and no others:
 
 - 8 rows are there twice, written in different ways;
 - 14 names have stray spaces, some of them no-break spaces;
@@ -40,8 +40,8 @@ Row = dict[str, str]
 
 
 def spoilt(true: str) -> str:
-    """Return the spoilt table of a true one, both as CSV."""
-    random = Random(SEED)  # noqa: S311 - a table that everybody can spoil alike is no secret
+    """Return a spoilt table made from the true one, both as CSV."""
+    random = Random(SEED)  # noqa: S311 - a reproducible table needs no secret
     rows = list(csv.DictReader(io.StringIO(true)))
     others = [row for row in rows if row["state"] != MISSING_STATE]
     copies = [dict(row) for row in random.sample(others, TWICE)]
@@ -60,7 +60,7 @@ def spoilt(true: str) -> str:
 
 
 def spoil(table: list[Row], random: Random) -> None:
-    """Write cells in other ways."""
+    """Write cells in other forms."""
     for row in random.sample(table, BLANKS):
         column = random.choice(("state", "capital"))
         row[column] = random.choice(SPACES)(row[column])

@@ -1,4 +1,4 @@
-"""Runs the night shift and says what happens: `python -m examples.night_shift`.
+"""Runs the night shift and prints what happens: `python -m examples.night_shift`.
 
 It makes a real git repository below .interlock/night_shift, starts a store, workers and beat of its
 own, and ends them again. The repository stays, for you to look at.
@@ -17,18 +17,18 @@ from pathlib import Path
 from interlock.kernel.event import Event, Note
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
+from interlock.workers.loops import screen as loop_screen
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.screen import letters
-from interlock.workers.ops.deployment import House
+from interlock.workers.ops.deployment import Deployment
 from interlock.workers.terminal import screen
 
 HERE = Path(__file__).resolve().parent
 PATIENCE_S = 120.0
-LOOK_S = 0.1
-WHOLE = 100
+POLL_S = 0.1
+DONE_PERCENT = 100
 WRONG = {"add": "-", "subtract": "*", "multiply": "+"}
 RIGHT = {"add": 5, "subtract": -1, "multiply": 6}
-SAID = {
+SENTENCES = {
     "worktree_ready": "gets ready for a session",
     "session_started": "is in session {session_seq}",
     "session_succeeded": "has ended its session well",
@@ -40,10 +40,10 @@ SAID = {
 }
 
 
-def git(folder: Path, *words: str) -> str:
-    """Run git and return what it says."""
-    own = ("-c", "user.name=Example", "-c", "user.email=example@localhost")
-    command = ["/usr/bin/env", "git", *own, *words]
+def git(folder: Path, *arguments: str) -> str:
+    """Run git and return its output."""
+    identity = ("-c", "user.name=Example", "-c", "user.email=example@localhost")
+    command = ["/usr/bin/env", "git", *identity, *arguments]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -66,78 +66,78 @@ def make_repository(folder: Path) -> None:
 
 
 class Night:
-    """Both agents, watched from outside."""
+    """Starts both agents, watches their logs and stops them."""
 
     def __init__(self, loops: Loops, repo: Path) -> None:
-        self.loops, self.repo, self.began = loops, repo, time.monotonic()
+        self.loops, self.repo, self.began_at = loops, repo, time.monotonic()
         self.seen: dict[str, int] = {}
-        self.green = self.asked = False
+        self.tests_pass = self.manual_asked = False
 
     def begin(self) -> None:
-        """Start them: each sleeps until mail comes."""
-        for name, who in (
-            ("smith", "You mend what the scout asks for."),
+        """Start both. Each waits until mail comes."""
+        for name, identity in (
+            ("smith", "You repair what the scout asks for."),
             ("scout", "You run the tests, and ask the smith for repairs."),
         ):
             script = HERE / "agents" / f"{name}.py"
             command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}"
-            options = {"identity": who, "next": "on_mail", "grace_s": 5}
+            options = {"identity": identity, "next": "on_mail", "grace_s": 5}
             self.seen[self.loops.start(name, repo=self.repo, command=command, **options).id] = 0
 
     def watch(self) -> None:
-        """Tell what happens until every test passes and no letter waits."""
+        """Print what happens until every test passes and no mail waits."""
         until = time.monotonic() + PATIENCE_S
-        while not self.green or any(agent["mail_waiting"] for agent in self.loops.list()):
+        while not self.tests_pass or any(agent["mail_waiting"] for agent in self.loops.list()):
             if time.monotonic() > until:
                 raise SystemExit(f"the tests do not pass after {PATIENCE_S:g} s")
-            self.look()
-            time.sleep(LOOK_S)
+            self.print_news()
+            time.sleep(POLL_S)
 
-    def look(self) -> None:
-        """Tell what is new in both logs."""
-        for of, known in self.seen.items():
-            log = self.loops.client.history(of)
+    def print_news(self) -> None:
+        """Print the new lines of both logs as sentences."""
+        for life, known in self.seen.items():
+            log = self.loops.client.history(life)
             for line in log[known:]:
-                self._tell(of.partition("/")[0], line)
-            self.seen[of] = len(log)
+                self._print(life.partition("/")[0], line)
+            self.seen[life] = len(log)
 
-    def _tell(self, name: str, line: Event | Note) -> None:
+    def _print(self, name: str, line: Event | Note) -> None:
         match line:
             case Event(source="interrupting", target="building_prompt"):
                 self.say(f"{name} has put its work down, and gets ready to read its mail")
-            case Event(trigger=trigger) if trigger in SAID:
-                words = {"session_seq": "", "detail": "", **line.payload}
-                words["detail"] = words["detail"].rpartition("\n")[2]
-                self.say(f"{name} {SAID[trigger]}".format(**words))
+            case Event(trigger=trigger) if trigger in SENTENCES:
+                fields = {"session_seq": "", "detail": "", **line.payload}
+                fields["detail"] = fields["detail"].rpartition("\n")[2]
+                self.say(f"{name} {SENTENCES[trigger]}".format(**fields))
             case Note(kind="mail_sent"):
                 self.say(f"{name} writes to {line.detail['to']}")
-                if name == "smith" and not self.asked:
-                    self.asked = True
+                if name == "smith" and not self.manual_asked:
+                    self.manual_asked = True
                     self.loops.send("smith", "Write the manual.", sender="operator")
                     self.say("you ask the smith for a manual, which takes all night")
             case Note(kind="said"):
                 self.say(f"{name} says: {line.detail['message']}")
-                self.green = self.green or line.detail["percent"] == WHOLE
+                self.tests_pass = self.tests_pass or line.detail["percent"] == DONE_PERCENT
 
     def say(self, sentence: str) -> None:
         """Print a sentence with the time."""
-        at_s = time.monotonic() - self.began
+        at_s = time.monotonic() - self.began_at
         screen.out.print(f"{at_s:6.1f} s  {sentence}", highlight=False, soft_wrap=True)
 
     def end(self) -> None:
-        """Stop both, and see that nothing of them is left."""
+        """Stop both and check that no effect of them is left."""
         for name in ("scout", "smith"):
             record = self.loops.stop(name, reason="the night is over", wait_s=PATIENCE_S)
             if record.entries:
-                raise SystemExit(f"{name} is not gone: {record.entries}")
-        self.look()
+                raise SystemExit(f"{name} is not cleaned up: {record.entries}")
+        self.print_news()
 
 
-def tell(loops: Loops, repo: Path) -> None:
-    """Print what was written to whom, and what the repository has now."""
+def print_results(loops: Loops, repo: Path) -> None:
+    """Print the mail of both agents, and the commits and worktrees of the repository."""
     for name in ("smith", "scout"):
         screen.out.rule(f"mail of the {name}")
-        letters(loops.mailbox.listed(name))
+        loop_screen.mail(loops.mailbox.newest(name))
     screen.out.rule("the repository")
     log = ("log", "--oneline", "--no-decorate", "interlock/agents/scout")
     screen.out.print(git(repo, *log), highlight=False)
@@ -151,13 +151,13 @@ def main() -> None:
     repo = home / "calculator"
     make_repository(repo)
     settings = read_settings({"INTERLOCK_HOME": str(home)})
-    with House(settings, flower=False) as house:
-        loops = Loops(Client(house.settings, actor="example"))
+    with Deployment(settings, flower=False) as deployment:
+        loops = Loops(Client(deployment.settings, actor="example"))
         night = Night(loops, repo)
         night.begin()
         night.watch()
         night.end()
-        tell(loops, repo)
+        print_results(loops, repo)
 
 
 if __name__ == "__main__":

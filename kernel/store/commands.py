@@ -108,7 +108,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class InitialLease:
     """Who is to hold the entered state's effect from its birth on, before anybody hears of it."""
 
     nonce: str
@@ -142,7 +142,7 @@ def facts_read(machine: Machine, record: Record, trigger: str) -> tuple[RecordId
     """Return the records that deciding this trigger reads: ancestors and declared ones, or none."""
     if not machine.reads(record.state, trigger):
         return ()
-    relied = machine.relies(record) if machine.relies else ()
+    relied = machine.fact_sources(record) if machine.fact_sources else ()
     return (*ancestors(record.id), *relied)
 
 
@@ -194,25 +194,27 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
 
 def chronicle_plan(machine: Machine) -> dict[str, int]:
     """Return what the scripts need to add a commit to the log of its family."""
-    return {"family_log_length": CHRONICLE_MIN} if machine.chronicled else {}
+    return {"family_log_length": CHRONICLE_MIN} if machine.in_family_log else {}
 
 
-def lease_plan(tenure: Tenure | None, owes: Sequence[Owed]) -> dict[str, Any]:
+def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
     """Return what the scripts need to lease the state's effect to the caller at once."""
-    if tenure is None:
+    if initial_lease is None:
         return {}
     exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
-    holder = word_of(tenure.holder)
-    lease = {"nonce": tenure.nonce, "holder": holder, "lease_ms": tenure.lease_ms}
+    holder = word_of(initial_lease.holder)
+    lease = {"nonce": initial_lease.nonce, "holder": holder, "lease_ms": initial_lease.lease_ms}
     return {"initial_lease": lease | {"exclusive": exclusive}}
 
 
 def rings(
-    bells: Sequence[Doorbell], owes: Sequence[Owed], tenure: Tenure | None
+    bells: Sequence[Doorbell], owes: Sequence[Owed], initial_lease: InitialLease | None
 ) -> tuple[Doorbell, ...]:
     """Leave out the message of an effect that is leased from its birth."""
     pairs = zip(bells, owes, strict=True)
-    return tuple(bell for bell, owed in pairs if tenure is None or owed.kind is not Kind.STATE)
+    return tuple(
+        bell for bell, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
+    )
 
 
 def word_of(holder: str) -> str:

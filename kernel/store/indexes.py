@@ -175,7 +175,7 @@ class Indexes:
             keys.op_times(record.id),
             keys.tombstone(record.id),
             keys.kids(record.id),
-            keys.standing(record.id, record.machine, record.state),
+            keys.state_index(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
             *(self._shared(record) if last else ()),
             keys.dependents(record.id),

@@ -106,11 +106,11 @@ class Keys:
         """Set: the lines of this one's family in which somebody stands."""
         return f"{self._of(record_id)}queues:{root_of(record_id)}"
 
-    def standing(self, record_id: str, machine: str, state: str) -> str:
+    def state_index(self, record_id: str, machine: str, state: str) -> str:
         """Sorted set: records in a state by since when, in the partition of this one."""
         return f"{self._of(record_id)}in:{machine}:{state}"
 
-    def standing_in(self, partition: int, machine: str, state: str) -> str:
+    def state_index_of(self, partition: int, machine: str, state: str) -> str:
         """Sorted set: records in a state by since when."""
         return f"{self.tag(partition)}in:{machine}:{state}"
 

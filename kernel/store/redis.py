@@ -15,11 +15,11 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
     Doorbell,
+    InitialLease,
     Jot,
     Limits,
     Loaded,
     Render,
-    Tenure,
     Warrant,
     advance_bell,
     bounds_plan,
@@ -76,7 +76,7 @@ class Store:
         render: Render,
         countdown: str = "",
         bounds: Bounds = UNBOUND,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Answer:
         """Bear a record. `countdown` names the one of its parent that it joins."""
         record, keys = decision.after, self.keys
@@ -98,8 +98,8 @@ class Store:
         }
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
-        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
-        plan |= chronicle_plan(machine) | ({"needs_parent": True} if machine.within else {})
+        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
+        plan |= chronicle_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
         queues, messages = pushes(owed, render)
@@ -111,19 +111,21 @@ class Store:
             keys.effects(partition),
             keys.timers(partition),
             keys.waits(partition),
-            keys.standing(record.id, machine.name, record.state),
+            keys.state_index(record.id, machine.name, record.state),
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
         names += self._shared(decision)
-        names += [keys.record(ancestors(record.id)[-1])] if machine.within else []
-        names += [keys.chronicle(record.id)] if machine.chronicled else []
+        names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
+        names += [keys.chronicle(record.id)] if machine.in_family_log else []
         names += queues
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
             return Answer("held", detail=version.decode())
-        publish = () if messages or word != b"created" else rings(owed, decision.owes, tenure)
+        publish = (
+            () if messages or word != b"created" else rings(owed, decision.owes, initial_lease)
+        )
         return Answer(word.decode(), int(version), int(at_ms), publish)
 
     def commit(
@@ -137,14 +139,15 @@ class Store:
         cause: Cause,
         deltas: Mapping[str, int],
         render: Render,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Answer:
-        """Commit a decision, or nothing. `tenure` leases the entered state's effect at once."""
+        """Commit a decision, or nothing. `initial_lease` leases the entered state's effect."""
         before, after, keys = decision.before, decision.after, self.keys
         nonce = codec.nonce_of(op_id)
         data = codec.encode(after.data, "the data", codec.DATA_BYTES_MAX)
         changed = after.data is not before.data
-        counted = self._counted(before, nonce) if decision.ends or decision.departs else None
+        leaves = decision.ends or decision.counts_as_ended
+        counted = self._counted(before, nonce) if leaves else None
         owed = doorbells(after, nonce, decision.owes)
         chain = keys.chain(after.id)
         names = self._named(machine, decision, chain)
@@ -181,16 +184,16 @@ class Store:
         if counted:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds)
-        plan |= shares_plan(decision.shares) | lease_plan(tenure, decision.owes)
+        plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         plan |= chronicle_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*([keys.chronicle(after.id)] if machine.chronicled else []), *queues]
+        names += [*([keys.chronicle(after.id)] if machine.in_family_log else []), *queues]
         reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()
         if word == "committed" and not messages:
-            publish = () if paused else rings(owed, decision.owes, tenure)
+            publish = () if paused else rings(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
         detail = "" if word == "committed" else advance
         return Answer(word, int(version), int(at_ms), publish, detail)
@@ -306,8 +309,8 @@ class Store:
             keys.effects(partition),
             keys.timers(partition),
             keys.waits(partition),
-            keys.standing(after.id, machine.name, before.state),
-            keys.standing(after.id, machine.name, after.state),
+            keys.state_index(after.id, machine.name, before.state),
+            keys.state_index(after.id, machine.name, after.state),
             keys.ended(partition),
             keys.members(after.id, f"{countdown}:{after.version}"),
             *chain,

@@ -27,7 +27,7 @@ class Repairs:
     def recount(
         self, root: str, sums: Mapping[str, Mapping[str, int]], *, position: str, why: Any
     ) -> str:
-        """Set counters of records of a chronicled family: recounted, moved or missing.
+        """Set counters of records of a family that has a log: recounted, moved or missing.
 
         They are refused where anything was committed after `position`; `why` is noted on the root.
         """

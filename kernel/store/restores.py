@@ -77,7 +77,7 @@ class Restores:
             keys.tombstone(record.id),
             keys.log(record.id),
             keys.timers(partition),
-            keys.standing(record.id, machine.name, record.state),
+            keys.state_index(record.id, machine.name, record.state),
             keys.ended(partition),
             keys.holds(record.id),
             keys.inbox(record.id),
@@ -104,7 +104,8 @@ class Restores:
 
 def _read_upto(machine: Machine, record: Record) -> str:
     """Return how far a record's inbox was read, '' where that is nowhere."""
-    read = str(record.data.get("acknowledged", "")) if machine.mail and not machine.under else ""
+    has_inbox = machine.mail_data and not machine.id_prefix
+    read = str(record.data.get("acknowledged", "")) if has_inbox else ""
     return read if POSITION.fullmatch(read) and read != "0-0" else ""
 
 

@@ -18,7 +18,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StateKey:
     """Where records of one partition stand in one state."""
 
     machine: str
@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RecordInState:
     """One record in a list: where it stands and since when (the store's ms)."""
 
     id: RecordId
@@ -100,18 +100,20 @@ class Views:
             for partition in range(PARTITIONS):
                 totals[state] += int(
                     read(
-                        self.client, "ZCARD", self.keys.standing_in(partition, machine.name, state)
+                        self.client,
+                        "ZCARD",
+                        self.keys.state_index_of(partition, machine.name, state),
                     )
                 )
         return totals
 
-    def standing(self, machine: Machine, state: str, limit: int) -> list[Standing]:
+    def list_in_state(self, machine: Machine, state: str, limit: int) -> list[RecordInState]:
         """Return records in a state, the longest there first."""
-        found: list[Standing] = []
+        found: list[RecordInState] = []
         for partition in range(PARTITIONS):
-            key = self.keys.standing_in(partition, machine.name, state)
+            key = self.keys.state_index_of(partition, machine.name, state)
             rows = _pairs(read(self.client, "ZRANGE", key, 0, limit - 1, "WITHSCORES"))
-            found += [Standing(RecordId(i), machine.name, state, at) for i, at in rows]
+            found += [RecordInState(RecordId(i), machine.name, state, at) for i, at in rows]
         return sorted(found, key=lambda row: row.since_ms)[:limit]
 
     def waiting(self, limit: int) -> list[tuple[RecordId, int]]:
@@ -124,22 +126,22 @@ class Views:
             found += [(RecordId(member), at) for member, at in _pairs(rows)]
         return sorted(found, key=lambda row: row[1])[:limit]
 
-    def standing_in(
+    def list_in_partition(
         self, machine: Machine, state: str, partition: int, limit: int, *, newest: bool = False
     ) -> list[RecordId]:
         """Return records of one partition in a state, the longest there first, or last."""
-        key = self.keys.standing_in(partition, machine.name, state)
+        key = self.keys.state_index_of(partition, machine.name, state)
         word = "ZREVRANGE" if newest else "ZRANGE"
         return [RecordId(one.decode()) for one in read(self.client, word, key, 0, limit - 1)]
 
-    def every_in(
+    def scan_state(
         self, machine: Machine, state: str, partition: int, page: int
     ) -> Iterator[RecordId]:
         """Yield every record of one partition in a state, page by page, in no order.
 
         One that enters or leaves meanwhile may be missed or told twice.
         """
-        key, cursor = self.keys.standing_in(partition, machine.name, state), b"0"
+        key, cursor = self.keys.state_index_of(partition, machine.name, state), b"0"
         while True:
             cursor, rows = read(self.client, "ZSCAN", key, cursor, "COUNT", page)
             members = rows[::2] if rows and isinstance(rows[0], bytes) else [row[0] for row in rows]
@@ -155,7 +157,7 @@ class Views:
             # Twice: one that moves on between two looks can be missed by one round.
             for _ in range(2)
             for stage in machine.stages
-            for one in self.every_in(machine, str(stage.state), partition, page)
+            for one in self.scan_state(machine, str(stage.state), partition, page)
             if root_of(one) == root
         }
 
@@ -188,14 +190,14 @@ class Views:
             for one, page in zip(asked, pages, strict=True)
         }
 
-    def populations(self, places: Collection[Place]) -> dict[Place, int]:
+    def count_in_states(self, places: Collection[StateKey]) -> dict[StateKey, int]:
         """Return exactly how many records stand in each place where any does, in one round trip."""
         found = read_all(self.client, [("ZCARD", self._standing(place)) for place in places])
         return {place: int(n) for place, n in zip(places, found, strict=True) if n}
 
-    def standings(
-        self, limits: Mapping[Place, int], *, newest: bool = False
-    ) -> dict[Place, list[Standing]]:
+    def list_in_states(
+        self, limits: Mapping[StateKey, int], *, newest: bool = False
+    ) -> dict[StateKey, list[RecordInState]]:
         """Return so many records of each place, the longest there first, in one round trip."""
         word = "ZREVRANGE" if newest else "ZRANGE"
         found = read_all(
@@ -206,7 +208,9 @@ class Views:
             ],
         )
         return {
-            place: [Standing(RecordId(i), place.machine, place.state, at) for i, at in _pairs(rows)]
+            place: [
+                RecordInState(RecordId(i), place.machine, place.state, at) for i, at in _pairs(rows)
+            ]
             for place, rows in zip(limits, found, strict=True)
         }
 
@@ -223,13 +227,13 @@ class Views:
         found = [(RecordId(member), at) for page in pages for member, at in _pairs(page)]
         return sum(map(int, counts)), sorted(found, key=lambda row: row[1])
 
-    def peopled(self, since: Mapping[Place, int]) -> list[Place]:
+    def states_in_use(self, since: Mapping[StateKey, int]) -> list[StateKey]:
         """Return the places where a record came from a time on, in one round trip."""
         commands = [("ZCOUNT", self._standing(place), at, "+inf") for place, at in since.items()]
         found = read_all(self.client, commands)
         return [place for place, n in zip(since, found, strict=True) if n]
 
-    def standing_since(self, place: Place, since_ms: int = 0) -> Iterator[Standing]:
+    def list_in_state_since(self, place: StateKey, since_ms: int = 0) -> Iterator[RecordInState]:
         """Yield records that came to a place from a time on, the oldest first, page by page.
 
         Who leaves it meanwhile may be left out, nobody else is.
@@ -240,7 +244,7 @@ class Views:
             rows = [(at, one) for one, at in _pairs(read(self.client, *words))]
             fresh = [row for row in rows if row > last]
             for at, one in fresh:
-                yield Standing(RecordId(one), place.machine, place.state, at)
+                yield RecordInState(RecordId(one), place.machine, place.state, at)
             if len(rows) < limit:
                 return
             # More came in one millisecond than a page holds: only a longer one goes beyond them.
@@ -306,8 +310,8 @@ class Views:
     def _read(self, *words: Any) -> Any:
         return read(self.client, *words)
 
-    def _standing(self, place: Place) -> str:
-        return self.keys.standing_in(place.partition, place.machine, place.state)
+    def _standing(self, place: StateKey) -> str:
+        return self.keys.state_index_of(place.partition, place.machine, place.state)
 
 
 def _pairs(rows: Any) -> Iterator[tuple[str, int]]:

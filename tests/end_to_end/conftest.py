@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.end_to_end.deployment import House, Preloaded
-from tests.end_to_end.runs.workspaces import NewYard, Yard, street, yards
+from tests.end_to_end.deployment import Deployment, Preloaded
+from tests.end_to_end.runs.workspaces import (
+    NewWorkspace,
+    RunWorkspace,
+    shared_deployment,
+    workspaces,
+)
 
-NewHouse = Callable[..., House]
+NewDeployment = Callable[..., Deployment]
 FAILED = pytest.StashKey[bool]()
 
 
@@ -35,53 +40,55 @@ def preloaded(no_process_left: None) -> Iterator[Preloaded]:
 
 
 @pytest.fixture
-def new_house(
+def new_deployment(
     request: pytest.FixtureRequest,
     preloaded: Preloaded,
     server: EmbeddedServer,
     tmp_path: Path,
     prefix: str,
-) -> Iterator[NewHouse]:
-    """Return what builds a house, yet without a process: `new_house(store_url, **variables)`."""
-    houses: list[House] = []
+) -> Iterator[NewDeployment]:
+    """Return what builds a deployment without a process: `new_deployment(store_url, **more)`."""
+    deployments: list[Deployment] = []
 
-    def build(store_url: str = "", **variables: str) -> House:
-        number = len(houses)
-        folder = tmp_path / f"house{number}"
+    def build(store_url: str = "", **variables: str) -> Deployment:
+        number = len(deployments)
+        folder = tmp_path / f"deployment{number}"
         folder.mkdir()
         url = store_url or server.url
-        house = House(preloaded, folder, url, f"{prefix}{number}", dict(variables))
-        houses.append(house)
-        return house
+        deployment = Deployment(preloaded, folder, url, f"{prefix}{number}", dict(variables))
+        deployments.append(deployment)
+        return deployment
 
     yield build
-    for house in houses:
-        house.close(failed=request.node.stash.get(FAILED, False))
+    for deployment in deployments:
+        deployment.close(failed=request.node.stash.get(FAILED, False))
 
 
 @pytest.fixture
-def house(new_house: NewHouse) -> House:
-    """Return a house with one worker and beat."""
-    return new_house().full()
+def deployment(new_deployment: NewDeployment) -> Deployment:
+    """Return a deployment with one worker and beat."""
+    return new_deployment().full()
 
 
 @pytest.fixture(scope="module")
 def shared(
     preloaded: Preloaded, server: EmbeddedServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """Return a house for runs that a module's tests share, whose workers are never killed."""
-    with street(preloaded, server.url, tmp_path_factory.mktemp("street")) as house:
-        yield house
+) -> Iterator[Deployment]:
+    """Return a deployment for runs that a module's tests share, whose workers are never killed."""
+    with shared_deployment(preloaded, server.url, tmp_path_factory.mktemp("shared")) as deployment:
+        yield deployment
 
 
 @pytest.fixture
-def new_yard(request: pytest.FixtureRequest, shared: House, tmp_path: Path) -> Iterator[NewYard]:
-    """Return what makes yards in that house."""
-    with yards(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
+def new_workspace(
+    request: pytest.FixtureRequest, shared: Deployment, tmp_path: Path
+) -> Iterator[NewWorkspace]:
+    """Return a function that makes workspaces for runs in that deployment."""
+    with workspaces(shared, tmp_path, lambda: FAILED in request.node.stash) as build:
         yield build
 
 
 @pytest.fixture
-def yard(new_yard: NewYard) -> Yard:
-    """Return one of them."""
-    return new_yard("yard")
+def workspace(new_workspace: NewWorkspace) -> RunWorkspace:
+    """Return a workspace for runs."""
+    return new_workspace("work")

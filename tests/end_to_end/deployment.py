@@ -1,4 +1,4 @@
-"""A house for a test: real Celery workers and beat over a prefix of their own; it fakes nothing."""
+"""A deployment for a test: real Celery workers and beat over a prefix of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
-LOOK_S = 0.05
+POLL_S = 0.05
 STOP_S = 30.0
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": "2",
@@ -115,7 +115,7 @@ class Process:
 
 
 @dataclass
-class House:
+class Deployment:
     """The processes over one store, and a client of theirs."""
 
     preloaded: Preloaded
@@ -128,34 +128,34 @@ class House:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process of this house is started with."""
+        """What a process of this deployment is started with."""
         kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
         own = {
             "INTERLOCK_STORE_URL": self.store_url,
             "INTERLOCK_PREFIX": self.prefix,
             "INTERLOCK_NAMESPACE": self.prefix,
             "INTERLOCK_HOME": str(self.folder / "home"),
-            "HOUSE_FOLDER": str(self.folder),
+            "DEPLOYMENT_FOLDER": str(self.folder),
         }
         return {**kept, **QUICK, **own, **self.variables}
 
     @cached_property
     def client(self) -> Client:
-        """A client of this house."""
+        """A client of this deployment."""
         given = {k: v for k, v in self.environment.items() if k.startswith("INTERLOCK_")}
         return Client(read_settings(given), actor="person")
 
     @property
-    def witness(self) -> list[dict[str, Any]]:
+    def recorded(self) -> list[dict[str, Any]]:
         """What the capabilities saw, in order."""
-        place = self.folder / "witness.jsonl"
+        place = self.folder / "recorded.jsonl"
         lines = place.read_text().splitlines() if place.exists() else []
         return [json.loads(line) for line in lines]
 
     def saw(self, record_id: str, what: str) -> list[dict[str, Any]]:
         """Return what the capabilities saw of one record."""
         return [
-            line for line in self.witness if (line["record"], line["what"]) == (record_id, what)
+            line for line in self.recorded if (line["record"], line["what"]) == (record_id, what)
         ]
 
     def worker(
@@ -182,7 +182,7 @@ class House:
         schedule = str(self.folder / f"{name}.db")
         return self._start(name, ["beat", "-s", schedule, "--pidfile=", "-l", "INFO"], variables)
 
-    def full(self, *, workers: int = 1, concurrency: int = 8) -> House:
+    def full(self, *, workers: int = 1, concurrency: int = 8) -> Deployment:
         """Start workers and beat."""
         started = [self.worker(concurrency=concurrency, ready=False) for _ in range(workers)]
         self.beat()
@@ -190,7 +190,7 @@ class House:
             until(one.is_ready, what=f"{one.name} is ready", within_s=READY_S)
         return self
 
-    def tend(self, workers: int) -> House:
+    def tend(self, workers: int) -> Deployment:
         """Keep that many workers of one thread: whoever looks replaces the dead."""
         self.tended = workers
         self.beat()
@@ -202,7 +202,7 @@ class House:
         def look() -> Any:
             self._tend()
             if not (value := condition()):
-                time.sleep(LOOK_S)
+                time.sleep(POLL_S)
             return value
 
         return until(look, what=what, within_s=within_s)

@@ -14,15 +14,11 @@ from typing import Any
 import pytest
 from icalendar import Calendar
 
-from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, Level, parse
-from interlock.workers.gateways.capabilities.registry import (
-    Failed,
-    Registry,
-    Result,
-    Succeeded,
-    load_registry,
-    run,
-)
+from interlock.kernel.machines.threads.autonomy import COMPOSITIONS, parse
+from interlock.kernel.scales import Level
+from interlock.workers.gateways.capabilities.call import call_capability
+from interlock.workers.gateways.capabilities.registry import Registry, load_registry
+from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 from interlock.workers.gateways.sources import CleanedUp, load_sources
 from interlock.workers.threads.requests import read_request, request_files
 
@@ -31,14 +27,15 @@ INBOX = ROOT / "examples" / "inbox"
 REQUESTS = {path.stem: read_request(path) for path in request_files(INBOX)}
 TWICE = """
 import asyncio, sys
-from interlock.workers.gateways.capabilities.registry import load_registry, run
+from interlock.workers.gateways.capabilities.call import call_capability
+from interlock.workers.gateways.capabilities.registry import load_registry
 registry = load_registry("examples.capabilities")
 async def main():
     for number in range(20):
         for name, given in (("append_note", {"text": "n"}), ("add_task", {"title": "t"})):
             bound = registry.bind(name, given, {"key": f"{sys.argv[1]}-{number}"})
-            await run(registry[name], bound, deadline_s=30)
-            await run(registry[name], bound, deadline_s=30)
+            await call_capability(registry[name], bound, deadline_s=30)
+            await call_capability(registry[name], bound, deadline_s=30)
 asyncio.run(main())
 """
 
@@ -59,7 +56,7 @@ def registry() -> Registry:
 def act(registry: Registry, which: str, /, *, key: str = "k", **parameters: Any) -> Result:
     """Run a capability as the execution does."""
     bound = registry.bind(which, parameters, {"key": key})
-    return asyncio.run(run(registry[which], bound, deadline_s=30))
+    return asyncio.run(call_capability(registry[which], bound, deadline_s=30))
 
 
 def test_the_desk_offers_what_the_readme_says(registry: Registry) -> None:

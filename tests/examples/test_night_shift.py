@@ -1,4 +1,4 @@
-"""The night shift runs as its page says: a crash, an interrupt, three repairs, nothing left."""
+"""The night shift runs as docs say: a crash, an interrupt, three repairs, and nothing is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.processes import marked
 
 ROOT = Path(__file__).parents[2]
 MARK = "NIGHT_SHIFT_OF_THIS_TEST"
-# What is told of each, in its order; how the two are interleaved is as it comes.
+# The sentences about each agent, in order. Those of the two may be interleaved in any way.
 STORY = {
     "scout": (
         "scout is in session 1",
@@ -39,51 +39,51 @@ STORY = {
 }
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(240)
-def test_two_agents_mend_three_functions_by_mail_and_leave_nothing(tmp_path: Path) -> None:
+def test_two_agents_repair_three_functions_by_mail_and_leave_nothing(tmp_path: Path) -> None:
     owner = uuid4().hex
-    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    variables = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
     done = subprocess.run(
         [sys.executable, "-m", "examples.night_shift"],
         cwd=ROOT,
-        env={**kept, "INTERLOCK_HOME": str(tmp_path), MARK: owner},
+        env={**variables, "INTERLOCK_HOME": str(tmp_path), MARK: owner},
         capture_output=True,
         text=True,
         check=False,
         timeout=200,
     )
-    assert marked(MARK, owner) == {}, "no process is left when it has ended"
+    assert marked(MARK, owner) == {}, "no process is left after the example"
 
     assert done.returncode == 0, done.stdout + done.stderr
-    said = " ".join(done.stdout.split())
+    output = " ".join(done.stdout.split())
     for story in STORY.values():
-        at = 0
+        index = 0
         for sentence in story:
-            at = said.find(sentence, at) + 1
-            assert at > 0, f"{sentence!r} is missing or out of order:\n{done.stdout}"
-    assert said.count("lost its session") == 1, "it crashes on purpose, once"
-    assert "did not end in time" not in said
-    mail = said.partition("mail of the smith")[2]
+            index = output.find(sentence, index) + 1
+            assert index > 0, f"{sentence!r} is missing or out of order:\n{done.stdout}"
+    assert output.count("lost its session") == 1, "the smith crashes on purpose, once"
+    assert "did not end in time" not in output
+    mail = output.partition("mail of the smith")[2]
     assert " waits " not in mail, "all mail was delivered"
     for name in ("add", "subtract", "multiply"):
         assert len(re.findall(rf"scout urgent task \S+ {name} ", mail)) == 1
-        assert mail.count(f"{name} is mended") >= 1
-    seen(tmp_path / "night_shift" / "calculator", said)
+        assert mail.count(f"{name} is repaired") >= 1
+    check_repository(tmp_path / "night_shift" / "calculator", output)
 
 
-def seen(repo: Path, said: str) -> None:
-    """See what is told of the repository, and that it is so."""
+def check_repository(repo: Path, output: str) -> None:
+    """Check the repository, and that the example's output describes it."""
     subjects = git(repo, "log", "--format=%s", "interlock/agents/scout").splitlines()
-    repairs = [subject for subject in subjects if subject.startswith("Mend ")]
-    assert sorted(repairs) == ["Mend add", "Mend multiply", "Mend subtract"]
-    assert said.endswith("worktrees: 1")
+    repairs = [subject for subject in subjects if subject.startswith("Repair ")]
+    assert sorted(repairs) == ["Repair add", "Repair multiply", "Repair subtract"]
+    assert output.endswith("worktrees: 1")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
     assert git(repo, "status", "--porcelain") == ""
     git(repo, "checkout", "-q", "interlock/agents/scout")

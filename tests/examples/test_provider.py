@@ -62,7 +62,7 @@ def test_a_step_waits_for_the_words_it_is_for_and_others_come_in_order(provider:
 
 
 def test_a_model_without_a_price_is_served_for_nothing(provider: Provider) -> None:
-    ask(provider.url, "later", model="house-model")
+    ask(provider.url, "later", model="deployment-model")
 
     assert provider.charged_micro == 0
 

@@ -1,4 +1,4 @@
-"""The published shape of an event: who it names, and which reasons come out of which row."""
+"""The published form of an event: the actor that it names, and the reason of each row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ from hypothesis import strategies as st
 
 from interlock.kernel.event import Cause, Event
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.published_event import (
-    CONTRADICTED,
-    OF_ABORT,
-    PARTS,
-    REASONS,
-    Actor,
-    LifecycleEvent,
-    actor_of,
-    exported,
-)
+from interlock.kernel.published_event import CONTRADICTED, LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import RecordId, Version
 
@@ -38,18 +29,39 @@ PUBLISHED = (
     "transition_reason",
     "abort_reason",
 )
-OF_AGENTS = ("task", "agent", "turn")
-Said = Mapping[str, Any]
+CODING = ("task", "agent", "turn")
+EVENTS = LifecycleEvents(MACHINES)
+Payload = Mapping[str, Any]
 
 
 def golden(name: str) -> Any:
     return json.loads((Path(__file__).parents[1] / f"golden/{name}.json").read_text("utf-8"))
 
 
+# The reason of each row, by the component that fired it, and by a person or producer.
+REASONS: Mapping[tuple[str, str, str], tuple[str | None, str | None]] = {
+    (machine, trigger, target): (by_component, by_hand)
+    for machine, trigger, target, by_component, by_hand in golden("row_reasons")
+}
+COMPONENTS = {effect for machine in MACHINES.values() for effect in machine.effects}
+COMPONENTS |= {"orphans", "stalls"}
+
+
+def source_of(machine: str, trigger: str, target: str, actor: str) -> str:
+    """Return the source of the row that this actor fires, or '' where there is no such row."""
+    actors = {actor} if actor in COMPONENTS else {"person", "producer"}
+    for row in MACHINES[machine].transitions if machine in MACHINES else ():
+        closes = actor == "cascade" and row.trigger == MACHINES[machine].close_trigger
+        cell = (str(row.trigger), str(row.target))
+        if cell == (trigger, target) and (closes or actors & set(row.by)):
+            return str(row.source)
+    return ""
+
+
 def event(
     trigger: str,
     target: str,
-    payload: Said | None = None,
+    payload: Payload | None = None,
     *,
     source: str = "",
     actor: str = "agent",
@@ -69,7 +81,7 @@ def event(
 
 def rows() -> Iterator[tuple[str, str, str, str, str]]:
     """Yield every row of the coding machines with each of those who fire it."""
-    for name in OF_AGENTS:
+    for name in CODING:
         for row in MACHINES[name].transitions:
             for actor in row.by:
                 yield name, str(row.source), str(row.trigger), str(row.target), actor
@@ -79,8 +91,8 @@ def test_it_has_the_published_fields_then_ours() -> None:
     assert tuple(one.name for one in fields(LifecycleEvent)) == (*PUBLISHED, "version", "trigger")
 
 
-def test_an_event_is_told_in_the_published_words() -> None:
-    told = event(
+def test_an_event_has_the_published_form() -> None:
+    failed = event(
         "failed",
         "failed",
         {"reason": "too long", "why": "prompt_too_long", "abort": None},
@@ -88,7 +100,7 @@ def test_an_event_is_told_in_the_published_words() -> None:
         reason="as its agent said",
     )
 
-    assert exported(told, "task") == LifecycleEvent(
+    assert EVENTS.published(failed, "task") == LifecycleEvent(
         timestamp=1_767_225_600.25,
         entity_type="task",
         entity_id="b/one",
@@ -103,35 +115,40 @@ def test_an_event_is_told_in_the_published_words() -> None:
     )
 
 
-def test_every_row_of_the_coding_machines_has_its_line_and_no_line_is_left_over() -> None:
+def test_every_row_of_the_coding_machines_has_its_reason_and_no_reason_is_left_over() -> None:
     known = {
         (name, str(row.trigger), str(row.target))
-        for name in OF_AGENTS
+        for name in CODING
         for row in MACHINES[name].transitions
     }
 
     assert set(REASONS) == known
+    assert all(
+        row.reason is row.reason_by_hand is None
+        for name in set(MACHINES) - set(CODING)
+        for row in MACHINES[name].transitions
+    )
 
 
-def test_whoever_fires_a_row_is_in_the_closed_list() -> None:
+def test_the_actors_of_all_rows_are_in_the_closed_list() -> None:
     by = {actor for one in MACHINES.values() for row in one.transitions for actor in row.by}
-    effects = {effect for machine in MACHINES.values() for effect in machine.effects}
 
-    assert by | effects <= set(Actor)
-    assert by - PARTS == {"person", "producer"}
+    assert by | COMPONENTS <= EVENTS.actors
+    assert by - COMPONENTS == {"person", "producer"}
+    assert EVENTS.actors - COMPONENTS == {"person", "producer", "cli", "intake", "demo"}
 
 
 @pytest.mark.parametrize(("machine", "source", "trigger", "target", "actor"), list(rows()))
-def test_a_row_without_words_of_its_own_says_what_the_table_says(
+def test_without_a_reason_in_the_payload_the_reason_is_that_of_the_row(
     machine: str, source: str, trigger: str, target: str, actor: str
 ) -> None:
-    told = exported(event(trigger, target, source=source, actor=actor), machine)
+    found = EVENTS.published(event(trigger, target, source=source, actor=actor), machine)
 
-    by_part, by_person = REASONS[machine, trigger, target]
-    assert told.transition_reason is (by_part if actor in PARTS else by_person)
-    assert (told.abort_reason, told.actor) == (None, actor)
+    by_component, by_hand = REASONS[machine, trigger, target]
+    assert found.transition_reason == (by_component if actor in COMPONENTS else by_hand)
+    assert (found.abort_reason, found.actor) == (None, actor)
     if target in CONTRADICTED:
-        assert told.transition_reason not in CONTRADICTED[target]
+        assert found.transition_reason not in CONTRADICTED[target]
 
 
 @pytest.mark.parametrize(
@@ -143,30 +160,30 @@ def test_the_reasons_of_what_happens(
     trigger: str,
     target: str,
     actor: str,
-    payload: Said,
+    payload: Payload,
     reason: str | None,
     abort: str | None,
 ) -> None:
-    told = exported(event(trigger, target, payload, actor=actor), machine)
+    source = source_of(machine, trigger, target, actor)
+    found = EVENTS.published(event(trigger, target, payload, source=source, actor=actor), machine)
 
-    assert (told.transition_reason, told.abort_reason) == (reason, abort)
+    assert (found.transition_reason, found.abort_reason) == (reason, abort)
 
 
 def test_every_published_reason_can_come_out() -> None:
-    told = [
-        exported(event("failed", "failed", {"why": why}), "task") for why in TransitionReason
-    ] + [exported(event("ended", "dead", {"abort": abort}), "agent") for abort in AbortReason]
-    told += [
-        exported(event(trigger, target, actor=actor), machine)
-        for machine, _, trigger, target, actor in rows()
+    happened = [("task", event("failed", "failed", {"why": why})) for why in TransitionReason]
+    happened += [("agent", event("ended", "dead", {"abort": abort})) for abort in AbortReason]
+    happened += [
+        (machine, event(trigger, target, source=source, actor=actor))
+        for machine, source, trigger, target, actor in rows()
     ]
+    found = [EVENTS.published(one, machine) for machine, one in happened]
 
     published = golden("reasons")
-    reasons = {one.transition_reason for one in told} - {None}
-    aborts = {one.abort_reason for one in told} - {None}
+    reasons = {one.transition_reason for one in found} - {None}
+    aborts = {one.abort_reason for one in found} - {None}
     assert sorted(map(str, reasons)) == sorted(published["transition_reasons"])
     assert sorted(map(str, aborts)) == sorted(published["abort_reasons"])
-    assert set(OF_ABORT) == set(AbortReason)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +200,7 @@ def test_every_published_reason_can_come_out() -> None:
     ],
 )
 def test_an_actor_is_of_the_closed_list_or_a_person(name: str, expected: str) -> None:
-    assert actor_of(name) == expected
+    assert EVENTS.actor(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,10 +213,12 @@ def test_an_actor_is_of_the_closed_list_or_a_person(name: str, expected: str) ->
         ({"summary": "mended"}, "", "mended"),
     ],
 )
-def test_the_reason_is_the_words_closest_to_the_matter(
-    payload: Said, cause: str, expected: str
+def test_the_reason_in_words_is_that_of_the_payload_before_that_of_the_cause(
+    payload: Payload, cause: str, expected: str
 ) -> None:
-    assert exported(event("failed", "failed", payload, reason=cause), "task").reason == expected
+    failed = event("failed", "failed", payload, reason=cause)
+
+    assert EVENTS.published(failed, "task").reason == expected
 
 
 json_values = st.recursive(
@@ -216,22 +235,22 @@ payloads = st.dictionaries(
 words = st.text(max_size=12)
 known = st.sampled_from(sorted(REASONS))
 cells = known | st.tuples(words, words, words)
-actors = st.sampled_from(sorted(Actor)) | words
+actors = st.sampled_from(sorted(EVENTS.actors)) | words
 
 
 @given(cell=cells, source=words, actor=actors, reason=words, payload=payloads)
-def test_any_event_can_be_told(
-    cell: tuple[str, str, str], source: str, actor: str, reason: str, payload: Said
+def test_any_event_can_be_published(
+    cell: tuple[str, str, str], source: str, actor: str, reason: str, payload: Payload
 ) -> None:
     machine, trigger, target = cell
 
-    told = exported(
+    found = EVENTS.published(
         event(trigger, target, payload, source=source, actor=actor, reason=reason), machine
     )
 
-    assert (told.entity_type, told.from_status, told.to_status) == (machine, source, target)
-    assert told.actor in set(Actor) or told.actor.startswith("person:")
-    assert told.transition_reason is None or told.transition_reason in set(TransitionReason)
-    assert told.abort_reason is None or told.abort_reason in set(AbortReason)
-    assert told.transition_reason not in CONTRADICTED.get(target, ())
-    json.dumps([told.reason, told.transition_reason, told.abort_reason])
+    assert (found.entity_type, found.from_status, found.to_status) == (machine, source, target)
+    assert found.actor in EVENTS.actors or found.actor.startswith("person:")
+    assert found.transition_reason is None or found.transition_reason in set(TransitionReason)
+    assert found.abort_reason is None or found.abort_reason in set(AbortReason)
+    assert found.transition_reason not in CONTRADICTED.get(target, ())
+    json.dumps([found.reason, found.transition_reason, found.abort_reason])

@@ -1,4 +1,4 @@
-"""A worker in the test's own process. Of the store it is lost at whatever call a test names."""
+"""A worker in the test's own process, which a test can lose at any call to the store."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS, Entry, Record
-from interlock.kernel.store import leases, redis, scripts, slots
-from interlock.kernel.store import subscriptions as tells
+from interlock.kernel.store import leases, redis, scripts, slots, subscriptions
 from interlock.workers.client import Client
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner
-from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.engine.work import Handler, Outcome, Work
 from interlock.workers.jobs.graphs import Graphs
 from interlock.workers.ops.inspection import verify_all
 from interlock.workers.systems import handlers
@@ -27,113 +26,123 @@ from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.workers.engine.running import settings_for
 
 LEASE_S = 5
-# A lost holder's lease, the grace after it, and some more.
+# Longer than a lost holder's lease and the grace period after it.
 RECOVERED_MS = 20_000
 ROUNDS_MAX = 50
 
 
 class LostError(BaseException):
-    """What a SIGKILL is to the store: the calls before it were made, the others never are."""
+    """Raised in the place of a SIGKILL: the calls before it were made, the later ones are not."""
 
 
 class Calls:
-    """Counts the scripts that are run; after so many of them the worker is gone."""
+    """Counts the calls of scripts, and raises LostError after as many as a test asks for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made, self.last, self.thread = 0, -1, 0
-        for module in (leases, redis, slots, tells):
+        self.made, self.maximum, self.thread = 0, -1, 0
+        for module in (leases, redis, slots, subscriptions):
             monkeypatch.setattr(module, "call", self._call)
 
     @contextmanager
-    def lost_after(self, last: int) -> Iterator[None]:
-        """Lose who calls, in this thread, after its n-th call; 0 is before its first."""
-        self.made, self.last, self.thread = 0, last, get_ident()
+    def lost_after(self, maximum: int) -> Iterator[None]:
+        """Raise LostError in this thread once it has made so many calls; 0 is before its first."""
+        self.made, self.maximum, self.thread = 0, maximum, get_ident()
         try:
             yield
         finally:
-            self.last = -1
+            self.maximum = -1
 
     def _call(self, client: Any, name: str, keys: list[str], args: list[Any]) -> Any:
-        if self.last < 0 or get_ident() != self.thread:
+        if self.maximum < 0 or get_ident() != self.thread:
             return scripts.call(client, name, keys, args)
-        if self.last <= self.made:
+        if self.maximum <= self.made:
             raise LostError
         answer = scripts.call(client, name, keys, args)
         self.made += 1
-        if self.made == self.last:
+        if self.made == self.maximum:
             raise LostError
         return answer
 
 
-class Hands:
-    """A client, and a runner as a worker has it, over jobs without commands."""
+class InProcessWorker:
+    """A client and the runner of a worker in one process. Its jobs run no commands."""
 
     def __init__(
         self, url: str, prefix: str, home: Path, *, text: Text | None = None, **more: str
     ) -> None:
-        given = {"INTERLOCK_LEASE_S": str(LEASE_S), "INTERLOCK_HOME": str(home), **more}
-        self.client = Client(settings_for(url, prefix, **given), actor="person")
+        variables = {"INTERLOCK_LEASE_S": str(LEASE_S), "INTERLOCK_HOME": str(home), **more}
+        self.client = Client(settings_for(url, prefix, **variables), actor="person")
         self.dispatch, self.graphs = self.client.dispatch, Graphs(self.client)
-        self.runner = Runner(self.dispatch, Equipment(self.client.settings))
+        self.runner = Runner(self.dispatch, Resources(self.client.settings))
         self.text = text
 
-    def job(self, of: str, *, activate: bool = True, priority: int = 5, **more: Any) -> str:
-        """Create a job; by hand it waits for a word as soon as its dependencies are met."""
+    def create_job(
+        self, job_id: str, *, activate: bool = True, priority: int = 5, **more: Any
+    ) -> str:
+        """Create a manual job: once its dependencies are met it waits until a person runs it."""
         payload = {"phases": [{"worker": {"command": "true"}}], "manual": True, **more}
-        self.graphs.create(of, payload, priority=priority)
+        self.graphs.create(job_id, payload, priority=priority)
         if activate:
-            self.graphs.command(of, "activate")
-        return of
+            self.graphs.command(job_id, "activate")
+        return job_id
 
-    def over(self, of: str, verb: str = "force-success") -> str:
-        """End a job by a person's word; that it has ended is still to be told."""
-        return self.graphs.command(of, verb, {"reason": "as the test has it"}).state
+    def end_job(self, job_id: str, verb: str = "force-success") -> str:
+        """End a job by a person's command. The effect that announces its end is still due."""
+        return self.graphs.command(job_id, verb, {"reason": "as the test has it"}).state
 
-    def record(self, of: str) -> Record:
-        return self.client.show(of)
+    def record(self, record_id: str) -> Record:
+        return self.client.show(record_id)
 
-    def owed(self, of: str, name: str = "") -> list[Entry]:
-        found = self.record(of).entries
-        return [one for one in found if name in ("", one.name)]
+    def due_effects(self, record_id: str, name: str = "") -> list[Entry]:
+        entries = self.record(record_id).entries
+        return [entry for entry in entries if name in ("", entry.name)]
 
-    def do(self, of: str, name: str, run: Run | None = None) -> list[str]:
-        """Do all that a record owes by this name, once each."""
-        machine = MACHINES[self.record(of).machine]
-        handler = run or handlers()[name]
-        keys = [entry.key(of) for entry in self.owed(of, name)]
-        return [self.runner.perform(machine, name, handler, key) for key in keys]
+    def perform(self, record_id: str, name: str, handler: Handler | None = None) -> list[str]:
+        """Perform each effect of this name that a record has, once."""
+        machine = MACHINES[self.record(record_id).machine]
+        chosen = handler or handlers()[name]
+        keys = [entry.key(record_id) for entry in self.due_effects(record_id, name)]
+        return [self.runner.perform(machine, name, chosen, key) for key in keys]
 
-    def settle(self, *ids: str, **instead: Run) -> None:
-        """Do all that is owed, in some order, until nothing is; no timer is looked at."""
+    def run_until_idle(self, *record_ids: str, **instead: Handler) -> None:
+        """Perform all effects of these records until none is left. Timers are not looked at."""
         for _ in range(ROUNDS_MAX):
-            owed = [(of, entry.name) for of in ids for entry in self.owed(of)]
-            if not owed:
+            due = [
+                (record_id, entry.name)
+                for record_id in record_ids
+                for entry in self.due_effects(record_id)
+            ]
+            if not due:
                 return
-            for of, name in dict.fromkeys(owed):
-                self.do(of, name, instead.get(name))
-        raise AssertionError(f"still owed: {owed}")
+            for record_id, name in dict.fromkeys(due):
+                self.perform(record_id, name, instead.get(name))
+        raise AssertionError(f"these effects are still to be done: {due}")
 
-    def lapse(self) -> None:
-        """Let the leases of who was lost run out, and sweeps find that."""
-        assert self.text is not None, "this world's clock runs by itself"
+    def expire_leases(self) -> None:
+        """Let the leases of a lost worker run out, and let the sweeps find that."""
+        assert self.text is not None, "the clock of this kernel runs by itself"
         self.text.now_us = (self.text.now_us or START_US) + RECOVERED_MS * 1_000
         for partition in range(PARTITIONS):
             if members := self.dispatch.indexes.due_effects(partition, 1_000):
                 self.dispatch.indexes.take(partition, members, gate_open=True)
 
-    def count(self, of: str, trigger: str) -> int:
-        lines = self.client.history(of)
-        return sum(isinstance(one, Event) and one.trigger == trigger for one in lines)
+    def count_events(self, record_id: str, trigger: str) -> int:
+        lines = self.client.history(record_id)
+        return sum(isinstance(line, Event) and line.trigger == trigger for line in lines)
 
-    def countdowns(self, of: str) -> set[str]:
-        """Return who is still counted in any countdown of a record."""
-        events = [line for line in self.client.history(of) if isinstance(line, Event)]
+    def countdowns(self, record_id: str) -> set[str]:
+        """Return the ids of the records that any countdown of a record still waits for."""
+        events = [line for line in self.client.history(record_id) if isinstance(line, Event)]
         begun = [e.version for e in events if e.trigger in ("activate", "resume")]
         views = self.dispatch.views
-        return {one for at in begun for one in views.counted(of, f"{DEPENDENCIES}:{at}")}
+        return {
+            member
+            for version in begun
+            for member in views.counted(record_id, f"{DEPENDENCIES}:{version}")
+        }
 
-    def sound(self) -> None:
-        """See that every record equals its log, and is where sweeps and people look for it."""
+    def check_consistency(self) -> None:
+        """Check that each record equals its log and is in the indexes where it is looked for."""
         assert verify_all(self.dispatch, None)["faults"] == []
 
 

@@ -1,4 +1,4 @@
-"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost words."""
+"""Regressions of jobs: lost ends, slots that were kept, exceeded limits, cycles, lost messages."""
 
 from __future__ import annotations
 
@@ -21,313 +21,333 @@ from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.intake import receive
-from interlock.workers.jobs.attempt import Said, labour
-from interlock.workers.jobs.dependencies import missing
+from interlock.workers.jobs.attempt import AttemptResult, run_attempt
+from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graph_view import STARVES, GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
-from interlock.workers.jobs.slots import occupy
+from interlock.workers.jobs.slots import acquire_slots
+from interlock.workers.jobs.view import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
-from tests.races.in_process_worker import Hands, done
-from tests.races.test_job_slots import holders, job, left_in_line, rest, states
+from tests.races.in_process_worker import InProcessWorker, done
+from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
-# Their package names the handlers as these modules are named.
+# The package of effects has functions with the names of these modules.
 SCHEDULER, WORKER = (
     import_module(f"interlock.workers.jobs.effects.{one}") for one in ("scheduling", "worker")
 )
 
 
 @pytest.fixture
-def hands(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> Hands:
+def worker(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> InProcessWorker:
     """Return a worker of this process, under a clock that stands still until the test moves it."""
     text.now_us = START_US
     given = {"INTERLOCK_QUEUE_SLOTS": "q=1", "INTERLOCK_DISK_FREE_MIN_MB": "0"}
-    return Hands(server.url, prefix, tmp_path / "home", text=text, **given)
+    return InProcessWorker(server.url, prefix, tmp_path / "home", text=text, **given)
 
 
-def now_us(hands: Hands) -> int:
-    assert hands.text is not None
-    return hands.text.now_us or START_US
+def now_us(worker: InProcessWorker) -> int:
+    assert worker.text is not None
+    return worker.text.now_us or START_US
 
 
-def later(hands: Hands, ms: int) -> None:
-    assert hands.text is not None
-    hands.text.now_us = now_us(hands) + ms * 1_000
+def later(worker: InProcessWorker, ms: int) -> None:
+    assert worker.text is not None
+    worker.text.now_us = now_us(worker) + ms * 1_000
 
 
-def sweep(hands: Hands, *ids: str) -> None:
-    """Look at the timers of these, as beat does."""
+def sweep(worker: InProcessWorker, *ids: str) -> None:
+    """Run the sweep of timers for these records."""
     for partition in {partition_of(one) for one in ids}:
-        stalls.run(hands.dispatch, partition)
+        stalls.run(worker.dispatch, partition)
 
 
-def due_in_ms(hands: Hands, of: str, name: str) -> int:
-    timer = next(one for one in hands.record(of).timers if one.name == name)
-    return timer.due_at - now_us(hands) // 1_000
+def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:
+    timer = next(one for one in worker.record(job_id).timers if one.name == name)
+    return timer.due_at - now_us(worker) // 1_000
 
 
-def waits_for(hands: Hands, of: str) -> set[str]:
-    return missing(hands.dispatch, MACHINES["job"], hands.record(of))
+def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
+    return unmet_dependencies(worker.dispatch, MACHINES["job"], worker.record(job_id))
 
 
-def resumed(hands: Hands, of: str) -> None:
-    hands.graphs.command(of, "suspend")
-    hands.graphs.command(of, "resume")
+def resumed(worker: InProcessWorker, job_id: str) -> None:
+    worker.graphs.command(job_id, "suspend")
+    worker.graphs.command(job_id, "resume")
 
 
-# --- what it waits for -----------------------------------------------------------------------
+# --- dependencies ----------------------------------------------------------------------------
 
 
-def test_a_job_that_is_resumed_after_a_success_was_forgotten_waits_only_for_the_other(
-    hands: Hands,
+def test_a_job_that_is_resumed_after_a_success_was_pruned_waits_only_for_the_other(
+    worker: InProcessWorker,
 ) -> None:
-    gone, other = hands.job("a/gone"), hands.job("b/other")
-    waits = hands.job("c/waits", depends_on=[gone, other], on_cancel="cancel", manual=False)
-    hands.settle(gone, other, waits)
-    hands.over(gone)
-    hands.settle(gone, waits)
-    assert hands.dispatch.indexes.prune(hands.record(gone), [], age_ms=0) == "pruned"
+    gone, other = worker.create_job("a/gone"), worker.create_job("b/other")
+    waits = worker.create_job("c/waits", depends_on=[gone, other], on_cancel="cancel", manual=False)
+    worker.run_until_idle(gone, other, waits)
+    worker.end_job(gone)
+    worker.run_until_idle(gone, waits)
+    assert worker.dispatch.indexes.prune(worker.record(gone), [], age_ms=0) == "pruned"
 
-    resumed(hands, waits)
-    hands.settle(waits)
-    assert (hands.record(waits).state, waits_for(hands, waits)) == ("pending", {other})
-    hands.over(other)
-    hands.settle(other, waits, worker=done)
-    record = hands.record(waits)
+    resumed(worker, waits)
+    worker.run_until_idle(waits)
+    assert (worker.record(waits).state, waits_for(worker, waits)) == ("pending", {other})
+    worker.end_job(other)
+    worker.run_until_idle(other, waits, worker=done)
+    record = worker.record(waits)
     assert (record.state, record.data["lost"]) == ("approval_required", {})
-    assert hands.count(waits, "dependencies_met") == 1
-    hands.sound()
+    assert worker.count_events(waits, "dependencies_met") == 1
+    worker.check_consistency()
 
 
 @pytest.mark.parametrize("settled", [True, False])
 @pytest.mark.parametrize("draft", [True, False])
 def test_a_job_that_was_suspended_before_anything_ended_waits_for_all_when_it_is_resumed(
-    hands: Hands, *, draft: bool, settled: bool
+    worker: InProcessWorker, *, draft: bool, settled: bool
 ) -> None:
-    needed = [hands.job("a/one"), hands.job("b/two")]
-    waits = hands.job("c/waits", activate=not draft, depends_on=needed)
+    needed = [worker.create_job("a/one"), worker.create_job("b/two")]
+    waits = worker.create_job("c/waits", activate=not draft, depends_on=needed)
     if settled:
-        hands.settle(*needed, waits)
-    resumed(hands, waits)
-    hands.settle(*needed, waits)
-    assert waits_for(hands, waits) == set(needed)
+        worker.run_until_idle(*needed, waits)
+    resumed(worker, waits)
+    worker.run_until_idle(*needed, waits)
+    assert waits_for(worker, waits) == set(needed)
 
-    hands.over(needed[0])
-    hands.settle(*needed, waits)
-    assert waits_for(hands, waits) == {needed[1]}
-    assert not hands.record(waits).data["met"]
-    hands.over(needed[1])
-    hands.settle(*needed, waits)
-    assert hands.record(waits).data["met"]
-    assert hands.count(waits, "dependencies_met") == 1
+    worker.end_job(needed[0])
+    worker.run_until_idle(*needed, waits)
+    assert waits_for(worker, waits) == {needed[1]}
+    assert not worker.record(waits).data["met"]
+    worker.end_job(needed[1])
+    worker.run_until_idle(*needed, waits)
+    assert worker.record(waits).data["met"]
+    assert worker.count_events(waits, "dependencies_met") == 1
 
 
-def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(hands: Hands) -> None:
-    ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
-    behind = hands.job("s/behind", activate=False, depends_on=["r/b"])
-    hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
+def test_a_cycle_that_was_activated_by_its_cards_is_starved_and_asks_a_person(
+    worker: InProcessWorker,
+) -> None:
+    ids = [
+        worker.create_job("r/a", activate=False),
+        worker.create_job("r/b", activate=False, depends_on=["r/a"]),
+    ]
+    behind = worker.create_job("s/behind", activate=False, depends_on=["r/b"])
+    worker.graphs.configure("r/a", {"depends_on": ["r/b"]})
     for one in (*ids, behind):
-        hands.client.decide(one, "activate", proposal=hands.record(one).proposal)
-    hands.settle(*ids, behind)
-    assert [hands.record(one).data["lost"] for one in ids] == [{}, {}]
+        worker.client.decide(one, "activate", proposal=worker.record(one).proposal)
+    worker.run_until_idle(*ids, behind)
+    assert [worker.record(one).data["lost"] for one in ids] == [{}, {}]
 
-    later(hands, RECHECK_MS)
-    sweep(hands, *ids, behind)
-    hands.settle(*ids, behind)
-    lost = [hands.record(one).data["lost"] for one in (*ids, behind)]
-    assert lost == [{"r/b": "ring"}, {"r/a": "ring"}, {}]
-    status = GraphView(hands.graphs).status("r")
+    later(worker, RECHECK_MS)
+    sweep(worker, *ids, behind)
+    worker.run_until_idle(*ids, behind)
+    lost = [worker.record(one).data["lost"] for one in (*ids, behind)]
+    assert lost == [{"r/b": "cycle"}, {"r/a": "cycle"}, {}]
+    status = GraphView(worker.graphs).status("r")
     assert (status["stands"], status["starved"]) == (STARVES, 2)
     assert [(one["id"], one["why"]) for one in status["asks"]] == [
-        ("r/a", "starved: r/b is ring"),
-        ("r/b", "starved: r/a is ring"),
+        ("r/a", "starved: r/b is part of a cycle"),
+        ("r/b", "starved: r/a is part of a cycle"),
     ]
-    assert sorted(card.record_id for card in hands.client.cards()) == ids
+    assert sorted(card.record_id for card in worker.client.cards()) == ids
 
 
-def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(hands: Hands) -> None:
-    ids = [hands.job("r/a", activate=False), hands.job("r/b", activate=False, depends_on=["r/a"])]
-    hands.graphs.configure("r/a", {"depends_on": ["r/b"]})
+def test_a_job_of_a_cycle_goes_on_when_a_person_waives_its_dependency(
+    worker: InProcessWorker,
+) -> None:
+    ids = [
+        worker.create_job("r/a", activate=False),
+        worker.create_job("r/b", activate=False, depends_on=["r/a"]),
+    ]
+    worker.graphs.configure("r/a", {"depends_on": ["r/b"]})
     for one in ids:
-        hands.client.decide(one, "activate", proposal=hands.record(one).proposal)
-    hands.settle(*ids)
-    later(hands, RECHECK_MS)
-    sweep(hands, *ids)
-    hands.settle(*ids)
+        worker.client.decide(one, "activate", proposal=worker.record(one).proposal)
+    worker.run_until_idle(*ids)
+    later(worker, RECHECK_MS)
+    sweep(worker, *ids)
+    worker.run_until_idle(*ids)
 
-    hands.graphs.command("r/a", "waive", {"reason": "goes first"})
-    hands.settle(*ids)
-    assert hands.record("r/a").data["met"]
-    hands.over("r/a")
-    hands.settle(*ids)
-    hands.graphs.command("r/b", "waive", {"reason": "it is there by now"})
-    hands.settle(*ids)
-    assert hands.record("r/b").data["met"]
-    assert [hands.countdowns(one) for one in ids] == [set(), set()]
-    hands.sound()
+    worker.graphs.command("r/a", "waive", {"reason": "goes first"})
+    worker.run_until_idle(*ids)
+    assert worker.record("r/a").data["met"]
+    worker.end_job("r/a")
+    worker.run_until_idle(*ids)
+    worker.graphs.command("r/b", "waive", {"reason": "it is there by now"})
+    worker.run_until_idle(*ids)
+    assert worker.record("r/b").data["met"]
+    assert [worker.countdowns(one) for one in ids] == [set(), set()]
+    worker.check_consistency()
 
 
-def test_a_long_chain_of_jobs_that_wait_is_no_ring(hands: Hands) -> None:
+def test_a_long_chain_of_waiting_jobs_is_no_cycle(worker: InProcessWorker) -> None:
     chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(50)]
     for n, one in enumerate(chain):
-        hands.job(one, depends_on=chain[n - 1 : n] if n else [])
-    hands.settle(*chain)
-    later(hands, RECHECK_MS)
-    sweep(hands, *chain)
-    assert all(hands.owed(one, "scheduling") for one in chain[1:]), "all are looked at again"
-    hands.settle(*chain)
-    assert [hands.record(one).data["lost"] for one in chain] == [{}] * 50
-    assert waits_for(hands, chain[-1]) == {chain[-2]}
+        worker.create_job(one, depends_on=chain[n - 1 : n] if n else [])
+    worker.run_until_idle(*chain)
+    later(worker, RECHECK_MS)
+    sweep(worker, *chain)
+    assert all(worker.due_effects(one, "scheduling") for one in chain[1:]), (
+        "all are scheduled again"
+    )
+    worker.run_until_idle(*chain)
+    assert [worker.record(one).data["lost"] for one in chain] == [{}] * 50
+    assert waits_for(worker, chain[-1]) == {chain[-2]}
 
 
 # --- slots -----------------------------------------------------------------------------------
 
 
 def spent(work: Work) -> Outcome:
-    """Complete a job's work for a dollar."""
+    """Complete a job's work at a cost of one dollar."""
     del work
     return Outcome("agent_completed", {"summary": "done"}, {"spent": 1_000_000})
 
 
-def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_graphs(
-    hands: Hands,
+def test_a_job_of_a_halted_graph_passes_its_offered_slot_to_a_job_of_another_graph(
+    worker: InProcessWorker,
 ) -> None:
-    hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
-    first, second = job(hands, "g/first", queue="q"), job(hands, "g/second", queue="q")
-    other = job(hands, "h/other", queue="q")
-    assert states(hands, first, second, other) == ["running", "pending", "pending"]
+    worker.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
+    first, second = job(worker, "g/first", queue="q"), job(worker, "g/second", queue="q")
+    other = job(worker, "h/other", queue="q")
+    assert states(worker, first, second, other) == ["running", "pending", "pending"]
 
-    hands.do(first, "worker", spent)
-    rest(hands, first, second, other)
-    assert hands.record("g").state == "halted"
-    assert states(hands, second, other) == ["pending", "running"]
-    assert hands.record(second).data["slots"] == ["limit:g"]
-    assert (holders(hands, "queue:q"), left_in_line(hands, "queue:q")) == ([other], [])
+    worker.perform(first, "worker", spent)
+    rest(worker, first, second, other)
+    assert worker.record("g").state == "halted"
+    assert states(worker, second, other) == ["pending", "running"]
+    assert worker.record(second).data["slots"] == ["limit:g"]
+    assert (holders(worker, "queue:q"), queued_jobs(worker, "queue:q")) == ([other], [])
 
-    hands.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
-    rest(hands, "g", second)
-    assert hands.record(second).data["slots"] == ["queue:q"]
-    hands.do(other, "worker", done)
-    rest(hands, other, second)
-    assert states(hands, second) == ["running"]
+    worker.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
+    rest(worker, "g", second)
+    assert worker.record(second).data["slots"] == ["queue:q"]
+    worker.perform(other, "worker", done)
+    rest(worker, other, second)
+    assert states(worker, second) == ["running"]
 
 
-def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_afterwards(
-    hands: Hands,
+def test_a_paused_job_in_a_queue_lets_the_next_one_pass_and_queues_again_afterwards(
+    worker: InProcessWorker,
 ) -> None:
-    ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
-    hands.client.pause(ids[1])
-    hands.do(ids[0], "worker", done)
-    rest(hands, ids[0], ids[2])
-    assert states(hands, *ids[1:]) == ["pending", "running"]
-    assert holders(hands, "queue:q") == [ids[2]]
+    ids = [job(worker, f"{graph}/x", queue="q") for graph in "abc"]
+    worker.client.pause(ids[1])
+    worker.perform(ids[0], "worker", done)
+    rest(worker, ids[0], ids[2])
+    assert states(worker, *ids[1:]) == ["pending", "running"]
+    assert holders(worker, "queue:q") == [ids[2]]
 
-    hands.client.resume(ids[1])
-    rest(hands, ids[1])
-    assert states(hands, ids[1]) == ["pending"]
-    hands.do(ids[2], "worker", done)
-    rest(hands, ids[2], ids[1])
-    assert states(hands, ids[1]) == ["running"]
-    assert holders(hands, "queue:q") == [ids[1]]
+    worker.client.resume(ids[1])
+    rest(worker, ids[1])
+    assert states(worker, ids[1]) == ["pending"]
+    worker.perform(ids[2], "worker", done)
+    rest(worker, ids[2], ids[1])
+    assert states(worker, ids[1]) == ["running"]
+    assert holders(worker, "queue:q") == [ids[1]]
 
 
-def test_a_slot_of_a_job_that_was_paused_when_it_had_just_been_given_it_goes_on_at_the_next_bell(
-    hands: Hands,
+def test_a_slot_offered_to_a_job_that_was_just_paused_goes_on_at_the_next_wake(
+    worker: InProcessWorker,
 ) -> None:
-    ids = [job(hands, f"{graph}/x", queue="q") for graph in "abc"]
-    hands.do(ids[0], "worker", done)
-    hands.do(ids[0], "vacancy")
-    assert hands.owed(ids[1], "scheduling"), "it was rung"
-    hands.client.pause(ids[1])
-    rest(hands, ids[0])
+    ids = [job(worker, f"{graph}/x", queue="q") for graph in "abc"]
+    worker.perform(ids[0], "worker", done)
+    worker.perform(ids[0], "vacancy")
+    assert worker.due_effects(ids[1], "scheduling"), "it was woken"
+    worker.client.pause(ids[1])
+    rest(worker, ids[0])
 
-    later(hands, UNHEARD_MS)
-    hands.dispatch.owe(ids[2], SCHEDULING, {"why": "a test"}, "look")
-    rest(hands, ids[2])
-    assert states(hands, *ids[1:]) == ["pending", "running"]
-    assert holders(hands, "queue:q") == [ids[2]]
+    later(worker, UNHEARD_MS)
+    worker.dispatch.wake(ids[2], SCHEDULING, {"why": "a test"}, "look")
+    rest(worker, ids[2])
+    assert states(worker, *ids[1:]) == ["pending", "running"]
+    assert holders(worker, "queue:q") == [ids[2]]
 
 
-def test_the_slots_are_given_back_before_a_review_begins(hands: Hands) -> None:
-    hands.graphs.open("g", {"slots": 1})
-    first = job(hands, "g/first", queue="q", review={"command": "true"})
-    second = job(hands, "g/second", queue="q")
-    hands.do(first, "worker", done)
-    hands.do(first, "scheduling")
-    assert states(hands, first) == ["reviewing"]
-    # Its vacancy shares its directory with the review, and waits.
-    rest(hands, second)
-    assert states(hands, first, second) == ["reviewing", "running"]
-    assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([second], [second])
+def test_the_slots_are_given_back_before_a_review_begins(worker: InProcessWorker) -> None:
+    worker.graphs.open("g", {"slots": 1})
+    first = job(worker, "g/first", queue="q", review={"command": "true"})
+    second = job(worker, "g/second", queue="q")
+    worker.perform(first, "worker", done)
+    worker.perform(first, "scheduling")
+    assert states(worker, first) == ["reviewing"]
+    # The slot release uses the job's directory as the review does, and waits for its end.
+    rest(worker, second)
+    assert states(worker, first, second) == ["reviewing", "running"]
+    assert (holders(worker, "graph:g"), holders(worker, "queue:q")) == ([second], [second])
 
-    hands.do(first, "reviewer")
-    rest(hands, first, second)
-    assert states(hands, first, second) == ["approval_required", "running"]
-    assert (holders(hands, "graph:g"), holders(hands, "queue:q")) == ([second], [second])
+    worker.perform(first, "reviewer")
+    rest(worker, first, second)
+    assert states(worker, first, second) == ["approval_required", "running"]
+    assert (holders(worker, "graph:g"), holders(worker, "queue:q")) == ([second], [second])
 
 
 # --- time ------------------------------------------------------------------------------------
 
 
-def test_work_that_nobody_took_up_is_no_run_and_no_loss_until_a_person_is_asked(
-    hands: Hands,
+def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_person_is_asked(
+    worker: InProcessWorker,
 ) -> None:
-    of = job(hands, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
+    job_id = job(worker, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
     for time_no in range(1, UNBEGUN_MAX + 1):
-        assert states(hands, of) == ["running"]
-        assert hands.record(of).counters["tree.runs"] == 1
-        later(hands, RUNNING_S * 1_000)
-        sweep(hands, of)
-        record = hands.record(of)
+        assert states(worker, job_id) == ["running"]
+        assert worker.record(job_id).counters["tree.runs"] == 1
+        later(worker, RUNNING_S * 1_000)
+        sweep(worker, job_id)
+        record = worker.record(job_id)
         assert (record.state, record.data["unbegun"]) == ("pending", time_no)
         assert (record.data["recoveries"], record.counters["tree.runs"]) == (0, 0)
-        rest(hands, of)
+        rest(worker, job_id)
 
-    later(hands, RUNNING_S * 1_000)
-    sweep(hands, of)
-    rest(hands, of)
-    record = hands.record(of)
+    later(worker, RUNNING_S * 1_000)
+    sweep(worker, job_id)
+    rest(worker, job_id)
+    record = worker.record(job_id)
     assert (record.state, record.data["failure"]["code"]) == ("intervention_required", "unbegun")
     assert record.counters["tree.runs"] == 0
-    assert [card.record_id for card in hands.client.cards()] == [of]
-    assert holders(hands, "queue:q") == []
+    assert [card.record_id for card in worker.client.cards()] == [job_id]
+    assert holders(worker, "queue:q") == []
 
-    # That person finds workers for it: it is counted anew.
-    hands.graphs.command(of, "resubmit", {"reason": "there are workers now"})
-    rest(hands, of)
-    assert hands.do(of, "worker", done) == ["agent_completed -> review_required"]
-    assert (hands.record(of).data.get("unbegun", 0), hands.record(of).counters["tree.runs"]) == (
+    # After the person's decision the count starts again.
+    worker.graphs.command(job_id, "resubmit", {"reason": "there are workers now"})
+    rest(worker, job_id)
+    assert worker.perform(job_id, "worker", done) == ["agent_completed -> review_required"]
+    assert (
+        worker.record(job_id).data.get("unbegun", 0),
+        worker.record(job_id).counters["tree.runs"],
+    ) == (
         0,
         1,
     )
 
 
-def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_is_no_work(
-    hands: Hands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_work(
+    worker: InProcessWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abcd"]
-    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
-    of = job(hands, "g/a", phases=phases, **place)
+    options = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
+    job_id = job(worker, "g/a", phases=phases, **options)
     seen: list[tuple[int, int]] = []
 
-    async def slow(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
-        """Wait nearly as long as a silence may last, first in the queue, then in each phase."""
-        later(hands, 290_000)
-        sweep(hands, of)
-        said = await labour(work, doer, role, folder)
-        left_ms = due_in_ms(hands, of, "limit")
-        assert 0 <= 600_000 - left_ms < 60_000, "only what it worked itself counts"
-        seen.append((due_in_ms(hands, of, "stall"), work.record.data["phase"]))
-        return said
+    async def slow(
+        work: Work, executor: Mapping[str, Any], role: str, folder: Path
+    ) -> AttemptResult:
+        """Wait nearly as long as a job may be silent, first in the queue, then in each phase."""
+        later(worker, 290_000)
+        sweep(worker, job_id)
+        result = await run_attempt(work, executor, role, folder)
+        left_ms = due_in_ms(worker, job_id, "limit")
+        assert 0 <= 600_000 - left_ms < 60_000, "only its own time of work counts"
+        seen.append((due_in_ms(worker, job_id, "stall"), work.record.data["phase"]))
+        return result
 
-    monkeypatch.setattr(WORKER, "labour", slow)
-    assert hands.do(of, "worker") == ["agent_completed -> review_required"]
+    monkeypatch.setattr(WORKER, "run_attempt", slow)
+    assert worker.perform(job_id, "worker") == ["agent_completed -> review_required"]
     assert seen == [(300_000, n) for n in range(4)]
-    record = hands.record(of)
-    assert (hands.count(of, "recovered"), hands.count(of, "limit_reached")) == (0, 0)
+    record = worker.record(job_id)
+    assert (
+        worker.count_events(job_id, "recovered"),
+        worker.count_events(job_id, "limit_reached"),
+    ) == (0, 0)
     assert record.counters["tree.time_ms"] < 60_000
 
 
@@ -335,73 +355,75 @@ def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_i
 
 
 def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
-    hands: Hands, monkeypatch: pytest.MonkeyPatch
+    worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hands.graphs.open("g", {"limits": {"iterations": 1}})
-    ids = [hands.job(f"g/{name}", manual=False) for name in "ab"]
+    worker.graphs.open("g", {"limits": {"iterations": 1}})
+    ids = [worker.create_job(f"g/{name}", manual=False) for name in "ab"]
     for one in ids:
-        hands.do(one, "registration")
-        hands.do(one, "cascade")
+        worker.perform(one, "registration")
+        worker.perform(one, "cascade")
     both_looked = Barrier(2)
 
-    def occupied(work: Work, slots: Mapping[str, int]) -> list[str]:
+    def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
         both_looked.wait(10)
-        return occupy(work, slots)
+        return acquire_slots(work, slots)
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupied)
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_together)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda one: hands.do(one, "scheduling"), ids))
-    assert sorted(states(hands, *ids)) == ["pending", "running"]
-    assert hands.record("g").counters["tree.runs"] == 1
+        list(pool.map(lambda one: worker.perform(one, "scheduling"), ids))
+    assert sorted(states(worker, *ids)) == ["pending", "running"]
+    assert worker.record("g").counters["tree.runs"] == 1
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupy)
-    late = next(one for one in ids if hands.record(one).state == "pending")
-    later(hands, UNHEARD_MS)
-    hands.do(late, "scheduling")
-    assert (hands.record("g").state, states(hands, late)) == ("halted", ["pending"])
-    assert hands.record(late).data["slots"] == ["limit:g"]
-    hands.graphs.configure_graph("g", {"limits": {"iterations": 2}})
-    rest(hands, "g", late)
-    assert states(hands, *ids) == ["running", "running"]
-    assert hands.record("g").counters["tree.runs"] == 2
-
-
-def test_a_run_that_was_given_back_is_in_the_log_as_in_the_counters(hands: Hands) -> None:
-    limits = {"limits": {"iterations": 2}}
-    hands.graphs.open("g", limits)
-    of = job(hands, "g/a", **limits)
-    later(hands, RUNNING_S * 1_000)
-    sweep(hands, of)
-    rest(hands, of)
-    hands.do(of, "worker", done)
-    rest(hands, of)
-    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
-    hands.sound()
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_slots)
+    late = next(one for one in ids if worker.record(one).state == "pending")
+    later(worker, UNHEARD_MS)
+    worker.perform(late, "scheduling")
+    assert (worker.record("g").state, states(worker, late)) == ("halted", ["pending"])
+    assert worker.record(late).data["slots"] == ["limit:g"]
+    worker.graphs.configure_graph("g", {"limits": {"iterations": 2}})
+    rest(worker, "g", late)
+    assert states(worker, *ids) == ["running", "running"]
+    assert worker.record("g").counters["tree.runs"] == 2
 
 
-def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
-    hands: Hands, tmp_path: Path
+def test_a_run_that_was_given_back_is_in_the_log_as_in_the_counters(
+    worker: InProcessWorker,
 ) -> None:
-    hands.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
-    phases = [{"worker": {"command": "echo >> runs", "cost_micro": 2_000_000}}]
-    ids = [job(hands, f"g/{name}", phases=phases, folder=str(tmp_path)) for name in "ab"]
-    for one in ids:
-        hands.do(one, "worker")
-    rest(hands, "g", *ids)
-    assert (hands.record("g").state, states(hands, *ids)) == ("halted", ["pending"] * 2)
-    assert [card.record_id for card in hands.client.cards()] == ["g"]
-    assert not (tmp_path / "runs").exists(), "nothing was begun"
+    limits = {"limits": {"iterations": 2}}
+    worker.graphs.open("g", limits)
+    job_id = job(worker, "g/a", **limits)
+    later(worker, RUNNING_S * 1_000)
+    sweep(worker, job_id)
+    rest(worker, job_id)
+    worker.perform(job_id, "worker", done)
+    rest(worker, job_id)
+    assert [worker.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
+    worker.check_consistency()
 
-    # It waits as long as the graph is halted, however often that is looked at.
-    later(hands, 3_600_000)
-    sweep(hands, *ids)
-    rest(hands, *ids)
-    assert states(hands, *ids) == ["pending"] * 2
-    assert [hands.record(one).data["slots"] for one in ids] == [["limit:g"]] * 2
-    hands.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
-    rest(hands, "g", *ids)
-    assert states(hands, *ids) == ["running"] * 2
-    assert [line for one in ids for line in hands.do(one, "worker")] == [
+
+def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_card(
+    worker: InProcessWorker, tmp_path: Path
+) -> None:
+    worker.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
+    phases = [{"worker": {"command": "echo >> runs", "cost_micro": 2_000_000}}]
+    ids = [job(worker, f"g/{name}", phases=phases, folder=str(tmp_path)) for name in "ab"]
+    for one in ids:
+        worker.perform(one, "worker")
+    rest(worker, "g", *ids)
+    assert (worker.record("g").state, states(worker, *ids)) == ("halted", ["pending"] * 2)
+    assert [card.record_id for card in worker.client.cards()] == ["g"]
+    assert not (tmp_path / "runs").exists(), "no worker was started"
+
+    # The jobs wait as long as the graph is halted, however often they are scheduled.
+    later(worker, 3_600_000)
+    sweep(worker, *ids)
+    rest(worker, *ids)
+    assert states(worker, *ids) == ["pending"] * 2
+    assert [worker.record(one).data["slots"] for one in ids] == [["limit:g"]] * 2
+    worker.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
+    rest(worker, "g", *ids)
+    assert states(worker, *ids) == ["running"] * 2
+    assert [line for one in ids for line in worker.perform(one, "worker")] == [
         "agent_completed -> review_required"
     ] * 2
     assert (tmp_path / "runs").read_text() == "\n\n"
@@ -411,102 +433,108 @@ def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
 
 
 def stuck_in_b(work: Work) -> Outcome:
-    """Do the first phase and need somebody in the second."""
+    """Complete the first phase, and be stuck in the second."""
     work.fire(Outcome("phase_completed", {"summary": "a is done"}))
     return Outcome("stuck", {"summary": "b cannot be done"})
 
 
-def test_nobody_sends_a_job_forward_to_a_phase_that_it_has_not_come_to(hands: Hands) -> None:
+def test_a_job_cannot_be_sent_to_a_phase_that_it_has_not_reached(worker: InProcessWorker) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
-    of = hands.job("g/a", phases=phases)
-    hands.settle(of)
+    job_id = worker.create_job("g/a", phases=phases)
+    worker.run_until_idle(job_id)
 
     def refused(verb: str, phase: str) -> None:
-        was = hands.record(of)
+        was = worker.record(job_id)
         with pytest.raises(JobCommandError, match="names a phase that it has"):
-            hands.graphs.command(of, verb, {"phase": phase, "reason": "on"})
-        assert hands.record(of) == was
+            worker.graphs.command(job_id, verb, {"phase": phase, "reason": "on"})
+        assert worker.record(job_id) == was
 
     refused("restep", "b")
     refused("restep", "c")
-    hands.graphs.command(of, "suspend")
+    worker.graphs.command(job_id, "suspend")
     refused("restep", "c")
-    hands.graphs.command(of, "resume")
-    hands.graphs.command(of, "step")
-    hands.settle(of, worker=stuck_in_b)
-    assert states(hands, of) == ["intervention_required"]
+    worker.graphs.command(job_id, "resume")
+    worker.graphs.command(job_id, "step")
+    worker.run_until_idle(job_id, worker=stuck_in_b)
+    assert states(worker, job_id) == ["intervention_required"]
     refused("restep", "c")
     refused("resubmit", "c")
-    hands.graphs.command(of, "resubmit", {"phase": "b", "reason": "it can"})
-    assert hands.record(of).data["phase"] == 1
+    worker.graphs.command(job_id, "resubmit", {"phase": "b", "reason": "it can"})
+    assert worker.record(job_id).data["phase"] == 1
 
-    hands.graphs.command(of, "run", {"to": "gate"})
-    hands.settle(of, worker=done)
-    assert states(hands, of) == ["approval_required"]
+    worker.graphs.command(job_id, "run", {"to": "gate"})
+    worker.run_until_idle(job_id, worker=done)
+    assert states(worker, job_id) == ["approval_required"]
     refused("reject", "d")
-    hands.graphs.command(of, "reject", {"phase": "a", "reason": "all of it"})
-    assert hands.record(of).data["phase"] == 0
+    worker.graphs.command(job_id, "reject", {"phase": "a", "reason": "all of it"})
+    assert worker.record(job_id).data["phase"] == 0
     refused("restep", "b")
 
 
-def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
-    hands: Hands, tmp_path: Path
+def test_work_that_was_done_before_a_suspension_is_not_repeated_and_counts_no_run(
+    worker: InProcessWorker, tmp_path: Path
 ) -> None:
     phases = [{"worker": {"command": "echo >> runs"}}]
     limits = {"iterations": 1}
-    hands.graphs.open("g", {"limits": limits})
-    of = hands.job("g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits)
-    hands.settle(of)
-    assert states(hands, of) == ["approval_required"]
+    worker.graphs.open("g", {"limits": limits})
+    job_id = worker.create_job(
+        "g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits
+    )
+    worker.run_until_idle(job_id)
+    assert states(worker, job_id) == ["approval_required"]
 
-    resumed(hands, of)
-    hands.settle(of, "g")
-    assert (states(hands, of), hands.record("g").state) == (["approval_required"], "open")
+    resumed(worker, job_id)
+    worker.run_until_idle(job_id, "g")
+    assert (states(worker, job_id), worker.record("g").state) == (["approval_required"], "open")
     assert (tmp_path / "runs").read_text() == "\n"
-    assert [hands.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+    assert [worker.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
 
 
-# --- to be born ------------------------------------------------------------------------------
+# --- create ----------------------------------------------------------------------------------
 
 
-def wanted(of: str, **more: Any) -> dict[str, Any]:
+def message_for(job_id: str, **more: Any) -> dict[str, Any]:
     payload = {"phases": [{"worker": {"command": "true"}}], **more}
-    return {"id": of, "machine": "job", "payload": payload}
+    return {"id": job_id, "machine": "job", "payload": payload}
 
 
-def test_a_message_that_overtook_that_of_its_dependency_is_accepted(hands: Hands) -> None:
+def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(
+    worker: InProcessWorker,
+) -> None:
     with ThreadPoolExecutor(1) as pool:
-        early = pool.submit(receive, hands.client, [wanted("t/b", depends_on=["t/a"])], {})
-        time.sleep(0.3)  # the workload: its dependency comes so much later
+        early = pool.submit(receive, worker.client, [message_for("t/b", depends_on=["t/a"])], {})
+        time.sleep(0.3)  # the workload: the message of the dependency comes this much later
         assert not early.done(), "it was refused at once"
-        assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
+        assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
         assert early.result(10) == "accepted: t/b"
-    assert sum(hands.dispatch.aside.counts().values()) == 0
+    assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 
-def test_a_graphs_own_message_after_one_of_its_jobs_is_taken(hands: Hands) -> None:
+def test_a_graphs_own_message_is_accepted_after_one_of_its_jobs(worker: InProcessWorker) -> None:
     graph = {"id": "t", "machine": "graph", "payload": {"slots": 2}}
-    assert receive(hands.client, [wanted("t/a")], {}) == "accepted: t/a"
-    assert receive(hands.client, [graph], {}) == "accepted: t"
-    assert hands.record("t").data["slots"] == 2
+    assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
+    assert receive(worker.client, [graph], {}) == "accepted: t"
+    assert worker.record("t").data["slots"] == 2
 
 
-def test_a_job_that_is_refused_opens_no_graph(hands: Hands) -> None:
+def test_a_job_that_is_refused_opens_no_graph(worker: InProcessWorker) -> None:
     phases = [{"worker": {"command": "true"}}]
     for payload in ({"phases": phases, "bogus": 1}, {"phases": phases, "depends_on": ["g/none"]}):
         with pytest.raises(CallError):
-            hands.graphs.create("g/a", payload, held=False)
+            worker.graphs.create("g/a", payload, held=False)
     with pytest.raises(CallError):
-        hands.graphs.create("g/a b", {"phases": phases})
-    assert hands.dispatch.views.records(["g"]) == {}
-    assert Graphs(hands.client).names() == []
+        worker.graphs.create("g/a b", {"phases": phases})
+    assert worker.dispatch.views.records(["g"]) == {}
+    assert Graphs(worker.client).names() == []
 
 
-def test_two_jobs_of_a_file_are_not_given_one_directory(hands: Hands, tmp_path: Path) -> None:
+def test_two_jobs_of_a_file_may_not_share_a_directory(
+    worker: InProcessWorker, tmp_path: Path
+) -> None:
     steps = "".join(f"  - {{name: {name}, worker: 'true', dir: out}}\n" for name in "ab")
-    place = tmp_path / "graph.yaml"
-    place.write_text(f"graph: g\nsteps:\n{steps}")
-    file = read_graph(place)
+    path = tmp_path / "graph.yaml"
+    path.write_text(f"graph: g\nsteps:\n{steps}")
+    file = read_graph(path)
     with pytest.raises(CallError, match=f"two jobs would share the directory {tmp_path}/out"):
-        hands.graphs.submit(file)
-    assert hands.graphs.names() == []
+        worker.graphs.submit(file)
+    assert worker.graphs.names() == []

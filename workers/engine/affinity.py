@@ -1,10 +1,10 @@
-"""Keeps a worker's own threads on one processor, and leaves them all to what its handlers do.
+"""Pins a worker's own threads to one processor; handlers may use all processors.
 
-A quick effect only asks and tells the store, and stays where the worker's own threads are.
+A handler of a quick effect only calls the store, so it stays on the worker's processor too.
 
-The interpreter lock lets one thread of a process run at a time. Handed to a thread on another
-processor, which has to be woken for it, it costs several times what a short effect does in its turn
-(docs/benchmarks.md). Other pools than threads are left alone: they hand no lock over.
+The interpreter lock lets one thread of a process run at a time. Passing it to a thread on another
+processor, which has to be woken, takes several times as long as a short effect
+(docs/benchmarks.md). Other pools than threads are left alone, because they do not share a lock.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from celery.signals import task_prerun, worker_ready
 # The scheduler chooses the processor: every PERIOD_S the main thread is left to it for CHOICE_S.
 PERIOD_S = 5.0
 CHOICE_S = 0.02
-# The word of /proc/<pid>/stat that says where a thread ran last, counted from behind its name.
-PROCESSOR = 36
+# The field of /proc/<pid>/stat with the processor that ran a thread last, counted after its name.
+STAT_PROCESSOR = 36
 
 
 class Affinity:
-    """The processor of this process. Until one is chosen, nothing happens.
+    """The processor that this process is pinned to. Until one is chosen, no thread is moved.
 
-    `one` is false where none is to be chosen; where the system offers no choice, none is.
+    None is chosen if `enabled` is false or the system has no `sched_setaffinity`.
     """
 
-    def __init__(self, *, one: bool) -> None:
-        able = one and hasattr(os, "sched_setaffinity")
-        self.every = frozenset(os.sched_getaffinity(0)) if able else frozenset()
-        self.chosen = self.every
+    def __init__(self, *, enabled: bool) -> None:
+        able = enabled and hasattr(os, "sched_setaffinity")
+        self.all_processors = frozenset(os.sched_getaffinity(0)) if able else frozenset()
+        self.chosen = self.all_processors
         self._thread = threading.local()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
 
     def narrow(self) -> None:
-        """Keep the calling thread on the chosen processor."""
-        self._keep(self.chosen)
+        """Pin the calling thread to the chosen processor."""
+        self._pin(self.chosen)
 
     def widen(self) -> None:
-        """Let the calling thread, and whatever it starts, run everywhere."""
-        self._keep(self.every)
+        """Let the calling thread, and the threads that it starts, run on every processor."""
+        self._pin(self.all_processors)
 
     @contextmanager
     def wide(self) -> Iterator[None]:
-        """Let the calling thread, and whatever it starts, run everywhere within the block."""
+        """Let the calling thread, and those that it starts, use every processor in this block."""
         self.widen()
         try:
             yield
@@ -58,50 +58,53 @@ class Affinity:
             self.narrow()
 
     def watch(self) -> None:
-        """Choose a processor now, and anew from time to time until `stop`."""
-        if len(self.every) > 1:
+        """Choose a processor now, and again every few seconds until `stop`."""
+        if len(self.all_processors) > 1:
             threading.Thread(target=self._watch, name="affinity", daemon=True).start()
 
     def stop(self) -> None:
-        """Choose no more."""
-        self._over.set()
+        """Stop choosing."""
+        self._stopped.set()
 
     def choose(self) -> None:
-        """Let the scheduler place the main thread, and keep it there."""
+        """Let the scheduler place the main thread for a moment, and pin it to that processor."""
         main = os.getpid()
-        _place(main, self.every)
-        self._over.wait(CHOICE_S)
-        words = Path(f"/proc/{main}/stat").read_text("ascii").rpartition(")")[2].split()
-        self.chosen = frozenset({int(words[PROCESSOR])})
-        _place(main, self.chosen)
+        _set_affinity(main, self.all_processors)
+        self._stopped.wait(CHOICE_S)
+        fields = Path(f"/proc/{main}/stat").read_text("ascii").rpartition(")")[2].split()
+        self.chosen = frozenset({int(fields[STAT_PROCESSOR])})
+        _set_affinity(main, self.chosen)
 
-    def _keep(self, processors: frozenset[int]) -> None:
-        # A thread begins where its starter was, so that only a second call may be spared.
-        if self.chosen is self.every or getattr(self._thread, "kept", None) is processors:
+    def _pin(self, processors: frozenset[int]) -> None:
+        # A thread starts with the affinity of its starter, so only a repeated call can be skipped.
+        if (
+            self.chosen is self.all_processors
+            or getattr(self._thread, "processors", None) is processors
+        ):
             return
-        self._thread.kept = processors
-        _place(0, processors)
+        self._thread.processors = processors
+        _set_affinity(0, processors)
 
     def _watch(self) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             self.choose()
-            self._over.wait(PERIOD_S)
+            self._stopped.wait(PERIOD_S)
 
 
-def _place(thread: int, processors: frozenset[int]) -> None:
-    # A container may lose processors while it runs; then the system has placed the thread itself.
+def _set_affinity(thread: int, processors: frozenset[int]) -> None:
+    # A container may lose processors while it runs; then the system has moved the thread already.
     with suppress(OSError):
         os.sched_setaffinity(thread, processors)
 
 
 def tune_when_ready(affinity: Affinity) -> None:
-    """Tune a worker process for short tasks as soon as Celery says that it is up."""
+    """Tune a worker process for short tasks as soon as Celery reports that it is ready."""
 
     @worker_ready.connect(weak=False)
     def tune(sender: Any, **_: object) -> None:
         if not isinstance(sender.pool, Threads):
             return
-        # What is loaded by now stays: the collector need not walk through it again and again.
+        # Objects that are loaded by now stay, so the garbage collector need not visit them again.
         gc.collect()
         gc.freeze()
         affinity.watch()

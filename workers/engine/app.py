@@ -1,4 +1,4 @@
-"""The Celery app of a deployment: its broker, its queues, its habits. It registers no work."""
+"""Makes the Celery app of a deployment: broker, queues and options. Tasks register elsewhere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from interlock.workers.config import Settings
 
 # Redis serves 0 first, AMQP serves 9 first; a record's priority is 0 for first everywhere else.
 PRIORITY_LAST = 9
-SWEEPS = "sweeps"
-INTAKE = "intake"
+SWEEPS_QUEUE = "sweeps"
+INTAKE_QUEUE = "intake"
 REDIS = ("redis://", "rediss://", "unix://", "sentinel://")
 
 
 def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
-    """Return a configured app that serves these queues: an effect's each, SWEEPS, or INTAKE."""
+    """Return a configured app for these queues: effects, SWEEPS_QUEUE, or INTAKE_QUEUE."""
     names = [queue_of(settings, name) for name in queues]
     redis = settings.broker.startswith(REDIS)
     app = Celery(settings.namespace, set_as_current=False)
@@ -37,7 +37,7 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
         event_serializer="json",
         task_ignore_result=True,
         result_backend=None,
-        # The lease protects an effect, not the message; only intake waits with its receipt.
+        # A lease protects the effect, so its message need not; only intake acknowledges late.
         task_acks_late=False,
         task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_max": 0.5},
         worker_prefetch_multiplier=1,
@@ -58,14 +58,14 @@ def queue_of(settings: Settings, name: str) -> str:
     return f"{settings.namespace}.{name}"
 
 
-def queue_at(settings: Settings, host: str) -> Queue:
-    """Return the queue of local effects on one machine, which that machine's workers serve."""
+def host_queue(settings: Settings, host: str) -> Queue:
+    """Return the queue of local effects on one host, which the workers of that host serve."""
     redis = settings.broker.startswith(REDIS)
-    return _queue(queue_of(settings, at(host)), redis=redis)
+    return _queue(queue_of(settings, local_queue(host)), redis=redis)
 
 
-def at(host: str) -> str:
-    """Return the name of one machine's queue. One for all effects: a worker asks every queue."""
+def local_queue(host: str) -> str:
+    """Return the name of a host's queue: one for all effects, because workers poll each queue."""
     return f"local@{host}"
 
 
@@ -76,7 +76,7 @@ def broker_priority(settings: Settings, priority: int) -> int:
 
 
 def _address(url: str) -> str:
-    # Kombu speaks Redis over a socket under another name.
+    # Kombu has another name for Redis over a socket.
     return url.replace("unix://", "redis+socket://", 1) if url.startswith("unix://") else url
 
 
@@ -86,7 +86,7 @@ def _queue(name: str, *, redis: bool) -> Queue:
 
 
 def _redis_options(settings: Settings) -> dict[str, Any]:
-    """Return what survived half-open and dropped connections; kombu's defaults wedge for ever."""
+    """Return options that survive half-open and dropped connections; kombu's defaults hang."""
     return {
         "ack_emulation": settings.ack_emulation,
         "visibility_timeout": 3_600,

@@ -1,6 +1,8 @@
-"""Our Redis transport: kombu's, with one client a pool, a way to render without sending, and calm.
+"""Kombu's Redis transport with four changes.
 
-Calm: of anything in a list that is no message, kombu's own ends the worker.
+It makes one client per pool instead of one per message. It can render a message without sending it.
+It takes several messages at once. An item in a list that is not a message is rejected; in kombu's
+own transport it ends the worker.
 """
 
 from __future__ import annotations
@@ -19,21 +21,21 @@ from kombu.utils.encoding import bytes_to_str
 
 log = logging.getLogger(__name__)
 
-# Messages in one answer of the broker, so that one worker does not take a whole short list.
+# The most messages of one answer: a worker should not take a whole short list from the others.
 BATCH_MAX = 8
-# What a message of the wrong shape raises, wherever in kombu or Celery somebody believes in it.
+# The errors that kombu and Celery raise on a message of the wrong shape.
 SHAPE_ERRORS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 
 
-class Rendered:
-    """A publish batch that keeps the commands instead of sending them; kombu's batch protocol."""
+class PublishBatch:
+    """Follows kombu's protocol for publish batches, but keeps the commands instead of sending."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.commands: list[tuple[str, tuple[Any, ...]]] = []
 
     def publish(self, message: Any, **options: Any) -> Any:
-        """Route one prepared message and keep the commands that would send it."""
+        """Route a prepared message, and keep the commands that would send it."""
         return self.channel.basic_publish(message, _publish_batch=self, **options)
 
     def add(self, name: str, *args: Any) -> None:
@@ -44,34 +46,34 @@ class Rendered:
         """Send nothing."""
 
     def discard(self) -> None:
-        """Forget what was kept."""
+        """Forget the commands."""
         self.commands.clear()
 
     def close(self) -> None:
-        """Release nothing: there is nothing."""
+        """Release nothing, because nothing is held."""
 
 
 class Channel(kombu_redis.Channel):
-    """Kombu makes a new client for every message; making one a pool saves a fifth of the time."""
+    """Keeps one client per pool; kombu makes one per message, which costs a fifth of its time."""
 
-    rendering: Rendered | None = None
-    _kept: Any = None
-    _kept_pool: Any = None
+    rendering: PublishBatch | None = None
+    _pooled_client: Any = None
+    _client_pool: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's signature
         if asynchronous:
             return super()._create_client(asynchronous=True)
-        # A fork or a reconnection replaces the pool; then the client goes with it.
-        if self._kept is None or self._kept_pool is not self.pool:
-            self._kept, self._kept_pool = super()._create_client(), self.pool
-        return self._kept
+        # A fork or a reconnection replaces the pool, and then the client is replaced too.
+        if self._pooled_client is None or self._client_pool is not self.pool:
+            self._pooled_client, self._client_pool = super()._create_client(), self.pool
+        return self._pooled_client
 
     def create_publish_batch(self, max_size: int) -> Any:
-        """Return a batch that renders while `rendering` is set, kombu's own otherwise."""
+        """Return the batch in `rendering` if there is one, else a batch of kombu."""
         return self.rendering or super().create_publish_batch(max_size)
 
     def _brpop_start(self, timeout: float | None = None) -> None:
-        """Ask for as many messages as there is credit for; kombu asks for one at a time."""
+        """Ask for as many messages as the prefetch count allows; kombu asks for one at a time."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
@@ -80,20 +82,20 @@ class Channel(kombu_redis.Channel):
         wait_s = timeout or self.brpop_timeout or 0
         self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
-        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._credit())
+        command = ("BLMPOP", wait_s, len(keys), *keys, "RIGHT", "COUNT", self._messages_max())
         self.client.connection.send_command(*command)
 
-    def _credit(self) -> int:
+    def _messages_max(self) -> int:
         if self.ack_emulation:
-            return 1  # between its pop and its receipt a message is nowhere: never more than one
-        credit = self.qos.can_consume_max_estimate()
-        return BATCH_MAX if credit is None else max(1, min(credit, BATCH_MAX))
+            return 1  # a crash loses popped messages that have no receipt yet: never more than one
+        free = self.qos.can_consume_max_estimate()
+        return BATCH_MAX if free is None else max(1, min(free, BATCH_MAX))
 
     def _brpop_read(self, **options: Any) -> bool:
         try:
             popped = self.client.parse_response(self.client.connection, "BLMPOP", **options)
         except self.connection_errors:
-            # The next look then connects anew.
+            # The next poll then connects again.
             self.client.connection.disconnect()
             raise
         finally:
@@ -107,48 +109,48 @@ class Channel(kombu_redis.Channel):
         waiting = deque(popped[1])
         try:
             while waiting:
-                self._hand_over(waiting.popleft(), queue)
+                self._deliver_item(waiting.popleft(), queue)
         finally:
             if waiting:
-                # What ends a delivery ends it for one message; the others go back in their order.
+                # One delivery failed; the messages behind it go back in their order.
                 with suppress(*self.connection_errors):
                     self._create_client().rpush(name, *reversed(waiting))
         return True
 
-    def _hand_over(self, item: bytes, queue: str) -> None:
+    def _deliver_item(self, item: bytes, queue: str) -> None:
         try:
             message = json.loads(item)
         except SHAPE_ERRORS as refusal:
-            self.connection.set_aside("no message", str(refusal), repr(item))
+            self.connection.reject_item("no message", str(refusal), repr(item))
             return
         self.connection._deliver(message, queue)  # noqa: SLF001 - as kombu's own channel does
 
 
 class Transport(kombu_redis.Transport):
-    """Kombu's Redis transport with the channel above; who consumes may say what to do with junk."""
+    """Kombu's Redis transport with the channel above; a consumer may set `on_rejected`."""
 
     Channel = Channel
-    on_junk: Callable[[str, str, str], object] | None = None
+    on_rejected: Callable[[str, str, str], object] | None = None
 
-    def set_aside(self, kind: str, reason: str, item: str) -> None:
-        """Let whoever consumes keep what is no message; at least say that it came."""
+    def reject_item(self, kind: str, reason: str, item: str) -> None:
+        """Log an item that is not a message, and pass it to the consumer's callback."""
         log.warning("%s: %s", kind, reason)
-        if self.on_junk is not None:
-            self.on_junk(kind, reason, item)
+        if self.on_rejected is not None:
+            self.on_rejected(kind, reason, item)
 
     def _deliver(self, message: Any, queue: str) -> None:
         if not is_message(message):
-            self.set_aside("no message", f"{queue} held something else", repr(message))
+            self.reject_item("no message", f"{queue} held something else", repr(message))
             return
         try:
             super()._deliver(message, queue)
         except SHAPE_ERRORS as refusal:
-            # Kombu cannot even make a message of it, so there is none to acknowledge.
-            self.set_aside("no message", f"{type(refusal).__name__}: {refusal}", repr(message))
+            # Kombu cannot make a message of it, so there is nothing to acknowledge.
+            self.reject_item("no message", f"{type(refusal).__name__}: {refusal}", repr(message))
 
 
 def is_message(item: Any) -> bool:
-    """Whether kombu can make a message of this."""
+    """Whether kombu can make a message of this item."""
     if not (isinstance(item, Mapping) and isinstance(item.get("body", ""), str)):
         return False
     properties, headers = item.get("properties"), item.get("headers", {})

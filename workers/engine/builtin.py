@@ -1,4 +1,4 @@
-"""What every system has: its line in the registry is the first."""
+"""The effects and sweeps that every system has, as the first entry of the registry."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ BUILTIN = System(
     name="engine",
     effects="interlock.workers.engine.effects",
     sweeps="interlock.workers.engine.sweeps",
+    resources=("interlock.workers.gateways.cards:open_surfaces",),
 )

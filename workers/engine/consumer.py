@@ -1,4 +1,4 @@
-"""Celery's consumer, setting malformed messages aside where people find them; it retries none."""
+"""Celery's consumer, which also keeps the messages that it rejects for people to read."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ log = logging.getLogger(__name__)
 
 
 class Consumer(CeleryConsumer):
-    """What Celery logs and drops is counted and kept as well."""
+    """Keeps and counts the malformed messages that Celery only logs."""
 
     def connect(self) -> Any:
-        """Connect, and keep what is no message at all."""
+        """Connect, and ask the transport to pass on items that are not messages."""
         connection = super().connect()
-        # Our Redis transport asks whom to tell; others refuse by themselves what is no message.
+        # Only our Redis transport has this callback; other brokers take nothing but messages.
         if hasattr(connection.transport, "on_junk"):
-            connection.transport.on_junk = self._keep
+            connection.transport.on_rejected = self._keep
         return connection
 
     def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], Any]:
-        """Handle each message, whatever its shape: one that Celery trips over ends no worker."""
+        """Return Celery's handler, which here rejects a malformed message instead of raising."""
         handle = super().create_task_handler(*args, **options)
 
         def on_task_received(message: Any) -> Any:
             try:
                 return handle(message)
             except SHAPE_ERRORS as refusal:
-                self._set_aside("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
-            # Left unsettled it would be restored, and end the next worker.
+                self._reject("wrong shape", f"{type(refusal).__name__}: {refusal}", message)
+            # Without a receipt the broker would restore it, and it would end the next worker.
             if not message.acknowledged:
                 message.reject_log_error(log, self.connection_errors)
             return None
@@ -43,34 +43,34 @@ class Consumer(CeleryConsumer):
         return on_task_received
 
     def on_decode_error(self, message: Any, exc: Any) -> None:
-        """Set aside what is not JSON."""
-        self._set_aside("not decodable", exc, message)
+        """Reject a message that is not JSON."""
+        self._reject("not decodable", exc, message)
         super().on_decode_error(message, exc)
 
     def on_unknown_message(self, body: Any, message: Any) -> None:
-        """Set aside what is no task message."""
-        self._set_aside("no task message", "it does not have a task's form", message)
+        """Reject a message that is not a task message."""
+        self._reject("no task message", "it does not have a task's form", message)
         super().on_unknown_message(body, message)
 
     def on_unknown_task(self, body: Any, message: Any, exc: Any) -> None:
-        """Set aside a task that nobody registered here."""
-        self._set_aside("unknown task", exc, message)
+        """Reject a task that is not registered in this worker."""
+        self._reject("unknown task", exc, message)
         super().on_unknown_task(body, message, exc)
 
     def on_invalid_task(self, body: Any, message: Any, exc: Any) -> None:
-        """Set aside a task message with a broken header."""
-        self._set_aside("invalid task", exc, message)
+        """Reject a task message with a broken header."""
+        self._reject("invalid task", exc, message)
         super().on_invalid_task(body, message, exc)
 
-    def _set_aside(self, kind: str, reason: object, message: Any) -> None:
+    def _reject(self, kind: str, reason: object, message: Any) -> None:
         body = bytes(str(message.body), "utf-8", "replace").decode()
         self._keep(kind, str(reason), body)
 
     def _keep(self, kind: str, reason: str, body: str) -> None:
-        put = getattr(self.app, "set_aside", None)
-        if put is None:
+        reject = getattr(self.app, "reject_message", None)
+        if reject is None:
             return
         try:
-            put(kind, reason, body)
+            reject(kind, reason, body)
         except (KernelError, KombuError) as refusal:
             log.warning("a message of kind %r could not be set aside: %s", kind, refusal)

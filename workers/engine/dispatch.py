@@ -1,4 +1,4 @@
-"""The workers' one door to the kernel: fire, render, publish. It decides nothing."""
+"""Commits to the kernel for workers and clients, and publishes the effects that follow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from interlock.kernel.lifecycle import Fired, Lifecycle
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Answer, Call, Doorbell, Jot, Limits, Tenure, Warrant
+from interlock.kernel.store.commands import (
+    Answer,
+    Call,
+    Doorbell,
+    InitialLease,
+    Jot,
+    Limits,
+    Warrant,
+)
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.inboxes import Inboxes
 from interlock.kernel.store.indexes import Indexes, Meeting
@@ -34,23 +42,23 @@ from interlock.kernel.store.subscriptions import Dependent, Tells
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
-from interlock.workers.engine.app import broker_priority, make_app, queue_at, queue_of
-from interlock.workers.engine.messages import Envelopes
+from interlock.workers.engine.app import broker_priority, host_queue, make_app, queue_of
+from interlock.workers.engine.messages import MessageTemplates
 
 log = logging.getLogger(__name__)
 
 SHOWN_MAX = 120
 LEASE_S = 30.0
-WAITING_S = 1.0
+QUEUE_LENGTH_AGE_S = 1.0
 
 
 class Dispatch:
-    """One process's way to the kernel, the store and the broker."""
+    """The connection of one process to the kernel, the store and the broker."""
 
     def __init__(self, settings: Settings, machines: Mapping[str, Machine], app: Celery) -> None:
         self.settings, self.machines, self.app = settings, machines, app
-        self.envelopes = Envelopes(app)
-        self._waiting: dict[str, tuple[float, int]] = {}
+        self.templates = MessageTemplates(app)
+        self._queue_lengths: dict[str, tuple[float, int]] = {}
         self.holder = f"{settings.host}:{os.getpid()}:{uuid4().hex[:6]}"
 
     @cached_property
@@ -62,12 +70,12 @@ class Dispatch:
 
     @cached_property
     def keys(self) -> Keys:
-        """The names in the store."""
+        """The keys of this deployment in the store."""
         return Keys(self.settings.prefix)
 
     @cached_property
     def limits(self) -> Limits:
-        """The store's windows, from the settings."""
+        """The periods that the store's scripts use, from the settings."""
         return Limits(
             op_window_ms=ms(self.settings.op_window_s),
             look_ms=ms(self.settings.look_s),
@@ -77,43 +85,43 @@ class Dispatch:
 
     @cached_property
     def lifecycle(self) -> Lifecycle:
-        """Create and fire."""
+        """The kernel's calls that create and change records."""
         store = Store(self.client, self.keys, self.limits)
         return Lifecycle(store, self.machines, self.render)
 
     @cached_property
     def leases(self) -> Leases:
-        """Claim, renew, settle, release."""
+        """The leases of effects: claim, renew, settle, release."""
         return Leases(self.client, self.keys, self.limits)
 
     @cached_property
-    def tells(self) -> Tells:
-        """Who is told of whose end."""
+    def subscriptions(self) -> Tells:
+        """Subscriptions to the end of other records."""
         return Tells(self.client, self.keys)
 
     @property
     def inboxes(self) -> Inboxes:
-        """Mail to records."""
+        """The inboxes of records."""
         return self.lifecycle.inboxes
 
     @cached_property
     def slots(self) -> Slots:
-        """What only so many may have at once."""
+        """Slots with a limit of concurrent holders, and the queues for them."""
         return Slots(self.client, self.keys)
 
     @cached_property
     def indexes(self) -> Indexes:
-        """What sweeps do."""
+        """The indexes that sweeps read: due effects, due timers, ended families."""
         return Indexes(self.client, self.keys, self.limits)
 
     @cached_property
-    def aside(self) -> Aside:
-        """Messages that nobody can act on."""
+    def rejected(self) -> Aside:
+        """Messages that nobody can act on, kept for people."""
         return Aside(self.client, self.keys)
 
     @cached_property
     def views(self) -> Views:
-        """What people read."""
+        """Reads of records, logs and counts."""
         return Views(self.client, self.keys)
 
     def create(
@@ -126,9 +134,9 @@ class Dispatch:
         priority: int = 5,
         countdown: str = "",
         cap: int | None = None,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Bear a record and publish what it owes."""
+        """Create a record and publish its effects."""
         fired = self.lifecycle.create(
             machine,
             new_id,
@@ -137,7 +145,7 @@ class Dispatch:
             priority=priority,
             countdown=countdown,
             cap=cap,
-            tenure=tenure,
+            initial_lease=initial_lease,
         )
         self.publish(fired.owed)
         return fired
@@ -149,111 +157,114 @@ class Dispatch:
         payload: Data,
         call: Call,
         *,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
-        """Fire a trigger and publish what the transition owes."""
-        fired = self.lifecycle.fire(target, trigger, payload, call, tenure=tenure)
+        """Fire a trigger and publish the effects of the transition."""
+        fired = self.lifecycle.fire(target, trigger, payload, call, initial_lease=initial_lease)
         self.publish(fired.owed)
         return fired
 
-    def outcome(self, of: str, op_id: str) -> str:
-        """Return what is kept of a call, by its op-id: '' where it was never made, or long ago."""
-        return self.lifecycle.store.load(of, op_id).op_outcome
+    def op_outcome(self, record_id: str, op_id: str) -> str:
+        """Return the stored outcome of an earlier call by its op-id, '' if there is none.
+
+        The store forgets outcomes after `INTERLOCK_OP_WINDOW_S`.
+        """
+        return self.lifecycle.store.load(record_id, op_id).op_outcome
 
     def note(
-        self, record: Record, jot: Jot, *, op_id: str = "", warrant: Warrant | None = None
+        self, record: Record, draft: Jot, *, op_id: str = "", warrant: Warrant | None = None
     ) -> Answer:
-        """Write a line that changes no state."""
-        given = {"warrant": warrant} if warrant else {}
-        answer = self.lifecycle.note(record, jot, op_id=op_id, **given)
+        """Write a note to a record's log; its state does not change."""
+        options = {"warrant": warrant} if warrant else {}
+        answer = self.lifecycle.note(record, draft, op_id=op_id, **options)
         self.publish(answer.owed)
         return answer
 
-    def post(self, of: str, mail: Data, op_id: str) -> Answer:
-        """Post a message to a record's inbox, and publish what that owes."""
-        answer = self.lifecycle.post(of, mail, op_id)
+    def post(self, record_id: str, mail: Data, op_id: str) -> Answer:
+        """Post mail to a record's inbox and publish the effects of that."""
+        answer = self.lifecycle.post(record_id, mail, op_id)
         self.publish(answer.owed)
         return answer
 
     def remind(
         self, record: Record, timer: str, warrant: Warrant, fired: int, op_id: str
     ) -> Answer:
-        """Answer a due timer that has no trigger."""
+        """Write a reminder for a due timer that has no trigger, and set the timer anew."""
         answer = self.lifecycle.remind(record, timer, warrant, fired, op_id)
         self.publish(answer.owed)
         return answer
 
     def flag(self, name: str, record_id: str, call: Call) -> Answer:
-        """Pause, resume or retry."""
+        """Pause, resume or retry a record's effects."""
         answer = self.lifecycle.flag(name, record_id, op_id=call.op_id, cause=call.cause)
         self.publish(answer.owed)
         return answer
 
-    def depart(self, parent: Dependent, member: str, outcome: str) -> Answer:
-        """Take an ended member out of a countdown."""
+    def leave_countdown(self, parent: Dependent, member: str, outcome: str) -> Answer:
+        """Take an ended record out of a countdown that waits for it."""
         answer = self.lifecycle.store.depart(parent, member, outcome, self.render)
         self.publish(answer.owed)
         return answer
 
-    def owe(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
-        """Owe an effect of a record anew: what it waits for may have come."""
+    def wake(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
+        """Make an effect of a record due again, because a thing it waits for may have come."""
         record = self.views.record(record_id)
         self.note(record, Jot(f"{effect}_owed", why, owes=(effect,)), op_id=op_id)
 
-    def set_aside(self, kind: str, reason: str, body: object) -> int:
-        """Keep and count a message that nobody can ever act on."""
-        return self.aside.put(kind, reason, body)
+    def reject(self, kind: str, reason: str, body: object) -> int:
+        """Keep a message that nobody can act on; return how many of its kind there were."""
+        return self.rejected.put(kind, reason, body)
 
     def effect(self, machine: str, name: str) -> Effect:
-        """Return an effect of a machine, with the limits that this deployment sets."""
+        """Return an effect of a machine, with the lease that this deployment sets."""
         effect = self.lifecycle.machine(machine).effects[name]
         if self.settings.lease_s is not None:
             effect = replace(effect, lease_ms=ms(self.settings.lease_s))
         return effect
 
-    def meet(self, partition: int, *, passing: bool) -> Meeting:
-        """Meet a partition's server."""
+    def check_server(self, partition: int, *, passing: bool) -> Meeting:
+        """Note a changed server of a partition; return whether sweeps may act on its leases."""
         lease_s = self.settings.lease_s or LEASE_S
         return self.indexes.meet(
             partition,
             passing=passing,
-            # A pass that is late by less than half a lease hides no holder that renews in time.
+            # A sweep that is late by less than half a lease mistakes no live holder for a lost one.
             period_ms=ms(max(self.settings.sweep_period_s, lease_s / 4)),
             lease_ms=ms(lease_s),
         )
 
-    def render(self, bell: Doorbell) -> tuple[str, bytes] | None:
-        """Render an effect's message where the commit can push it; None where it cannot."""
+    def render(self, message: Doorbell) -> tuple[str, bytes] | None:
+        """Render an effect's message for the commit to push; None if store and broker differ."""
         if not self.settings.fused:
             return None
-        task, queue, priority, shown = self._address(bell)
+        task, queue, priority, shown = self._address(message)
         try:
-            return self.envelopes.render(task, queue, priority, bell.key, shown)
+            return self.templates.render(task, queue, priority, message.key, shown)
         except OperationalError as refusal:
-            # Broker and store are one server here: nothing is written either.
+            # Broker and store are one server here, so the commit could not write either.
             raise StoreDownError(f"the store does not answer: {refusal}") from refusal
 
-    def waiting(self, name: str) -> int:
-        """Return how many messages wait in an effect's queue, as of at most a second ago.
+    def queue_length(self, name: str) -> int:
+        """Return how many messages are in an effect's queue, as of at most a second ago.
 
-        0 where the broker does not say.
+        0 if the broker does not answer.
         """
-        asked_at, length = self._waiting.get(name, (-math.inf, 0))
-        if time.monotonic() - asked_at > WAITING_S:
-            length = self._counted(name)
-            self._waiting[name] = (time.monotonic(), length)
+        counted_at, length = self._queue_lengths.get(name, (-math.inf, 0))
+        if time.monotonic() - counted_at > QUEUE_LENGTH_AGE_S:
+            length = self._count_messages(name)
+            self._queue_lengths[name] = (time.monotonic(), length)
         return length
 
-    def publish(self, bells: Sequence[Doorbell]) -> int:
-        """Publish messages. The broker is a doorbell: what does not ring, the sweep repeats."""
+    def publish(self, messages: Sequence[Doorbell]) -> int:
+        """Publish messages and return how many the broker took; a sweep repeats the others."""
         published = 0
-        for bell in bells:
-            task, queue, priority, shown = self._address(bell)
+        for message in messages:
+            task, queue, priority, shown = self._address(message)
             try:
                 self.app.send_task(
                     task,
-                    args=[bell.key],
-                    task_id=bell.key,
+                    args=[message.key],
+                    task_id=message.key,
                     queue=queue,
                     priority=priority,
                     argsrepr=shown,
@@ -262,29 +273,29 @@ class Dispatch:
                 )
             except OperationalError as refusal:
                 log.warning(
-                    "the broker did not take %s: %s; a sweep will repeat it", bell.key, refusal
+                    "the broker did not take %s: %s; a sweep will repeat it", message.key, refusal
                 )
                 continue
             published += 1
         return published
 
-    def send_on(self, bell: Doorbell, host: str) -> None:
-        """Publish a message to one machine. Raises OperationalError where the broker is away."""
-        task, _, priority, shown = self._address(bell)
+    def publish_to_host(self, message: Doorbell, host: str) -> None:
+        """Publish a message to the workers of one host. Raises OperationalError if it cannot."""
+        task, _, priority, shown = self._address(message)
         self.app.send_task(
             task,
-            args=[bell.key],
-            task_id=bell.key,
-            queue=queue_at(self.settings, host),
+            args=[message.key],
+            task_id=message.key,
+            queue=host_queue(self.settings, host),
             priority=priority,
             argsrepr=shown,
             kwargsrepr="",
             ignore_result=True,
         )
 
-    def _counted(self, name: str) -> int:
+    def _count_messages(self, name: str) -> int:
         queue = queue_of(self.settings, name)
-        # A connection of its own: a refusal ends the channel on some brokers.
+        # On some brokers a refusal closes the channel, so this asks on a connection of its own.
         with self.app.connection_for_read() as connection:
             try:
                 with connection.channel() as channel:
@@ -293,16 +304,16 @@ class Dispatch:
                 return 0
         return int(declared.message_count)
 
-    def _address(self, bell: Doorbell) -> tuple[str, str, int, str]:
-        task = f"{bell.machine}.{bell.name}"
-        queue = queue_of(self.settings, bell.name)
-        priority = broker_priority(self.settings, bell.priority)
-        record_id, _, suffix = bell.key.partition(":")
+    def _address(self, message: Doorbell) -> tuple[str, str, int, str]:
+        task = f"{message.machine}.{message.name}"
+        queue = queue_of(self.settings, message.name)
+        priority = broker_priority(self.settings, message.priority)
+        record_id, _, suffix = message.key.partition(":")
         return task, queue, priority, f"{record_id} v{suffix.partition('.')[0]}"[:SHOWN_MAX]
 
 
-def assembled(settings: Settings) -> Dispatch:
-    """Return a process's own door to store and broker, where it is neither worker nor client."""
+def open_dispatch(settings: Settings) -> Dispatch:
+    """Return the dispatch of a process that is neither worker nor client, such as a supervisor."""
     names = {name for machine in MACHINES.values() for name in machine.effects}
     return Dispatch(settings, MACHINES, make_app(settings, tuple(sorted(names))))
 

@@ -13,40 +13,40 @@ from interlock.kernel.store.leases import Lease, Leases, Order
 log = logging.getLogger(__name__)
 
 PERIOD_S_MAX = 2.0
-RENEWALS_A_LEASE = 3
-Hear = Callable[[Order, int], None]
+RENEWALS_PER_LEASE = 3
+OnOrder = Callable[[Order, int], None]
 
 
-class Held:
-    """One lease in this process: what to renew, and whom to tell."""
+class HeldLease:
+    """A lease that this process holds, and the callback for orders that its renewals return."""
 
-    def __init__(self, lease: Lease, lease_ms: int, hear: Hear, *, asked_at: float) -> None:
-        self.lease, self.lease_ms, self.hear = lease, lease_ms, hear
+    def __init__(self, lease: Lease, lease_ms: int, on_order: OnOrder, *, asked_at: float) -> None:
+        self.lease, self.lease_ms, self.on_order = lease, lease_ms, on_order
         self.acknowledged = 0
-        # On our own clock, from before the claim was sent: the store counts from later.
-        self.good_until = asked_at + lease_ms / 1_000
+        # Counted on our clock from before the claim was sent, so it ends before the store's own.
+        self.valid_until = asked_at + lease_ms / 1_000
 
     @property
     def left_s(self) -> float:
-        """How long this holder may still believe in its lease."""
-        return self.good_until - time.monotonic()
+        """How many seconds this holder may still rely on its lease."""
+        return self.valid_until - time.monotonic()
 
 
 class Heartbeat:
-    """The leases that this process holds. Short effects end before their first renewal."""
+    """Renews the leases of this process. Short effects end before their first renewal."""
 
     def __init__(
         self, leases: Callable[[], Leases], *, lease_s: float, begin: Callable[[], None]
     ) -> None:
-        self._leases, self._period_s = leases, min(PERIOD_S_MAX, lease_s / RENEWALS_A_LEASE)
-        self._begin = begin  # what its thread does first
-        self._held: dict[str, Held] = {}
+        self._leases, self._period_s = leases, min(PERIOD_S_MAX, lease_s / RENEWALS_PER_LEASE)
+        self._begin = begin  # called first in the renewing thread
+        self._held: dict[str, HeldLease] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
 
-    def hold(self, held: Held) -> None:
-        """Begin to renew a lease. An earlier one of the same effect in this process is lost."""
+    def hold(self, held: HeldLease) -> None:
+        """Renew a lease from now on. An older lease of the same effect in this process is lost."""
         with self._lock:
             earlier = self._held.get(held.lease.key)
             self._held[held.lease.key] = held
@@ -54,10 +54,10 @@ class Heartbeat:
                 self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
                 self._thread.start()
         if earlier is not None:
-            earlier.hear(Order.LOST, 0)
+            earlier.on_order(Order.LOST, 0)
 
-    def drop(self, held: Held) -> None:
-        """Renew a lease no more."""
+    def drop(self, held: HeldLease) -> None:
+        """Stop renewing a lease."""
         with self._lock:
             if self._held.get(held.lease.key) is held:
                 del self._held[held.lease.key]
@@ -75,13 +75,13 @@ class Heartbeat:
                 if held:
                     self._renew(held)
             except Exception:
-                # Without this thread every lease of the process would lapse, whoever was at fault.
+                # If this thread ended, every lease of the process would lapse.
                 log.exception("leases are not renewed this time")
 
-    def _renew(self, held: dict[str, Held]) -> None:
+    def _renew(self, held: dict[str, HeldLease]) -> None:
         before = time.monotonic()
         wanted = {
-            key: (one.lease.token, one.lease_ms, one.acknowledged) for key, one in held.items()
+            key: (each.lease.token, each.lease_ms, each.acknowledged) for key, each in held.items()
         }
         try:
             orders = self._leases().renew(wanted)
@@ -89,7 +89,7 @@ class Heartbeat:
             log.warning("leases are not renewed: %s", refusal)
             return
         for key, (order, interrupts) in orders.items():
-            one = held[key]
+            renewed = held[key]
             if order in (Order.GO, Order.INTERRUPT, Order.PAUSE):
-                one.good_until = before + one.lease_ms / 1_000
-            one.hear(order, interrupts)
+                renewed.valid_until = before + renewed.lease_ms / 1_000
+            renewed.on_order(order, interrupts)

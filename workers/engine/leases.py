@@ -1,28 +1,28 @@
-"""Takes the lease that is born with a record or its state; it claims nothing that is owed."""
+"""Claims the initial lease, which was created together with a record or with its state."""
 
 from __future__ import annotations
 
 from interlock.kernel.errors import HeldError
-from interlock.kernel.store.commands import Tenure
+from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease, Refused
 from interlock.workers.engine.dispatch import Dispatch
 
 
-def born_with(dispatch: Dispatch, record_id: str, tenure: Tenure) -> Lease:
-    """Return the lease that was born with a record's state, or that it was born with."""
+def claim_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: InitialLease) -> Lease:
+    """Return the initial lease. Raises HeldError if another process has taken it already."""
     record = dispatch.views.record(record_id)
     machine = dispatch.lifecycle.machine(record.machine)
-    mine = [one for one in record.entries if one.token.endswith(f"-{tenure.nonce}")]
-    if not mine:
-        raise HeldError(record_id, "it was taken away again at once")
-    entry = mine[0]
+    leased = [e for e in record.entries if e.token.endswith(f"-{initial_lease.nonce}")]
+    if not leased:
+        raise HeldError(record_id, "another process took its effect at once")
+    entry = leased[0]
     lease = dispatch.leases.claim(
         entry.key(record.id),
         dispatch.effect(record.machine, entry.name),
-        nonce=tenure.nonce,
-        holder=tenure.holder,
+        nonce=initial_lease.nonce,
+        holder=initial_lease.holder,
         schema=machine.schema,
     )
     if isinstance(lease, Refused):
-        raise HeldError(record_id, f"it was taken away again at once: {lease.word}")
+        raise HeldError(record_id, f"another process took its effect at once: {lease.word}")
     return lease

@@ -1,4 +1,4 @@
-"""Renders the message that Celery would send, from a template of Celery's; it sends nothing."""
+"""Renders messages as Celery would send them, from templates that Celery rendered once."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from functools import lru_cache
 
 from celery import Celery
 
-from interlock.workers.engine.broker import Rendered
+from interlock.workers.engine.broker import PublishBatch
 
-# Stand-ins that occur nowhere else in a message and need no escaping in JSON.
+# Placeholders that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One task's message for one queue and priority, cut at the places that differ."""
+    """The message of one task for one queue and priority, cut where messages differ."""
 
     queue: str
     parts: tuple[str, ...]
-    places: tuple[str, ...]
+    fields: tuple[str, ...]
     body: str
 
     def fill(self, argument: str, shown: str) -> bytes:
-        """Return the message for one argument. Every call has a fresh delivery tag."""
+        """Return the message for one argument, with a delivery tag of its own."""
         body = self.body.replace(ARGUMENT, json.dumps(argument)[1:-1])
         values = {
             "id": argument,
@@ -35,13 +35,13 @@ class Template:
             "body": base64.b64encode(body.encode()).decode(),
         }
         filled = [self.parts[0]]
-        for place, part in zip(self.places, self.parts[1:], strict=True):
-            filled += (values[place], part)
+        for field, part in zip(self.fields, self.parts[1:], strict=True):
+            filled += (values[field], part)
         return "".join(filled).encode()
 
 
-class Envelopes:
-    """The templates of one app. `render` costs a fraction of Celery's own way."""
+class MessageTemplates:
+    """The templates of one app. `render` takes a fraction of the time that Celery takes."""
 
     def __init__(self, app: Celery) -> None:
         self.app = app
@@ -50,18 +50,18 @@ class Envelopes:
     def render(
         self, task: str, queue: str, priority: int, argument: str, shown: str
     ) -> tuple[str, bytes]:
-        """Return the list to push to and the message, as `apply_async` would have sent it."""
+        """Return the Redis list to push to, and the message as `apply_async` would have sent it."""
         template = self.template(task, queue, priority)
         return template.queue, template.fill(argument, shown)
 
-    def sent(
+    def rendered_by_celery(
         self, task: str, queue: str, priority: int, argument: str, shown: str
     ) -> tuple[str, str]:
-        """Let Celery itself render one message: the list, and the JSON text."""
+        """Let Celery render one message; return its Redis list and its JSON text."""
         with self.app.producer_pool.acquire(block=True) as producer:
             channel = producer.channel
-            rendered = Rendered(channel)
-            channel.rendering = rendered
+            batch = PublishBatch(channel)
+            channel.rendering = batch
             try:
                 with producer.batch():
                     self.app.send_task(
@@ -78,18 +78,18 @@ class Envelopes:
                     )
             finally:
                 channel.rendering = None
-        pushes = [args for name, args in rendered.commands if name == "lpush"]
-        assert len(pushes) == 1, f"one message is one push, got {rendered.commands}"
+        pushes = [args for name, args in batch.commands if name == "lpush"]
+        assert len(pushes) == 1, f"one message is one push, got {batch.commands}"
         return pushes[0]
 
     def _template(self, task: str, queue: str, priority: int) -> Template:
-        name, text = self.sent(task, queue, priority, ARGUMENT, SHOWN)
+        name, text = self.rendered_by_celery(task, queue, priority, ARGUMENT, SHOWN)
         message = json.loads(text)
         body = base64.b64decode(message["body"]).decode()
-        # Rendered inside a running effect, Celery would name that effect as its parent for ever.
+        # Rendered inside a running effect, the template would name that effect as its parent.
         message["headers"] |= {"root_id": ARGUMENT, "parent_id": None}
         text = json.dumps(message)
-        # The argument is the task's id too; what stands in the body is replaced there.
+        # The argument is the task's id as well; `fill` replaces the one in the encoded body.
         text = text.replace(message["body"], "\0body\0")
         text = text.replace(message["properties"]["delivery_tag"], "\0tag\0")
         text = text.replace(ARGUMENT, "\0id\0").replace(SHOWN, "\0shown\0")

@@ -1,37 +1,37 @@
-"""How often to look again at what others do: soon at first, then ever less; it looks at nothing."""
+"""Intervals between polls, which grow from 20 ms to 500 ms."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-FIRST_S = 0.02
-# A store that is asked more often than this has less time for the work that is waited for.
-MOST_S = 0.5
+INTERVAL_S_FIRST = 0.02
+# Polling more often would take time of the store from the work that is waited for.
+INTERVAL_S_MAX = 0.5
 
 
-class Pace:
-    """The pauses between looks; news makes them short again."""
+class Intervals:
+    """The pauses between polls: each is longer than the one before, until `reset`."""
 
     def __init__(self) -> None:
-        self._pause_s = FIRST_S
+        self._pause_s = INTERVAL_S_FIRST
 
-    def rest(self) -> None:
-        """Pause, longer than the time before."""
+    def sleep(self) -> None:
+        """Sleep for one interval, and make the next one longer."""
         time.sleep(self._pause_s)
-        self._pause_s = min(self._pause_s * 1.5, MOST_S)
+        self._pause_s = min(self._pause_s * 1.5, INTERVAL_S_MAX)
 
-    def news(self) -> None:
-        """Begin anew: something has happened."""
-        self._pause_s = FIRST_S
+    def reset(self) -> None:
+        """Begin again with the shortest interval."""
+        self._pause_s = INTERVAL_S_FIRST
 
 
-def looks(within_s: float) -> Iterator[None]:
-    """Yield for each look until the time is up: once at least, and once when it is over."""
-    until, pace = time.monotonic() + within_s, Pace()
+def polls(within_s: float) -> Iterator[None]:
+    """Yield for each poll until the time is up: at least once, and once more after it is up."""
+    until, intervals = time.monotonic() + within_s, Intervals()
     while True:
         last = time.monotonic() > until
         yield
         if last:
             return
-        pace.rest()
+        intervals.sleep()

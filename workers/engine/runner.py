@@ -1,4 +1,4 @@
-"""Runs a claimed effect: claim, act, fire, settle. Only here is decided what a failure means."""
+"""Runs effects: claims one, calls its handler, fires the outcome, retries failures with backoff."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from interlock.kernel.store.leases import Refused
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
-from interlock.workers.engine.work import Outcome, Run, Work
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.work import Handler, Outcome, Work
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +36,20 @@ DETAIL_MAX = 2_000
 
 
 class MissingHandlerError(RuntimeError):
-    """A stage owes an effect for which this process has no handler; it would strand records."""
+    """An effect of a machine has no handler: records would enter its stage and never leave."""
 
 
 class Runner:
-    """What a process does with the effects that it is handed."""
+    """Runs the effects whose messages this process receives."""
 
-    def __init__(self, dispatch: Dispatch, equipment: Equipment) -> None:
-        self.dispatch, self.equipment = dispatch, equipment
+    def __init__(self, dispatch: Dispatch, resources: Resources) -> None:
+        self.dispatch, self.resources = dispatch, resources
         shortest_s = dispatch.settings.lease_s or min(
             effect.lease_ms / 1_000
             for machine in dispatch.machines.values()
             for effect in machine.effects.values()
         )
-        self.affinity = Affinity(one=dispatch.settings.affinity)
+        self.affinity = Affinity(enabled=dispatch.settings.affinity)
         self.heartbeat = Heartbeat(
             lambda: dispatch.leases, lease_s=shortest_s, begin=self.affinity.widen
         )
@@ -58,11 +58,11 @@ class Runner:
         self._lock = threading.Lock()
         self._working: set[Work] = set()
 
-    def perform(self, machine: Machine, name: str, run: Run, key: str) -> str:
-        """Do one effect, if it is still owed. The answer is one line for people."""
+    def perform(self, machine: Machine, name: str, handler: Handler, key: str) -> str:
+        """Perform an effect if it is still due, and return one line for people."""
         effect = self.dispatch.effect(machine.name, name)
-        if why := self._turned_away(machine, effect, key):
-            return why
+        if reason := self._reason_not_to_claim(machine, effect, key):
+            return reason
         asked_at = time.monotonic()
         try:
             lease = self.dispatch.leases.claim(
@@ -73,17 +73,17 @@ class Runner:
                 schema=machine.schema,
             )
         except InvalidIdError as refusal:
-            return self.refuse(f"{machine.name}.{name}", (key,), {"refusal": str(refusal)})
+            return self.reject(f"{machine.name}.{name}", (key,), {"refusal": str(refusal)})
         except StoreError as refusal:
             log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
             return f"not claimed: {refusal}"
         if isinstance(lease, Refused) and lease.word == "other":
-            return self.refuse(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
+            return self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
             return f"not claimed: {lease.word} {lease.detail}".rstrip()
         work = Work(
             self.dispatch,
-            self.equipment,
+            self.resources,
             machine,
             lease,
             lease_ms=effect.lease_ms,
@@ -93,13 +93,13 @@ class Runner:
         self.heartbeat.hold(work.held)
         try:
             if self._ending.is_set() and work.restartable:
-                work.leave()
-            return self._act(work, run)
+                work.give_back()
+            return self._act(work, handler)
         finally:
             self.heartbeat.drop(work.held)
             self._working.discard(work)
 
-    def _turned_away(self, machine: Machine, effect: Effect, key: str) -> str:
+    def _reason_not_to_claim(self, machine: Machine, effect: Effect, key: str) -> str:
         if self._ending.is_set():
             return "not claimed: this process ends; a sweep will publish it again"
         if effect.local and (host := self._elsewhere(machine, key)):
@@ -107,41 +107,41 @@ class Runner:
         return ""
 
     def _elsewhere(self, machine: Machine, key: str) -> str:
-        """Send an effect on to the machine whose files it is about; '' where it is to be done here.
+        """Send a local effect on to the host that has its files; '' if it is to be done here.
 
-        Nobody else can do it: where that machine is gone, its stage's own time limit says so.
+        No other host can do it. If that host is gone, the time limit of the record's stage ends it.
         """
         try:
             record = self.dispatch.views.record(split_key(key)[0])
-            host = machine.place(record.data) if machine.place else ""
+            host = machine.host(record.data) if machine.host else ""
             if host in ("", self.dispatch.settings.host):
                 return ""
-            name = next(one.name for one in record.entries if one.key(record.id) == key)
-            self.dispatch.send_on(Doorbell(key, machine.name, name, record.priority), host)
+            name = next(each.name for each in record.entries if each.key(record.id) == key)
+            self.dispatch.publish_to_host(Doorbell(key, machine.name, name, record.priority), host)
         except (KernelError, OperationalError, StopIteration):
-            # To claim it answers for what is wrong with it.
+            # Ignored here: the claim that follows reports the error.
             return ""
         return host
 
-    def refuse(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-        """Set a message aside that is no effect's: it is counted, and never tried again."""
+    def reject(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """Keep and count a message that names no effect; it is not tried again."""
         reason = f"{task} takes the id of one effect"
         try:
-            self.dispatch.aside.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
+            self.dispatch.rejected.put("wrong arguments", reason, f"{args!r} {kwargs!r}")
         except StoreError as refusal:
             log.warning("a message for %s is lost: %s", task, refusal)
         return f"set aside: {reason}"
 
     def shut_down(self) -> None:
-        """Let go of what may start again elsewhere; what may not goes on to its end."""
+        """Give back the effects that another worker may start again; the others end here."""
         self._ending.set()
         for work in tuple(self._working):
             if work.restartable:
-                work.leave()
+                work.give_back()
 
-    def _act(self, work: Work, run: Run) -> str:
+    def _act(self, work: Work, handler: Handler) -> str:
         try:
-            outcome = self._run(work, run)
+            outcome = self._run(work, handler)
         except (asyncio.CancelledError, CancelledError):
             return self._stop(work)
         except FencedError as refusal:
@@ -150,57 +150,59 @@ class Runner:
             log.warning("%s was given up while the store was away: %s", work.key, refusal)
             return f"given up: {refusal}"
         except Exception as failure:  # noqa: BLE001 - an effect's own failure is recorded and tried again
-            return self._failed(work, failure)
+            return self._retry_later(work, failure)
         if outcome is None:
             return self._settle(work, "settled")
-        return self._conclude(work, outcome)
+        return self._fire(work, outcome)
 
-    def _run(self, work: Work, run: Run) -> Outcome | None:
-        if not inspect.iscoroutinefunction(run):
+    def _run(self, work: Work, handler: Handler) -> Outcome | None:
+        if not inspect.iscoroutinefunction(handler):
             quick = work.machine.effects[work.lease.name].quick
             with nullcontext() if quick else self.affinity.wide():
-                answer = run(work)
-            assert answer is None or isinstance(answer, Outcome), "a handler answers an Outcome"
-            return answer
-        future = asyncio.run_coroutine_threadsafe(self._watched(work, run(work)), self._started())
+                outcome = handler(work)
+            assert outcome is None or isinstance(outcome, Outcome), "a handler returns an Outcome"
+            return outcome
+        future = asyncio.run_coroutine_threadsafe(
+            self._cancellable(work, handler(work)), self._event_loop()
+        )
         return future.result()
 
-    async def _watched(
+    async def _cancellable(
         self, work: Work, action: Coroutine[Any, Any, Outcome | None]
     ) -> Outcome | None:
         task = asyncio.ensure_future(action)
         loop = asyncio.get_running_loop()
 
-        def wake() -> None:
-            if work.stopped.is_set() or work.leaving.is_set():
+        def cancel_if_stopped() -> None:
+            if work.stopped.is_set() or work.giving_back.is_set():
                 loop.call_soon_threadsafe(task.cancel)
 
-        work.on_order(wake)
+        work.call_on_order(cancel_if_stopped)
         return await task
 
-    def _conclude(self, work: Work, outcome: Outcome) -> str:
+    def _fire(self, work: Work, outcome: Outcome) -> str:
         entered = work.record.entered
         try:
             record = work.fire(outcome)
         except FencedError as refusal:
-            return self._late(work, outcome, refusal)
+            return self._note_late(work, outcome, refusal)
         except StoreError as refusal:
             log.warning("%s could not tell its outcome, the store was away: %s", work.key, refusal)
             return f"given up: {refusal}"
         except KernelError as refusal:
-            return self._failed(work, refusal)
+            return self._retry_later(work, refusal)
         line = f"{outcome.trigger} -> {record.state}"
         carries = any(r.carry for r in work.machine.transitions if r.trigger == outcome.trigger)
         if work.lease.kind is not Kind.STATE and (carries or record.entered == entered):
-            # A row that stays where it is, or carries what runs along, ends no effect.
+            # A transition within its state, or one that carries running effects, ends none.
             return self._settle(work, line)
         return line
 
-    def _late(self, work: Work, outcome: Outcome, refusal: FencedError) -> str:
+    def _note_late(self, work: Work, outcome: Outcome, refusal: FencedError) -> str:
         try:
-            work.late(outcome)
-        except KernelError as unkept:
-            log.warning("%s: a late %s is not kept: %s", work.key, outcome.trigger, unkept)
+            work.note_late(outcome)
+        except KernelError as error:
+            log.warning("%s: a late %s is not kept: %s", work.key, outcome.trigger, error)
         return self._settle(work, f"stale: {refusal}")
 
     def _settle(self, work: Work, line: str) -> str:
@@ -211,8 +213,8 @@ class Runner:
             return f"not settled: {refusal}"
         self.dispatch.publish(answer.owed)
         if answer.word == "refused":
-            assert kind is Kind.STATE, "only a live state effect is not settled"
-            return self._failed(work, RuntimeError("the handler ended without an outcome"))
+            assert kind is Kind.STATE, "only the effect of the current state is refused"
+            return self._retry_later(work, RuntimeError("the handler ended without an outcome"))
         return line
 
     def _stop(self, work: Work) -> str:
@@ -221,30 +223,30 @@ class Runner:
         if work.stopped.is_set():
             return self._settle(work, "stopped by order")
         try:
-            word = self.dispatch.leases.release(work.lease, counted=False)
+            status = self.dispatch.leases.release(work.lease, counted=False)
         except StoreError as refusal:
             return f"not released, its lease will lapse: {refusal}"
-        return f"released at shutdown: {word}"
+        return f"released at shutdown: {status}"
 
-    def _failed(self, work: Work, failure: Exception) -> str:
+    def _retry_later(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = min(BACKOFF_MS_FIRST * 2 ** (work.attempt - 1), BACKOFF_MS_MAX)
-        jot = Jot(
+        draft = Jot(
             "effect_failed",
             {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},
         )
         try:
-            self.dispatch.note(work.record, jot, warrant=work.warrant)
-            word = self.dispatch.leases.release(work.lease, delay_ms=delay_ms, counted=True)
+            self.dispatch.note(work.record, draft, warrant=work.warrant)
+            status = self.dispatch.leases.release(work.lease, delay_ms=delay_ms, counted=True)
         except FencedError:
             return self._settle(work, f"stale: {detail}")
         except StoreError as refusal:
             return f"given up: {refusal}"
-        return f"failed ({word}): {detail}"
+        return f"failed ({status}): {detail}"
 
-    def _started(self) -> asyncio.AbstractEventLoop:
-        # Made on first use: after the fork, and never where no handler is asynchronous.
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
+        # Made at its first use: after the fork, and only if a handler is asynchronous.
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -255,7 +257,7 @@ class Runner:
 
 
 def register_effects(
-    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Run]
+    app: Celery, runner: Runner, machines: Mapping[str, Machine], handlers: Mapping[str, Handler]
 ) -> None:
     """Register a Celery task for every effect of every machine. Raises MissingHandlerError."""
     for machine in machines.values():
@@ -264,17 +266,17 @@ def register_effects(
                 continue
             if name not in handlers:
                 raise MissingHandlerError(
-                    f"{machine.name} owes {name}, which no system has a handler for; "
-                    "a record would enter and never leave"
+                    f"no system has a handler for {name}, an effect of {machine.name}; "
+                    "records would enter its state and never leave"
                 )
             _register(app, runner, machine, name, handlers[name])
 
 
-def _register(app: Celery, runner: Runner, machine: Machine, name: str, run: Run) -> None:
+def _register(app: Celery, runner: Runner, machine: Machine, name: str, handler: Handler) -> None:
     def task(*args: Any, **kwargs: Any) -> str:
         if kwargs or len(args) != 1 or not isinstance(args[0], str):
-            return runner.refuse(f"{machine.name}.{name}", args, kwargs)
-        return runner.perform(machine, name, run, args[0])
+            return runner.reject(f"{machine.name}.{name}", args, kwargs)
+        return runner.perform(machine, name, handler, args[0])
 
-    task.__doc__ = f"Do the {name} that a {machine.name} is owed."
+    task.__doc__ = f"Perform the effect {name} of a {machine.name}."
     app.task(task, name=f"{machine.name}.{name}", ignore_result=True)

@@ -1,4 +1,4 @@
-"""Runs a sweep: partition by partition, item by item, within a time budget."""
+"""Runs a sweep over every partition, in batches and within a time budget."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from celery import Celery
 
 from interlock.kernel.errors import KernelError, StoreError
 from interlock.kernel.record import PARTITIONS
-from interlock.workers.engine.app import SWEEPS, queue_of
+from interlock.workers.engine.app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 
-# Answers what it did to each kind of item in one partition; it takes at most a batch.
+# Sweeps one partition, at most one batch of items, and counts what it did by status.
 Pass = Callable[[Dispatch, int], Counter[str]]
-# Items that stay where they are: to look at them again at once would not help.
-STUCK = ("busy", "failed", "refused")
+# The status of items that stay in the index; sweeping them again at once would not help.
+UNCHANGED = ("busy", "failed", "refused")
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep by name. Its period is a multiple of the configured sweep period.
+    """A sweep. Its period is `periods` times the configured sweep period.
 
-    One that may take long for an item goes to an effect's queue: no other sweep waits behind it.
+    A sweep that may take long for one item is sent to an effect's queue instead of the sweeps' own,
+    so that no other sweep waits behind it.
     """
 
     name: str
     run: Pass
     periods: int = 1
-    queue: str = SWEEPS
+    queue: str = SWEEPS_QUEUE
 
 
 def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
-    """Sweep every partition until dry or out of time. A store that refuses ends it quietly."""
+    """Sweep every partition until no item is left or the time is up. Raises StoreError."""
     started = time.monotonic()
     seen: Counter[str] = Counter()
-    # From anywhere, so that a backlog in one partition starves no other when the time is up.
+    # Begins at a random partition, so that a backlog in one does not starve the others.
     first = random.randrange(PARTITIONS)  # noqa: S311 - no secret
     for partition in (*range(first, PARTITIONS), *range(first)):
         while True:
@@ -50,14 +51,14 @@ def sweep_all(dispatch: Dispatch, sweep: Sweep) -> Counter[str]:
                 return seen
             found = sweep.run(dispatch, partition)
             seen += found
-            stuck = sum(found[word] for word in STUCK)
-            if found.total() < dispatch.settings.sweep_batch or found.total() == stuck:
+            unchanged = sum(found[status] for status in UNCHANGED)
+            if found.total() < dispatch.settings.sweep_batch or found.total() == unchanged:
                 break
     return seen
 
 
-def each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
-    """Act on every item. One that fails is counted and named; the others go on."""
+def act_on_each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
+    """Act on every item, and count the results. A failing item is logged; the others go on."""
     seen: Counter[str] = Counter()
     for name, act in items.items():
         try:
@@ -65,7 +66,7 @@ def each(items: Mapping[str, Callable[[], str]]) -> Counter[str]:
         except StoreError:
             raise
         except KernelError as refusal:
-            # Someone was faster, or the item is beyond us: its next look is already further off.
+            # Another process was faster, or no call can help: the item is due later again.
             log.info("%s: %s", name, refusal)
             seen["refused"] += 1
         except Exception:
@@ -83,7 +84,7 @@ def register_sweeps(app: Celery, dispatch: Dispatch, sweeps: tuple[Sweep, ...]) 
         schedule[f"sweep.{sweep.name}"] = {
             "task": f"sweep.{sweep.name}",
             "schedule": period_s,
-            # A backlog of sweeps is worth one sweep.
+            # Several waiting messages of one sweep are worth one, so each expires.
             "options": {
                 "expires": max(2 * period_s, 5.0),
                 "queue": queue_of(dispatch.settings, sweep.queue),
@@ -99,8 +100,11 @@ def _register(app: Celery, dispatch: Dispatch, sweep: Sweep) -> None:
         except StoreError as refusal:
             log.warning("sweep %s is silent: %s", sweep.name, refusal)
             return f"silent: {refusal}"
-        return ", ".join(f"{count} {word}" for word, count in sorted(seen.items())) or "nothing due"
+        return (
+            ", ".join(f"{count} {status}" for status, count in sorted(seen.items()))
+            or "nothing due"
+        )
 
     task.__doc__ = f"Sweep {sweep.name}."
-    # Two sweeps a second would bury the effects in Flower; what they do is in the log.
+    # No events: several sweeps a second would hide the effects in Flower. The log has results.
     app.task(task, name=f"sweep.{sweep.name}", ignore_result=True, send_events=False)

@@ -1,4 +1,4 @@
-"""What entries, operators and tests need to know of one system: its line in the registry."""
+"""The description of one system in the registry, read by entries, operators' tools and tests."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system. Modules are named and not imported: each process loads only what it needs.
+    """One system. Modules are given by name, so that each process imports only those it needs.
 
     `effects` is the package whose `HANDLERS` run its effects, `sweeps` the one with its `SWEEPS`.
-    `resources` lists what opens its models, as `module:function`; a worker opens all of them at its
-    start. `commands` gives the module of each group of commands, whose `app` is mounted under that
-    name, or at the top level for the name ''. `submit` gives, for a machine whose plain messages
-    need more than a new record, the `module:function` that accepts them. `counted` lists the
-    machines whose records `interlock top` counts by state, `shown` the fields of a record's data
-    that `interlock show` prints where they are set.
+    `resources` lists the openers of its models and other outside things, as `module:function`; a
+    worker calls all of them at its start, so that a wrong setting ends the start. `commands` gives
+    the module of each group of commands, whose `app` is mounted under that name, or at the top
+    level for the name ''. `submit` gives, for a machine whose plain messages need more than a new
+    record, the `module:function` that accepts them. `counted` lists the machines whose records
+    `interlock top` counts by state, `shown` the fields of a record's data that `interlock show`
+    prints if they are set.
     """
 
     name: str
@@ -31,7 +32,7 @@ class System:
     shown: tuple[str, ...] = ()
 
 
-def loaded(name: str) -> Any:
-    """Return what a line of the registry names, as `module:attribute`."""
+def load(name: str) -> Any:
+    """Import what the registry names as `module:attribute`, and return it."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)

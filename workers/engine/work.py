@@ -1,4 +1,4 @@
-"""One claimed effect, as its handler sees it: record, key, orders. It never writes a record."""
+"""One claimed effect, as its handler sees it: the record, the idempotency key, orders to stop."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from interlock.kernel.store.commands import Call, Jot, Warrant
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.heartbeat import Held
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.heartbeat import HeldLease
+from interlock.workers.engine.resources import Resources
 
-# A finished effect waits this long beyond its lease for a store that is away: its token stays good
-# until somebody else claims, and after an outage the sweeps give every holder one lease to return.
+# A finished effect retries for so long after its lease ran out while the store is away. Its token
+# stays valid until another process claims the effect, and after an outage the sweeps give every
+# holder the time of one lease to return.
 OUTAGE_S_MAX = 300.0
-# What passes by itself.
-PASSING = (StoreError, ConflictError)
-Answered = TypeVar("Answered")
+# Errors after which the same call may succeed later.
+TRANSIENT = (StoreError, ConflictError)
+Result = TypeVar("Result")
 
 
 class NotYetError(RuntimeError):
-    """An effect cannot be done now, or not here. It is tried again a little later."""
+    """The effect cannot be done now, or not on this host; it is tried again a little later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an effect fires when it is done. `deltas` are its costs, as integers."""
+    """The trigger that a handler fires at its end. `deltas` are the costs of its work, integers."""
 
     trigger: str
     payload: Mapping[str, Any] = field(default_factory=dict)
@@ -45,82 +46,83 @@ class Outcome:
 
 
 class Flag:
-    """Something that happened, told from one thread to another; nobody waits for it."""
+    """A flag that one thread sets and another reads; unlike an Event, no thread can wait for it."""
 
-    __slots__ = ("_happened",)
+    __slots__ = ("_set",)
 
     def __init__(self) -> None:
-        self._happened = False
+        self._set = False
 
     def set(self) -> None:
-        """Say that it happened."""
-        self._happened = True
+        """Set the flag."""
+        self._set = True
 
     def is_set(self) -> bool:
-        """Whether it happened."""
-        return self._happened
+        """Whether the flag is set."""
+        return self._set
 
 
 class Work:
-    """The right to do one thing now. `key` is the same for every attempt, `token` for none."""
+    """An effect under its lease. `key` is the same in every attempt, the token differs in each."""
 
     def __init__(
         self,
         dispatch: Dispatch,
-        equipment: Equipment,
+        resources: Resources,
         machine: Machine,
         lease: Lease,
         *,
         lease_ms: int,
         asked_at: float,
     ) -> None:
-        self.dispatch, self.equipment = dispatch, equipment
+        self.dispatch, self.resources = dispatch, resources
         self.machine, self.lease = machine, lease
         self.record: Record = lease.record
-        self.held = Held(lease, lease_ms, self._hear, asked_at=asked_at)
+        self.held = HeldLease(lease, lease_ms, self._receive_order, asked_at=asked_at)
         self.stopped = Flag()
         self.lost = Flag()
         self.interrupted = Flag()
-        self.leaving = Flag()
-        self._wakes: list[Callable[[], None]] = []
+        self.giving_back = Flag()
+        self._callbacks: list[Callable[[], None]] = []
         if lease.interrupts:
             self.interrupted.set()
 
     @property
     def key(self) -> str:
-        """The idempotency key: one piece of work, however often it is tried."""
+        """The idempotency key of the effect: every attempt has the same."""
         return self.lease.key
 
     @property
     def attempt(self) -> int:
-        """Which try this is, from 1."""
+        """The number of this attempt, from 1."""
         return self.lease.attempt
 
     @property
     def entry(self) -> Entry:
-        """What the record says of this effect, as of the claim."""
-        return next(e for e in self.lease.record.entries if e.suffix == self.lease.suffix)
+        """The record's entry of this effect, as it was when the lease was claimed."""
+        entries = self.lease.record.entries
+        return next(entry for entry in entries if entry.suffix == self.lease.suffix)
 
     @property
     def restartable(self) -> bool:
-        """Whether it starts anew elsewhere when it is given back; else its state would crash."""
+        """Whether another worker may start it again; if not, giving it back crashes its state."""
         if self.lease.kind is not Kind.STATE:
             return True
         stage = self.machine.stage(self.record.state)
         carried_in = isinstance(stage, Active) and stage.effect is None
         return not (carried_in or self.entry.carried)
 
-    def go_on(self) -> None:
-        """Raise CancelledError where this work was ordered to stop. Ask it in every loop."""
-        if self.stopped.is_set() or self.leaving.is_set():
+    def raise_if_stopped(self) -> None:
+        """Raise CancelledError if this work was ordered to stop. Call it in every loop."""
+        if self.stopped.is_set() or self.giving_back.is_set():
             raise CancelledError
 
     def fire(self, outcome: Outcome) -> Record:
-        """Fire an outcome under this lease, with patience while the store is away."""
+        """Fire an outcome under this lease, retried while the store is away."""
         actor = self.lease.name
         call = Call(
             cause=Cause(actor, outcome.reason),
-            # One holder may fire the same twice, from different versions; a retry knows no newer.
+            # A holder may fire one trigger from two versions, but a retry has the same version.
             op_id=f"{self.lease.token}:{outcome.trigger}:{self.record.version}",
             warrant=self.warrant,
             deltas=outcome.deltas,
@@ -130,84 +132,84 @@ class Work:
             fired = self.dispatch.fire(self.record, outcome.trigger, outcome.payload, call)
             return fired.record or self.dispatch.views.record(self.record.id)
 
-        self.record = self.patiently(fire)
+        self.record = self.retried(fire)
         return self.record
 
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
-        """Write a line to the record's log. `stall_ms` sets its stall timer anew from now."""
+        """Write a note to the record's log. `stall_ms` restarts the record's stall timer."""
         timers = (("stall", stall_ms, 0),) if stall_ms is not None else ()
-        jot = Jot(kind, {"effect": self.lease.suffix, **detail}, timers=timers)
-        self._write(jot, uuid4().hex, self.warrant)
+        draft = Jot(kind, {"effect": self.lease.suffix, **detail}, timers=timers)
+        self._write(draft, uuid4().hex, self.warrant)
 
     def audit(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Write a line that is true whoever holds the effect by now: an end, a step, a card."""
+        """Write a note without the lease: it stays true after another process took the effect."""
         self._write(Jot(kind, {"effect": self.lease.suffix, **detail}), uuid4().hex)
 
-    def late(self, outcome: Outcome) -> None:
-        """Keep the cost and the fact of an outcome that came too late to count."""
+    def note_late(self, outcome: Outcome) -> None:
+        """Note an outcome that came too late to be fired, and count its costs."""
         token, trigger = self.lease.token, outcome.trigger
         detail = {"effect": self.lease.suffix, "trigger": trigger, "token": token}
-        jot = Jot("stale_result", detail, deltas=outcome.deltas)
-        self._write(jot, f"{token}:{trigger}/late")
+        draft = Jot("stale_result", detail, deltas=outcome.deltas)
+        self._write(draft, f"{token}:{trigger}/late")
 
     def reserve(self, estimate_micro: int) -> bool:
-        """Reserve what a call may cost; False where a cap of the family does not allow it."""
-        return self.patiently(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
+        """Reserve the estimated cost of a call; False if a cap of the family does not allow it."""
+        return self.retried(lambda: self.dispatch.leases.reserve(self.lease, estimate_micro))
 
-    def on_order(self, wake: Callable[[], None]) -> None:
-        """Call this, from the heartbeat's thread, as soon as an order other than go arrives."""
-        self._wakes.append(wake)
-        if any(heard.is_set() for heard in (self.stopped, self.interrupted, self.leaving)):
-            wake()
+    def call_on_order(self, callback: Callable[[], None]) -> None:
+        """Call back, from the heartbeat's thread, when an order to stop or interrupt arrives."""
+        self._callbacks.append(callback)
+        if any(flag.is_set() for flag in (self.stopped, self.interrupted, self.giving_back)):
+            callback()
 
-    def leave(self) -> None:
-        """Stop because this process ends; the effect is given back, not failed."""
-        self._wake(self.leaving)
+    def give_back(self) -> None:
+        """Stop because this process ends. The effect is released for another worker, not failed."""
+        self._raise_flag(self.giving_back)
 
     @property
     def warrant(self) -> Warrant:
-        """What entitles this holder."""
+        """The warrant of this holder, with which it may commit."""
         return Warrant.token(self.lease.suffix, self.lease.token)
 
-    def _hear(self, order: Order, interrupts: int) -> None:
+    def _receive_order(self, order: Order, interrupts: int) -> None:
         if order is Order.INTERRUPT:
             self.held.acknowledged = interrupts
-            self._wake(self.interrupted)
+            self._raise_flag(self.interrupted)
         elif order in (Order.STOP, Order.LOST):
             if order is Order.LOST:
                 self.lost.set()
-            self._wake(self.stopped)
+            self._raise_flag(self.stopped)
 
-    def _wake(self, heard: Flag) -> None:
-        # Orders are levels, repeated at every renewal; who is stopping is not disturbed again.
-        if heard.is_set():
+    def _raise_flag(self, flag: Flag) -> None:
+        # Every renewal repeats the order, but the callbacks run only at the first.
+        if flag.is_set():
             return
-        heard.set()
-        for wake in tuple(self._wakes):
-            wake()
+        flag.set()
+        for callback in tuple(self._callbacks):
+            callback()
 
-    def _write(self, jot: Jot, op_id: str, warrant: Warrant | None = None) -> None:
-        self.patiently(lambda: self.dispatch.note(self.record, jot, op_id=op_id, warrant=warrant))
+    def _write(self, draft: Jot, op_id: str, warrant: Warrant | None = None) -> None:
+        self.retried(lambda: self.dispatch.note(self.record, draft, op_id=op_id, warrant=warrant))
 
-    def patiently(self, act: Callable[[], Answered]) -> Answered:
-        """Do what may be repeated, with patience while the store is away."""
+    def retried(self, call: Callable[[], Result]) -> Result:
+        """Make a call that may be repeated, and retry it while the store is away."""
         try:
-            return act()
-        except PASSING:
-            # Only now, as nearly every call succeeds at once.
-            return self._patience()(act)
+            return call()
+        except TRANSIENT:
+            # Built only now, because nearly every call succeeds at once.
+            return self._retrying()(call)
 
-    def _patience(self) -> Retrying:
+    def _retrying(self) -> Retrying:
         def lease_over(state: RetryCallState) -> bool:
             del state
-            return self.held.left_s <= (0 if self.leaving.is_set() else -OUTAGE_S_MAX)
+            return self.held.left_s <= (0 if self.giving_back.is_set() else -OUTAGE_S_MAX)
 
         return Retrying(
-            retry=retry_if_exception_type(PASSING),
+            retry=retry_if_exception_type(TRANSIENT),
             wait=wait_exponential_jitter(multiplier=0.1, max=2.0),
             stop=lease_over,
             reraise=True,
         )
 
 
-Run = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]
+Handler = Callable[[Work], Awaitable[Outcome | None]] | Callable[[Work], Outcome | None]

@@ -1,4 +1,4 @@
-"""Changing a file that others change too: one at a time, all or nothing. It never merges."""
+"""Changes a file that other processes change too: one at a time, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, across processes; it lies beside it as `.<name>.lock`.
+    """Hold the lock of a file, across processes. The lock is the file `.<name>.lock` beside it.
 
-    The lock is of its own because a replaced file takes its lock along into nowhere. Raises
-    OSError if the folder cannot be written.
+    A lock on the file itself would be lost when the file is replaced. Raises OSError if the folder
+    cannot be written.
     """
     with (path.parent / f".{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -23,7 +23,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Replace a file's content at once, or leave it as it was; its mode stays. Raises OSError."""
+    """Replace a file's content in one step or not at all, and keep its mode. Raises OSError."""
     target = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
     fresh = Path(name)
@@ -38,7 +38,7 @@ def replace_bytes(path: Path, content: bytes) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, and the folders above it. Raises OSError."""
+    """Write a file that only its owner may read; make the folders above it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,7 +1,6 @@
-"""One file that is never lost: a backup first, then a new one that takes its place at once.
+"""Replaces a file so that a complete version always exists: backs it up, then swaps in the new.
 
-Whenever its writer is killed, the file or its backup is there whole. What is in it, it does not
-know.
+Whenever the writer is killed, the file or its backup is complete.
 """
 
 from __future__ import annotations
@@ -13,33 +12,34 @@ from pathlib import Path
 from interlock.workers.files.atomic import locked
 
 MODE = 0o600
-Whole = Callable[[bytes], bool]
+IsComplete = Callable[[bytes], bool]
 
 
 def backup_of(file: Path) -> Path:
-    """Return where the content before the last one is kept."""
+    """Return the path of a file's backup."""
     return file.with_name(f"{file.name}.bak")
 
 
-def write_kept(file: Path, content: bytes, *, is_whole: Whole) -> bool:
-    """Replace a file's content and keep the old one beside it. Raises OSError.
+def write_with_backup(file: Path, content: bytes, *, is_complete: IsComplete) -> bool:
+    """Replace a file's content and keep the old content as its backup. Raises OSError.
 
-    Returns whether the old one was kept: one that is not whole takes no good backup's place.
+    Returns whether the old content was kept. Where it is not complete, it is dropped, so that it
+    does not replace a good backup.
     """
     target = file.resolve()
     with locked(target):
         old = target.read_bytes() if target.exists() else None
-        backed_up = old is not None and is_whole(old)
+        backed_up = old is not None and is_complete(old)
         if backed_up and old is not None:
-            _put(backup_of(target), old)
-        _put(target, content)
+            _replace(backup_of(target), old)
+        _replace(target, content)
     return backed_up
 
 
-def _put(target: Path, content: bytes) -> None:
+def _replace(target: Path, content: bytes) -> None:
     fresh = target.with_name(f"{target.name}.tmp")
     _write(fresh, content)
-    os.replace(fresh, target)  # noqa: PTH105 - each step of this is a call of its own
+    os.replace(fresh, target)  # noqa: PTH105 - a test kills the writer at each call of os
     _sync(target.parent)
 
 

@@ -1,7 +1,7 @@
-"""A folder that others filled: asked what is in it, and never looked out of.
+"""Answers questions about a folder that an agent filled, and reads nothing outside of it.
 
-A path that leads out of it, by its text or by a link, is refused before anything is opened. What
-an agent leaves behind may be a trap, so only plain files are read, and only up to a limit.
+A path that leads out of the folder, by its text or by a link, is refused before a file is opened.
+The agent may have prepared a trap, so only plain files are read, and only up to a limit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _READ_BYTES = 1024 * 1024
 
 
 class FolderError(Exception):
-    """The question has no answer. The text is one sentence that says why."""
+    """The question has no answer. The message is one sentence with the reason."""
 
 
 def problem_of_path(path: str) -> str | None:
-    """Tell what is wrong with a path inside a folder by its text alone, or None."""
+    """Return what is wrong with the text of a path inside a folder, or None."""
     if not path.strip():
         return "the path is empty"
     if "\0" in path:
@@ -35,34 +35,34 @@ def problem_of_path(path: str) -> str | None:
     return None
 
 
-class Folder:
-    """Answers about one folder. Every question raises FolderError when it has no answer."""
+class UntrustedFolder:
+    """Answers questions about one folder. A question without an answer raises FolderError."""
 
     def __init__(self, root: Path) -> None:
-        with _told():
+        with _folder_errors():
             self._root = root.resolve()
 
     def has(self, path: str) -> bool:
-        """Tell whether a file or folder is there."""
-        with _told():
+        """Whether a file or folder exists."""
+        with _folder_errors():
             return self._inside(path).exists()
 
     def has_match(self, pattern: str) -> bool:
-        """Tell whether something fits a pattern: `*`, `?`, `[...]`, and `**` for folders below.
+        """Whether a name matches a pattern: `*`, `?`, `[...]`, and `**` for all subfolders.
 
-        As in a shell, a wildcard finds no name that starts with a dot.
+        As in a shell, a wildcard matches no name that starts with a dot.
         """
-        with _told():
+        with _folder_errors():
             self._check(pattern)
             parts = PurePosixPath(pattern).parts
             if not parts:
                 raise FolderError("the pattern names nothing in the folder")
-            # A trailing ** means whatever is below.
+            # A trailing ** matches all that is below.
             return self._search((*parts, "*") if parts[-1:] == ("**",) else parts)
 
     def contains(self, path: str, needle: str) -> bool:
-        """Tell whether a file has the text in it, byte for byte as UTF-8."""
-        with _told(), ExitStack() as opened:
+        """Whether a file contains the text, byte for byte as UTF-8."""
+        with _folder_errors(), ExitStack() as opened:
             file = self._open(self._inside(path), opened)
             sought = needle.encode()
             kept, read = b"", 0
@@ -72,13 +72,13 @@ class Folder:
                     return True
                 if read > FILE_BYTES_MAX:
                     raise FolderError(f"the file has more than {FILE_BYTES_MAX} bytes")
-                # The text may lie across two chunks.
+                # The text may begin in one chunk and end in the next.
                 kept = kept[-len(sought) :]
             return False
 
     def content(self, path: str) -> bytes:
-        """Return what is in a file, up to the limit."""
-        with _told(), ExitStack() as opened:
+        """Return the content of a file, up to the limit."""
+        with _folder_errors(), ExitStack() as opened:
             file = self._open(self._inside(path), opened)
             content = b""
             while chunk := os.read(file, _READ_BYTES):
@@ -101,7 +101,7 @@ class Folder:
         return target
 
     def _resolved(self, path: Path) -> Path | None:
-        """Return where a path leads, or None if that is not inside; links may go in circles."""
+        """Return the target of a path, or None if it is outside. Links may form a circle."""
         try:
             target = path.resolve()
         except RuntimeError:
@@ -109,54 +109,54 @@ class Folder:
         return target if target.is_relative_to(self._root) else None
 
     def _open(self, target: Path, opened: ExitStack) -> int:
-        """Open a plain file step by step; a link that appeared meanwhile is not followed."""
+        """Open a plain file folder by folder, without following a link that appears meanwhile."""
         flags = os.O_RDONLY | os.O_NOFOLLOW
-        place = os.open(self._root, flags | os.O_DIRECTORY)
-        opened.callback(os.close, place)
+        parent = os.open(self._root, flags | os.O_DIRECTORY)
+        opened.callback(os.close, parent)
         *folders, name = target.relative_to(self._root).parts or (".",)
         for folder in folders:
-            place = os.open(folder, flags | os.O_DIRECTORY, dir_fd=place)
-            opened.callback(os.close, place)
+            parent = os.open(folder, flags | os.O_DIRECTORY, dir_fd=parent)
+            opened.callback(os.close, parent)
         # Opening a pipe would wait for its writer without O_NONBLOCK.
-        file = os.open(name, flags | os.O_NONBLOCK, dir_fd=place)
+        file = os.open(name, flags | os.O_NONBLOCK, dir_fd=parent)
         opened.callback(os.close, file)
         if not S_ISREG(os.fstat(file).st_mode):
             raise FolderError("the path is no plain file")
         return file
 
     def _search(self, parts: tuple[str, ...]) -> bool:
-        """Look without recursion: how deep the folder goes was decided by others."""
-        left, looked = False, 0
+        """Search without recursion, because the agent decided how deep the folder is."""
+        leads_out, scanned = False, 0
         waiting, seen = [(self._root, 0)], set[tuple[Path, int]]()
         while waiting:
-            place, at = waiting.pop()
-            if (place, at) in seen:
+            folder, index = waiting.pop()
+            if (folder, index) in seen:
                 continue
-            seen.add((place, at))
-            inner, fitting, names = _look(place, parts[at])
-            looked += names
-            if looked > ENTRIES_MAX:
-                raise FolderError(f"more than {ENTRIES_MAX} names were looked at in vain")
-            if parts[at] == "**":
-                waiting += [(place, at + 1), *((path, at) for path in inner)]
-            targets = [self._resolved(path) for path in fitting]
-            left = left or None in targets
+            seen.add((folder, index))
+            inner, matching, names = _scan(folder, parts[index])
+            scanned += names
+            if scanned > ENTRIES_MAX:
+                raise FolderError(f"more than {ENTRIES_MAX} names were compared without a match")
+            if parts[index] == "**":
+                waiting += [(folder, index + 1), *((path, index) for path in inner)]
+            targets = [self._resolved(path) for path in matching]
+            leads_out = leads_out or None in targets
             found = [target for target in targets if target is not None and target.exists()]
-            if found and at + 1 == len(parts):
+            if found and index + 1 == len(parts):
                 return True
-            waiting += [(target, at + 1) for target in found]
-        if left:
-            raise FolderError("what fits leads out of the folder by a link")
+            waiting += [(target, index + 1) for target in found]
+        if leads_out:
+            raise FolderError("the match leads out of the folder by a link")
         return False
 
 
-def _look(place: Path, part: str) -> tuple[list[Path], list[Path], int]:
-    """Return the folders of a place if the part is **, or what fits it, and how many it has."""
+def _scan(folder: Path, part: str) -> tuple[list[Path], list[Path], int]:
+    """Return the subfolders if the part is **, else the matching names, and the number of names."""
     names = 0
     inner: list[Path] = []
-    fitting: list[Path] = []
-    # A file has nothing in it, and what cannot be entered has nothing that could be found.
-    with suppress(NotADirectoryError, PermissionError), os.scandir(place) as entries:
+    matching: list[Path] = []
+    # A file has no entries, and a folder that cannot be entered has no match.
+    with suppress(NotADirectoryError, PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             names += 1
             hidden = entry.name.startswith(".") and not part.startswith(".")
@@ -164,14 +164,14 @@ def _look(place: Path, part: str) -> tuple[list[Path], list[Path], int]:
                 continue
             if part == "**":
                 if entry.is_dir(follow_symlinks=False):
-                    inner.append(place / entry.name)
+                    inner.append(folder / entry.name)
             elif fnmatchcase(entry.name, part):
-                fitting.append(place / entry.name)
-    return inner, fitting, names
+                matching.append(folder / entry.name)
+    return inner, matching, names
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _folder_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

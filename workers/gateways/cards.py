@@ -1,4 +1,4 @@
-"""Surfaces on which people see cards: a folder, a webhook. The truth is in the store."""
+"""The surfaces that show cards to people: a folder, a webhook. The store stays the source."""
 
 from __future__ import annotations
 
@@ -11,49 +11,51 @@ from urllib.parse import quote
 import httpx2 as httpx
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.workers.config import Settings
 
 WEBHOOK_TIMEOUT_S = 10.0
 
 
 class SurfaceError(RuntimeError):
-    """A surface did not take a card. It is offered again."""
+    """A surface did not accept a card. The effect tries again."""
 
 
 class Surface(Protocol):
-    """One place where people look."""
+    """One place that shows cards to people."""
 
     def show(self, card: Mapping[str, Any], key: str) -> None:
-        """Show a card; a repetition with the same key shows nothing more."""
+        """Show a card; a repetition with the same key changes nothing."""
 
     def withdraw(self, record_id: str, key: str) -> None:
-        """Take a record's card away, if there is one."""
+        """Remove a record's card, if there is one."""
 
 
-class Folder:
-    """A card is one JSON file, named by its record: the newest replaces the one before."""
+class CardFolder:
+    """A folder with one JSON file a record; a new card replaces the one before."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def show(self, card: Mapping[str, Any], key: str) -> None:
-        """Write the card, whole or not at all."""
+        """Write the card; a reader sees the whole file or none."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        place = self._place(str(card["record_id"]))
-        torn = place.with_name(f"{place.name}.{quote(key, safe='')[-40:]}.torn")
-        torn.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        torn.replace(place)
+        file = self._file(str(card["record_id"]))
+        # Named by the key: two workers that show one record at once write two files.
+        unfinished = file.with_name(f"{file.name}.{quote(key, safe='')[-40:]}.torn")
+        unfinished.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        unfinished.replace(file)
 
     def withdraw(self, record_id: str, key: str) -> None:
         """Remove the card."""
         del key
-        self._place(record_id).unlink(missing_ok=True)
+        self._file(record_id).unlink(missing_ok=True)
 
-    def _place(self, record_id: str) -> Path:
+    def _file(self, record_id: str) -> Path:
         return self.folder / f"{quote(record_id, safe='')}.json"
 
 
-class Webhook:
-    """A card is posted as JSON; `Idempotency-Key` tells a repetition from a new one."""
+class CardWebhook:
+    """An address that cards are posted to as JSON; a repetition has the same `Idempotency-Key`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -82,31 +84,32 @@ class Webhook:
 
 
 class Surfaces:
-    """Every surface of this deployment; none is allowed: then cards are read in the console."""
+    """Every surface of this deployment; without any, people read their cards in the console."""
 
     def __init__(self, surfaces: Sequence[Surface]) -> None:
         self.surfaces = tuple(surfaces)
 
     def show(self, card: Mapping[str, Any], key: str) -> None:
-        """Show a card everywhere."""
+        """Show a card on every surface."""
         for surface in self.surfaces:
             surface.show(card, key)
 
     def withdraw(self, record_id: str, key: str) -> None:
-        """Take a card away everywhere."""
+        """Remove a record's card from every surface."""
         for surface in self.surfaces:
             surface.withdraw(record_id, key)
 
 
-def open_surfaces(folder: Path | None, webhook: str | None) -> Surfaces:
-    """Open the surfaces that the settings name."""
+def open_surfaces(settings: Settings) -> Surfaces:
+    """Open the surfaces that the settings name. Raises InvalidPayloadError for a wrong address."""
+    folder, webhook = settings.cards, settings.cards_webhook
     found: list[Surface] = []
     if folder is not None:
-        found.append(Folder(folder))
+        found.append(CardFolder(folder))
     if webhook is not None:
         if not webhook.startswith(("http://", "https://")):
             raise InvalidPayloadError(
-                "INTERLOCK_CARDS_WEBHOOK", [f"{webhook!r} is no http address"]
+                "INTERLOCK_CARDS_WEBHOOK", [f"{webhook!r} is not an http address"]
             )
-        found.append(Webhook(webhook))
+        found.append(CardWebhook(webhook))
     return Surfaces(found)

@@ -20,7 +20,7 @@ from typing import Self
 import redis
 
 from interlock.kernel.errors import StoreError
-from interlock.workers.processes.bound import end_tethered, start_tethered
+from interlock.workers.processes.bound import end_bound, start_bound
 
 LOOPBACK = "127.0.0.1"
 CONFIG_NAME = "server.conf"
@@ -28,7 +28,7 @@ LOG_NAME = "server.log"
 START_S = 30.0
 STOP_S = 10.0
 PORT_ATTEMPTS_MAX = 5
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _ANSWER_S = 0.5
 _LOG_LINES_SHOWN = 5
 
@@ -154,7 +154,7 @@ class EmbeddedServer:
         """End the server in order; harmless when it does not run."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
-            end_tethered(keeper, patience_s=STOP_S + 2)
+            end_bound(keeper, patience_s=STOP_S + 2)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -189,7 +189,7 @@ class EmbeddedServer:
         lines = {**self._settings, "port": str(self.port)}
         config.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
         with self.log.open("wb") as output:
-            self._keeper = start_tethered(
+            self._keeper = start_bound(
                 [str(binary), str(config)],
                 folder=self.folder,
                 output=output,
@@ -211,7 +211,7 @@ class EmbeddedServer:
                         return
                 except redis.RedisError:
                     pass
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
         raise ServerFailedError(f"did not answer within {self._start_s:g} s", self.log)
 
     def _lock_folder(self) -> int:
@@ -225,7 +225,7 @@ class EmbeddedServer:
                 if time.monotonic() > deadline:
                     os.close(lock)
                     raise FolderTakenError(self.folder) from None
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             else:
                 return lock
 

@@ -1,7 +1,7 @@
-"""Where inciting events come from, and how each is cleaned up there; it never runs an action.
+"""The sources of inciting events, and how each cleans an event up.
 
-Cleaning up removes the source of a request whose work is done, so that it is not proposed again. A
-source that is already gone is a success; one that cannot be looked at never is.
+Cleaning up removes a request whose work is done from its source, so that nobody proposes it again.
+Where the request is already gone, that is a success; where nobody can look, it is a failure.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
+from interlock.workers.config import Settings
 from interlock.workers.files.atomic import locked, replace_bytes
 from interlock.workers.gateways.capabilities.extension import ExtensionError, read_extensions
 from interlock.workers.text import sentence
@@ -25,7 +26,7 @@ LEDGER_LINES_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class CleanedUp:
-    """The source is gone: removed now, or `already_gone` before."""
+    """The request is gone from its source: removed now, or `already_gone` before."""
 
     detail: str
     already_gone: bool = False
@@ -33,70 +34,77 @@ class CleanedUp:
 
 @dataclass(frozen=True, slots=True)
 class CleanUpFailed:
-    """The source is still there, or nobody knows."""
+    """The request is still in its source, or nobody knows."""
 
     detail: str
 
 
-Outcome: TypeAlias = CleanedUp | CleanUpFailed
+CleanUpOutcome: TypeAlias = CleanedUp | CleanUpFailed
 
 
-class Source(Protocol):
-    """One kind of inciting source."""
+class IncitingSource(Protocol):
+    """One kind of source."""
 
     @property
     def name(self) -> str:
-        """What `inciting["source"]` says."""
+        """The name of the source, as in `inciting["source"]`."""
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether the event says enough about itself to be found again."""
+        """Tell whether the event has the fields by which the source can find it."""
 
-    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
-        """Remove the source; a repetition with the same key removes nothing further."""
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanUpOutcome:
+        """Remove the request; a repetition with the same key removes nothing further."""
 
 
 class Sources:
-    """All sources of this process, by name. Of two with one name the later counts."""
+    """All sources of this process, by name. Of two with the same name the later is used."""
 
     __slots__ = ("_by_name",)
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[IncitingSource]) -> None:
         self._by_name = MappingProxyType({source.name: source for source in sources})
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether there is a way to clean this event up; a source that fails says no."""
+        """Tell whether some source can clean this event up; one that fails cannot."""
         source = self._by_name.get(str(inciting.get("source")))
         try:
             return source is not None and source.can_clean_up(inciting)
         except Exception:  # noqa: BLE001 - a source is user code: it must not break the card
             return False
 
-    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
-        """Clean an event up within 30 s; whatever a source raises is a failure with a sentence."""
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanUpOutcome:
+        """Clean an event up within 30 s. An exception of the source becomes a CleanUpFailed."""
         name = str(inciting.get("source"))
         source = self._by_name.get(name)
         if source is None or not self.can_clean_up(inciting):
-            why = f"nothing here can clean up a request from {name!r}"
+            why = f"no source of this deployment can clean up a request from {name!r}"
             return CleanUpFailed(sentence(why))
         try:
             async with asyncio.timeout(DEADLINE_S):
                 outcome: object = await source.clean_up(inciting, key=key)
         except TimeoutError:
             return CleanUpFailed(f"cleaning up {name} did not end within {DEADLINE_S:g} s")
-        # As for a capability: any error of user code is an outcome for a person.
+        # As with a capability: an error of user code is an outcome that a person sees.
         except Exception as error:  # noqa: BLE001
             return CleanUpFailed(sentence(f"{type(error).__name__}: {error}"))
         if isinstance(outcome, CleanedUp | CleanUpFailed):
             return outcome
-        return CleanUpFailed(f"the source {name} answered with a {type(outcome).__name__}")
+        return CleanUpFailed(
+            f"the source {name} returned a {type(outcome).__name__}, not its outcome"
+        )
+
+
+def open_sources(settings: Settings) -> Sources:
+    """Open the sources that the settings name. See `load_sources`."""
+    return load_sources(settings.capabilities, root=settings.sources_root)
 
 
 def load_sources(specification: str | None = None, *, root: Path | None = None) -> Sources:
     """Return the shipped sources, and those of the modules in INTERLOCK_CAPABILITIES (SOURCES).
 
-    With a `root`, the shipped ones touch nothing outside that folder. Raises ExtensionError.
+    With a `root`, the shipped sources change nothing outside that folder. Raises ExtensionError.
     """
-    found: list[Source] = [Inbox(root), NoteLine(root)]
+    found: list[IncitingSource] = [Inbox(root), NoteLine(root)]
     for module in read_extensions(specification).modules:
         for source in getattr(module, "SOURCES", ()):
             if not isinstance(getattr(source, "name", None), str):
@@ -107,22 +115,22 @@ def load_sources(specification: str | None = None, *, root: Path | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """A request that came as a file: it moves to the folder `done` beside it."""
+    """Requests that came as files: the file moves to the folder `done` beside it."""
 
     root: Path | None
     name: str = "inbox"
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
-        """Tell whether the event names its file, as `threads/requests.py` writes it down."""
-        if not _texts(inciting, "request_path", "request_sha256"):
+        """Tell whether the event has the absolute path and the sha256 of its file."""
+        if not _has_texts(inciting, "request_path", "request_sha256"):
             return False
         path = Path(inciting["fields"]["request_path"])
-        # A relative path would be looked for in whatever folder this worker was started in.
+        # A relative path would depend on the folder in which this worker was started.
         return path.is_absolute() and _inside(self.root, path)
 
-    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
-        """Move the file, if it is still the one that was read."""
-        del key  # a file that has moved is moved: repeating needs no memory
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanUpOutcome:
+        """Move the file, if it has not changed since it was read."""
+        del key  # a repetition finds the file moved, so no key need be remembered
         fields = inciting["fields"]
         path, digest = Path(fields["request_path"]), fields["request_sha256"]
         return await asyncio.to_thread(_move_to_done, path, digest)
@@ -130,24 +138,24 @@ class Inbox:
 
 @dataclass(frozen=True, slots=True)
 class NoteLine:
-    """A request that came as one line of a note: the first line with that text is deleted."""
+    """Requests that came as one line of a note: the first line with that text is deleted."""
 
     root: Path | None
     name: str = "note_line"
 
     def can_clean_up(self, inciting: Mapping[str, Any]) -> bool:
         """Tell whether the event names the note and the line."""
-        known = _texts(inciting, "note_path", "line_text")
-        return known and _inside(self.root, _note_of(inciting["fields"]))
+        complete = _has_texts(inciting, "note_path", "line_text")
+        return complete and _inside(self.root, _note_of(inciting["fields"]))
 
-    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> Outcome:
+    async def clean_up(self, inciting: Mapping[str, Any], *, key: str) -> CleanUpOutcome:
         """Delete the line."""
         fields = inciting["fields"]
         line = fields["line_text"].strip()
         return await asyncio.to_thread(_delete_line, _note_of(fields), line, key)
 
 
-def _texts(inciting: Mapping[str, Any], *names: str) -> bool:
+def _has_texts(inciting: Mapping[str, Any], *names: str) -> bool:
     fields = inciting.get("fields")
     if not isinstance(fields, Mapping):
         return False
@@ -159,14 +167,14 @@ def _inside(root: Path | None, path: Path) -> bool:
 
 
 def _note_of(fields: Mapping[str, Any]) -> Path:
-    """Return where the note is; a relative path counts from the request's own file."""
+    """Return the note's path; a relative one counts from the folder of the request's file."""
     return Path(fields.get("request_path", "")).parent / str(fields["note_path"])
 
 
-def _move_to_done(path: Path, digest: str) -> Outcome:
+def _move_to_done(path: Path, digest: str) -> CleanUpOutcome:
     try:
-        # Asked first: of a folder that cannot be listed, nobody can say what is gone from it.
-        if path.name not in {one.name for one in path.parent.iterdir()}:
+        # First: in a folder that cannot be listed, nobody can say which file is gone.
+        if path.name not in {other.name for other in path.parent.iterdir()}:
             return CleanedUp(f"{path.name} is no longer in {path.parent.name}", already_gone=True)
         if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             why = f"{path} has changed since it was read; look at it, then move it yourself"
@@ -182,11 +190,11 @@ def _move_to_done(path: Path, digest: str) -> Outcome:
     return CleanedUp(f"moved {path.name} to {DONE}/{target.name}")
 
 
-def _delete_line(note: Path, line: str, key: str) -> Outcome:
+def _delete_line(note: Path, line: str, key: str) -> CleanUpOutcome:
     try:
         with locked(note):
             lines = note.read_bytes().splitlines(keepends=True)
-            matches = [at for at, one in enumerate(lines) if _plain(one) == line]
+            matches = [index for index, other in enumerate(lines) if _plain(other) == line]
             before = _count_at_first_try(note, key, len(matches))
             if not matches or len(matches) < before:
                 return CleanedUp(f"the line is no longer in {note.name}", already_gone=True)
@@ -204,16 +212,17 @@ def _plain(line: bytes) -> str:
 
 
 def _count_at_first_try(note: Path, key: str, matches: int) -> int:
-    """Return how many such lines there were when this key came first; remember it before acting.
+    """Return how many such lines the note had at the first try with this key.
 
-    A repetition after a crash would otherwise delete the next line that happens to read the same.
+    The number is written down before the first line is deleted: a repetition after a crash would
+    otherwise delete the next line with the same text.
     """
     ledger = note.parent / f".{note.name}.cleaned"
-    mark = hashlib.sha256(key.encode()).hexdigest()[:32]
+    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
     known = ledger.read_text(encoding="ascii").split("\n") if ledger.exists() else []
     for entry in known:
-        if entry.startswith(mark):
+        if entry.startswith(digest):
             return int(entry.partition(" ")[2])
-    kept = [*filter(None, known), f"{mark} {matches}"][-LEDGER_LINES_MAX:]
+    kept = [*filter(None, known), f"{digest} {matches}"][-LEDGER_LINES_MAX:]
     replace_bytes(ledger, ("\n".join(kept) + "\n").encode())
     return matches

@@ -1,4 +1,4 @@
-"""The line of jobs and their graphs in the registry."""
+"""The entry of jobs and their graphs in the registry of systems."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from interlock.workers.engine.system import System
 SYSTEM = System(
     name="jobs",
     effects="interlock.workers.jobs.effects",
+    resources=(
+        "interlock.workers.gateways.capabilities.registry:open_registry",
+        "interlock.workers.jobs.model:open_job_model",
+    ),
     commands={"job": "interlock.workers.jobs.cli"},
     submit={
         "job": "interlock.workers.jobs.intake:accept_job",

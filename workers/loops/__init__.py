@@ -1,1 +1,1 @@
-"""Long-lived agents: where each lives, what its sessions are told, who keeps them."""
+"""Long-lived agents: their worktrees, prompts, mail, sessions and the supervisor of a session."""

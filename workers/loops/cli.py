@@ -1,4 +1,4 @@
-"""The command line of long-lived agents: `interlock agent start ...`. It only calls the client."""
+"""The commands `interlock agent start ...` for long-lived agents, each one call of the client."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, fail, guarded
 
 app = typer.Typer(
-    help="Agents: long-lived ones and their mail; those at work on tasks, and their trust.",
+    help="Long-lived agents and their mail; agents that work on tasks, and their trust.",
     no_args_is_help=True,
 )
 
 Name = Annotated[str, typer.Argument(help="An agent's name.", metavar="NAME")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its process.")]
-Text = Annotated[list[str], typer.Argument(help="What to say.", metavar="TEXT")]
+Text = Annotated[list[str], typer.Argument(help="The text of the message.", metavar="TEXT")]
 
 
 @app.command()
 @guarded
 def start(
     name: Name,
-    repo: Annotated[Path, typer.Option(help="Its repository; a worktree of it becomes its home.")],
-    command: Annotated[str, typer.Option(help="One session; it reads its prompt from stdin.")],
-    identity: Annotated[str, typer.Option(help="Who it is; every prompt begins with it.")] = "",
+    repo: Annotated[Path, typer.Option(help="A git repository; the agent gets a worktree of it.")],
+    command: Annotated[
+        str, typer.Option(help="The command of one session; it reads its prompt from stdin.")
+    ],
+    identity: Annotated[str, typer.Option(help="Who the agent is; begins every prompt.")] = "",
     instructions: Annotated[
-        Path | None, typer.Option(help="A file with what is asked of it, for every prompt.")
+        Path | None, typer.Option(help="A file with instructions for every prompt.")
     ] = None,
-    on_mail: Annotated[bool, typer.Option(help="Begin a session only when mail has come.")] = False,
+    on_mail: Annotated[bool, typer.Option(help="Start a session only when mail has come.")] = False,
     every: Annotated[int | None, typer.Option(min=1, help="Seconds between two sessions.")] = None,
     session_timeout: Annotated[
         int | None, typer.Option(help="Seconds that a session may take.")
     ] = None,
     grace: Annotated[int, typer.Option(help="Seconds to end after an interrupt.")] = 30,
-    max_consecutive_errors: Annotated[int, typer.Option(help="Stop after so many in a row.")] = 5,
-    max_total_errors: Annotated[int, typer.Option(help="Stop after so many in all.")] = 20,
+    max_consecutive_errors: Annotated[
+        int, typer.Option(help="Stop after so many errors in a row.")
+    ] = 5,
+    max_total_errors: Annotated[int, typer.Option(help="Stop after so many errors in all.")] = 20,
     reset_on: Annotated[
-        ResetOn, typer.Option(help="What ends a row of errors.")
+        ResetOn, typer.Option(help="The event that ends a row of errors.")
     ] = ResetOn.SESSION_STARTED,
     min_runtime: Annotated[int, typer.Option(help="Seconds, for --reset-on min_runtime.")] = 60,
     park: Annotated[
@@ -55,10 +59,10 @@ def start(
     """Start a long-lived agent: session after session, in a worktree of its own, with mail."""
     if on_mail and every is not None:
         fail("give --on-mail or --every, not both", as_json=as_json, kind="UsageError")
-    follows = Next.ON_MAIL if on_mail else Next.AT_ONCE if every is None else Next.LATER
+    following = Next.ON_MAIL if on_mail else Next.AT_ONCE if every is None else Next.LATER
     options: dict[str, Any] = {
         "identity": identity,
-        "next": follows.value,
+        "next": following.value,
         "grace_s": grace,
         "max_consecutive_errors": max_consecutive_errors,
         "max_total_errors": max_total_errors,
@@ -74,7 +78,7 @@ def start(
         except (OSError, UnicodeDecodeError) as refusal:
             fail(f"{instructions} cannot be read: {refusal}", as_json=as_json, kind="UsageError")
     record = Loops(client(actor)).start(name, repo=repo, command=command, **options)
-    answer({"id": name, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": name, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -82,26 +86,29 @@ def start(
 def stop(
     name: Name,
     reason: Reason = "",
-    fatal: Annotated[bool, typer.Option("--fatal", help="It can never go on; say why.")] = False,
+    fatal: Annotated[
+        bool, typer.Option("--fatal", help="Stop it because of an error; needs --reason.")
+    ] = False,
     wait: Wait = 60,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Stop an agent, and wait until nothing of it is left. To stop it again changes nothing."""
-    here = Loops(client(actor))
+    """Stop an agent and wait until its process and worktree are gone."""
+    loops = Loops(client(actor))
     if fatal and not reason:
         fail("say why with --reason", as_json=as_json, kind="UsageError")
     if fatal:
-        record = here.fail(name, reason, wait_s=wait)
+        record = loops.fail(name, reason, wait_s=wait)
     else:
-        record = here.stop(name, reason=reason, wait_s=wait)
+        record = loops.stop(name, reason=reason, wait_s=wait)
     left = [entry.name for entry in record.entries]
-    answer({"id": name, "state": record.state, "left": left}, as_json=as_json, show=screen.moved)
+    value = {"id": name, "state": record.state, "left": left}
+    answer(value, as_json=as_json, show=screen.record_state)
     if left:
         host = record.data.get("host") or "no machine"
-        told = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
+        waits = f"{name} has not left {host} after {wait:g} s; still owed there: {', '.join(left)}"
         if not as_json:
-            screen.error(told)
+            screen.error(waits)
         raise typer.Exit(1)
 
 
@@ -112,52 +119,51 @@ def send(
     text: Text,
     urgent: Annotated[bool, typer.Option("--urgent", help="Interrupt its session.")] = False,
     kind: Annotated[str, typer.Option(help="message, task, status or nudge.")] = "message",
-    thread: Annotated[str, typer.Option(help="What it belongs to.")] = "",
-    reply_to: Annotated[str, typer.Option(help="The mail that it answers.")] = "",
+    thread: Annotated[str, typer.Option(help="The thread that the message belongs to.")] = "",
+    reply_to: Annotated[str, typer.Option(help="The id of the message that it answers.")] = "",
     as_json: AsJson = False,
     actor: Actor = OPERATOR,
 ) -> None:
-    """Send mail to an agent: its next session is given it, or, if urgent, one begins for it."""
-    about = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
-    sent = Loops(client(actor)).send(name, " ".join(text), sender=actor, **about)
-    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.flagged)
+    """Send mail to an agent, for its next session. Urgent mail interrupts a running session."""
+    fields = {"kind": kind, "urgent": urgent, "thread": thread, "reply_to": reply_to}
+    sent = Loops(client(actor)).send(name, " ".join(text), sender=actor, **fields)
+    answer({"id": sent, "answer": "sent"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command(name="list")
 @guarded
 def list_agents(as_json: AsJson = False) -> None:
     """List the long-lived agents: state, session and mail of each."""
-    here = client()
-    now_ms = here.dispatch.views.now_ms()
-    rows = Loops(here).list()
-    answer(rows, as_json=as_json, show=lambda value: loop_screen.loops(value, now_ms))
+    loops = Loops(client())
+    now_ms = loops.dispatch.views.now_ms()
+    answer(loops.list(), as_json=as_json, show=lambda rows: loop_screen.agents(rows, now_ms))
 
 
 @app.command()
 @guarded
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show an agent whole: where it stands, its session, its errors, its mail, what is due."""
-    answer(Loops(client()).show(name), as_json=as_json, show=loop_screen.loop)
+    """Show an agent: its state, session, errors, mail, and what is due when."""
+    answer(Loops(client()).show(name), as_json=as_json, show=loop_screen.agent)
 
 
 @app.command()
 @guarded
 def mail(
     name: Name,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="List at most so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List an agent's newest mail, each with when it was delivered."""
-    here = Loops(client())
-    here.latest(name)  # a name that nobody has is told, and is no empty mailbox
-    rows = here.mailbox.listed(name, limit)
-    answer(rows, as_json=as_json, show=loop_screen.letters)
+    loops = Loops(client())
+    loops.latest_life(name)  # refuse an unknown name, which would look like an empty mailbox
+    rows = loops.mailbox.newest(name, limit)
+    answer(rows, as_json=as_json, show=loop_screen.mail)
 
 
 @app.command()
 @guarded
 def logs(name: Name) -> None:
-    """Print what an agent's last session printed."""
+    """Print the output of an agent's last session."""
     _, file = Loops(client()).logs(name)
     typer.echo(file.read_text("utf-8", errors="replace") if file.exists() else "", nl=False)
 
@@ -165,6 +171,6 @@ def logs(name: Name) -> None:
 @app.command()
 @guarded
 def tail(name: Name) -> None:
-    """Print what an agent's sessions print from now on, until it has stopped."""
+    """Print what an agent's sessions print from now on, until the agent has stopped."""
     for text in Loops(client()).tail(name):
         typer.echo(text, nl=False)

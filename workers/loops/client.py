@@ -1,4 +1,4 @@
-"""What people and programs tell long-lived agents, a method for each verb; it decides nothing."""
+"""The client of long-lived agents: start, stop, send, list, show, logs, tail."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from interlock.kernel.errors import CallError, HeldError, IdTakenError
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.record import PARTITIONS, Record
 from interlock.workers.client import Client
-from interlock.workers.engine.polling import Pace, looks
+from interlock.workers.engine.polling import Intervals, polls
 from interlock.workers.gateways.git.errors import Refusal, RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.home import Home, is_name, name_of
 from interlock.workers.loops.mailbox import Mailbox, UnknownAgentError
-from interlock.workers.loops.stored import PromptLostError, read_prompt
+from interlock.workers.loops.paths import AgentPaths, is_name, name_of
+from interlock.workers.loops.prompt import PromptLostError, read_prompt
 
 PAGE = 500
 LIVES_MAX = 1_000
@@ -30,43 +30,43 @@ class AgentNameError(CallError):
     """No agent can be started under this name. The message says why."""
 
 
-class Printed:
-    """What one session prints, read on from where it was read to."""
+class OutputReader:
+    """Reads a session's output file in parts, from a byte offset on."""
 
-    def __init__(self, file: Path, at: int = 0) -> None:
-        self.file, self.at = file, at
+    def __init__(self, file: Path, offset: int = 0) -> None:
+        self.file, self.offset = file, offset
         self.decoder = getincrementaldecoder("utf-8")("replace")
 
     def read(self) -> str:
-        """Return what came since; '' where nothing did. No character is cut in two."""
+        """Return what was printed since the last call, or ''. Characters are never cut in two."""
         while True:
             try:
                 with self.file.open("rb") as source:
-                    source.seek(self.at)
+                    source.seek(self.offset)
                     found = source.read(READ_BYTES_MAX)
             except FileNotFoundError:
                 return ""
-            self.at += len(found)
+            self.offset += len(found)
             text = self.decoder.decode(found)
             if text or not found:
                 return text
 
 
 class Loops:
-    """The verbs of long-lived agents, over a client. Agents are known by their names."""
+    """The operations on long-lived agents, which are known by their names."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
         self.mailbox = Mailbox(self.dispatch)
 
-    # --- to begin and to end ------------------------------------------------------------------
+    # --- start, stop, send -----------------------------------------------------------------------
 
     def start(self, name: str, *, repo: Path, command: str, **options: Any) -> Record:
-        """Start an agent in a worktree of a repository of this machine.
+        """Start an agent in a worktree of a repository on this machine.
 
-        `options` are the fields of `Birth` in kernel/machines/loops/loop/payloads.py. A name that
-        was stopped begins a new life, on the same branch and with the mail that was left. Raises
-        AgentNameError, RefusedError for the repository, InvalidPayloadError.
+        `options` are the fields of `Birth` in kernel/machines/loops/loop/payloads.py. A name whose
+        agent has stopped begins a new life, on the same branch and with the mail that is left.
+        Raises AgentNameError, RefusedError for the repository, InvalidPayloadError.
         """
         if not is_name(name):
             raise AgentNameError(
@@ -74,148 +74,148 @@ class Loops:
                 "63 at most"
             )
         repository = Repository.open(repo.absolute())
-        base = _begun(repository)
-        given = {
+        payload = {
             "repo": str(repository.root),
             "command": command,
             "host": self.client.settings.host,
-            "base": base,
+            "base": _head_commit(repository),
             **options,
         }
-        number = max(map(_life, self.mailbox.lives(name)), default=0)
-        for following in range(number + 1, number + LIVES_MAX):
+        latest = max(map(_life_number, self.mailbox.lives(name)), default=0)
+        for number in range(latest + 1, latest + LIVES_MAX):
             try:
-                born = self.client.submit(given, id=f"{name}/{following}", machine="loop")
+                submitted = self.client.submit(payload, id=f"{name}/{number}", machine="loop")
             except IdTakenError:
-                continue  # another's, of this moment or forgotten
+                continue  # this life was started with another payload, just now or long ago
             except HeldError as refusal:
                 raise AgentNameError(IN_USE.format(name)) from refusal
-            record = self.dispatch.views.records([born.id]).get(born.id)
-            if record is not None and born.replayed:
+            record = self.dispatch.views.records([submitted.id]).get(submitted.id)
+            if record is not None and submitted.replayed:
                 raise AgentNameError(IN_USE.format(name))
             if record is not None:
-                return record  # else it was the same, and is forgotten
+                return record  # otherwise a life with the same payload was pruned: try the next
         raise AgentNameError(f"{name!r} has had {LIVES_MAX} lives; choose another name")
 
     def stop(self, name: str, *, reason: str = "", wait_s: float = 0) -> Record:
-        """Stop an agent; return it when nothing of it is left, or when the time is up.
+        """Stop an agent, and wait up to `wait_s` until its process and its worktree are gone.
 
-        To stop it again changes nothing.
+        Stopping it again changes nothing.
         """
-        of = self.latest(name)
-        self.client.fire(of, Trigger.OPERATOR_STOP, {"reason": reason}, reason=reason)
-        return self._gone(of, wait_s)
+        life = self.latest_life(name)
+        self.client.fire(life, Trigger.OPERATOR_STOP, {"reason": reason}, reason=reason)
+        return self._wait_for_cleanup(life, wait_s)
 
     def fail(self, name: str, detail: str, *, wait_s: float = 0) -> Record:
-        """Stop an agent because of what cannot be mended by trying again."""
-        of = self.latest(name)
-        self.client.fire(of, Trigger.FATAL_ERROR, {"detail": detail}, reason=detail)
-        return self._gone(of, wait_s)
+        """Stop an agent because of an error that another attempt cannot repair."""
+        life = self.latest_life(name)
+        self.client.fire(life, Trigger.FATAL_ERROR, {"detail": detail}, reason=detail)
+        return self._wait_for_cleanup(life, wait_s)
 
-    def send(self, to: str, text: str, *, sender: str, **about: Any) -> str:
-        """Send a message, and return its id; see Mailbox.send."""
-        return self.mailbox.send(to, text, sender=sender, **about)
+    def send(self, to: str, text: str, *, sender: str, **fields: Any) -> str:
+        """Send a message and return its id. See Mailbox.send."""
+        return self.mailbox.send(to, text, sender=sender, **fields)
 
-    # --- to be seen ---------------------------------------------------------------------------
+    # --- list, show, logs, tail ------------------------------------------------------------------
 
     def list(self) -> list[dict[str, Any]]:
         """Return the latest life of every agent, by name."""
         machine = self.dispatch.lifecycle.machine("loop")
-        found: dict[str, str] = {}
+        scan = self.dispatch.views.scan_state
+        latest: dict[str, str] = {}
         for partition in range(PARTITIONS):
             for stage in machine.stages:
-                for one in self.dispatch.views.every_in(machine, str(stage.state), partition, PAGE):
-                    known = found.get(name_of(one))
-                    if known is None or _life(one) > _life(known):
-                        found[name_of(one)] = one
-        records = self.dispatch.views.records(found.values())
-        return [self._row(records[of]) for _, of in sorted(found.items()) if of in records]
+                for life in scan(machine, str(stage.state), partition, PAGE):
+                    known = latest.get(name_of(life))
+                    if known is None or _life_number(life) > _life_number(known):
+                        latest[name_of(life)] = life
+        records = self.dispatch.views.records(latest.values())
+        return [self._row(records[life]) for _, life in sorted(latest.items()) if life in records]
 
     def show(self, name: str) -> dict[str, Any]:
-        """Return an agent whole: where it stands, its session, errors, mail, what is due."""
-        record = self.client.show(self.latest(name))
+        """Return an agent's state, session, errors and mail, and its timers in `due`."""
+        record = self.client.show(self.latest_life(name))
         data = record.data
         shown = ("repo", "command", "branch", "worktree", "host", "next", "last", "stopped")
         return {
             **self._row(record),
-            **{word: data[word] for word in shown if data.get(word)},
+            **{field: data[field] for field in shown if data.get(field)},
             "attempt": data["attempt"],
             "session_seq": data["session_seq"],
             "pid": data.get("pid") if record.state in ("running", "interrupting") else None,
             "prompt": self._prompt(record),
-            "mail": self.mailbox.listed(name, 20),
+            "mail": self.mailbox.newest(name, 20),
             "due": {timer.name: timer.due_at for timer in record.timers},
         }
 
     def logs(self, name: str) -> tuple[Record, Path]:
-        """Return an agent and the file of what its last session printed.
+        """Return an agent and the output file of its last session.
 
-        Raises UnknownAgentError where that is on another machine.
+        Raises UnknownAgentError if that file is on another machine.
         """
-        record = self.client.show(self.latest(name))
-        host, here = record.data.get("host"), self.client.settings.host
-        if host and host != here:
+        record = self.client.show(self.latest_life(name))
+        host, local = record.data.get("host"), self.client.settings.host
+        if host and host != local:
             raise UnknownAgentError(f"{name} lives on {host}, and so does what it printed")
-        home = Home(record.id, self.client.settings)
-        return record, home.session(int(record.data["attempt"])) / OUTPUT
+        paths = AgentPaths(record.id, self.client.settings)
+        return record, paths.session(int(record.data["attempt"])) / OUTPUT
 
     def tail(self, name: str) -> Iterator[str]:
-        """Yield what an agent's sessions print from now on, until it has stopped."""
+        """Yield what an agent's sessions print from now on, until the agent has stopped."""
         record, file = self.logs(name)
-        printed, pace = Printed(file, file.stat().st_size if file.exists() else 0), Pace()
+        output, pause = OutputReader(file, file.stat().st_size if file.exists() else 0), Intervals()
         while True:
-            if text := printed.read():
-                pace.news()
+            if text := output.read():
+                pause.reset()
                 yield text
                 continue
             if record.state == "stopped" and not record.entries:
                 return
-            pace.rest()
+            pause.sleep()
             before, record = record, self.logs(name)[0]
-            for following in self._printed_since(before, record):
-                # The last words of who ended meanwhile.
-                yield from iter(printed.read, "")
-                printed = following
+            for following in self._new_outputs(before, record):
+                # The session that ended meanwhile may have printed more before its end.
+                yield from iter(output.read, "")
+                output = following
 
-    # --- inside -------------------------------------------------------------------------------
+    # --- helpers ---------------------------------------------------------------------------------
 
-    def latest(self, name: str) -> str:
+    def latest_life(self, name: str) -> str:
         """Return the record of the latest life of a name. Raises UnknownAgentError."""
         try:
-            return self.mailbox.living(name)
+            return self.mailbox.current_life(name)
         except UnknownAgentError:
             lives = self.mailbox.lives(name) if is_name(name) else []
             if not lives:
                 raise
             return lives[-1]
 
-    def _printed_since(self, before: Record, record: Record) -> Iterator[Printed]:
-        """Yield what each session prints that was prepared since a look before."""
+    def _new_outputs(self, before: Record, record: Record) -> Iterator[OutputReader]:
+        """Yield a reader for each session that was prepared between two polls of the record."""
         known = int(before.data["attempt"]) if before.id == record.id else 0
-        home = Home(record.id, self.client.settings)
+        paths = AgentPaths(record.id, self.client.settings)
         for attempt in range(known + 1, int(record.data["attempt"]) + 1):
-            yield Printed(home.session(attempt) / OUTPUT)
+            yield OutputReader(paths.session(attempt) / OUTPUT)
 
     def _prompt(self, record: Record) -> str:
-        """Return the prompt that was stored last; '' where it is on another machine, or gone."""
-        data, home = record.data, Home(record.id, self.client.settings)
+        """Return the prompt that was stored last, or '' if this machine does not have it."""
+        data, paths = record.data, AgentPaths(record.id, self.client.settings)
         if data.get("host") != self.client.settings.host or "prompt" not in data:
             return ""
-        folder = home.session(int(data["attempt"]))
+        folder = paths.session(int(data["attempt"]))
         with suppress(PromptLostError):
             return read_prompt(folder, str(data["prompt"]), str(data["digest"]))
         return ""
 
-    def _gone(self, of: str, wait_s: float) -> Record:
-        for _ in looks(wait_s):
-            record = self.client.show(of)
+    def _wait_for_cleanup(self, life: str, wait_s: float) -> Record:
+        for _ in polls(wait_s):
+            record = self.client.show(life)
             if not record.entries:
                 break
         return record
 
     def _row(self, record: Record) -> dict[str, Any]:
         data = record.data
-        urgent = [bool(one.said["urgent"]) for one in self.mailbox.unread(record)]
+        urgent = [bool(message.said["urgent"]) for message in self.mailbox.unread(record)]
         return {
             "name": name_of(record.id),
             "id": record.id,
@@ -232,7 +232,7 @@ class Loops:
 
 
 def _why(record: Record) -> str:
-    """Return why an agent has stopped or cools down, in words; '' elsewhere."""
+    """Return why an agent has stopped or cools down, or '' in every other state."""
     match record.state:
         case State.STOPPED:
             return str(record.data["stopped"]["reason"])
@@ -242,8 +242,8 @@ def _why(record: Record) -> str:
     return ""
 
 
-def _begun(repository: Repository) -> str:
-    """Return the commit that a repository stands at. Raises RefusedError where there is none."""
+def _head_commit(repository: Repository) -> str:
+    """Return the commit that a repository has checked out. Raises RefusedError if it has none."""
     command = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     found = repository.git.run(*command, allowed=(0, 1))
     if found.exit_code:
@@ -252,5 +252,5 @@ def _begun(repository: Repository) -> str:
     return found.line()
 
 
-def _life(of: str) -> int:
-    return int(of.rpartition("/")[2])
+def _life_number(life: str) -> int:
+    return int(life.rpartition("/")[2])

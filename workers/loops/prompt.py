@@ -1,27 +1,37 @@
-"""What a session is told: who it is, what is asked of it, where it stands, its mail. Pure."""
+"""Composes the prompt of a session, and stores it as a file that only its machine has."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
+from pathlib import Path
 
 from interlock.kernel.machines.loops.loop.payloads import LETTERS_MAX, PROMPT_LENGTH_MAX
 from interlock.kernel.store.inboxes import Mail, position
 from interlock.kernel.table import Data
+from interlock.workers.files.atomic import write_private
 
-# What comes of a repository is for orientation; its whole is a command away.
-SEEN_LENGTH_MAX = 4_000
-YOURS, LOST = "# Your mail", "# What the session before you had been sent"
-# Both, with the number of letters: a letter that is claimed is never cut to make room for them.
-HEADINGS_LENGTH = len(f"{YOURS} (999999)\n\n{LOST}\n\n(999999 older letters are left out.)\n\n")
-LOST_SHARE = 4
+# The state of the worktree is there for orientation; the agent can ask git for the rest.
+WORKTREE_TEXT_LENGTH_MAX = 4_000
+NEW_MAIL, SHOWN_AGAIN = "# Your mail", "# What the session before you had been sent"
+# Reserved for both headings with their numbers, so that they never cut a message that is claimed.
+HEADINGS_LENGTH = len(
+    f"{NEW_MAIL} (999999)\n\n{SHOWN_AGAIN}\n\n(999999 older messages are left out.)\n\n"
+)
+# Mail that is shown again gets at most one part in so many of the room.
+SHOWN_AGAIN_SHARE = 4
+
+
+class PromptLostError(OSError):
+    """A stored prompt is gone, or another file has its name. Build a new prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a worktree shows: its folder, its branch, what is not committed, the last commits."""
+class WorktreeSummary:
+    """A worktree's folder and branch, its uncommitted changes and its last commits."""
 
     folder: str
     branch: str
@@ -30,11 +40,11 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
-    """A prompt, and the mail in it.
+class ComposedPrompt:
+    """A prompt, and the mail that is delivered with it.
 
-    All mail up to `claimed` is given with it, and what is `ahead` of that; `letters` are those in
-    this very prompt. What did not fit waits for the next.
+    With this prompt all mail up to `claimed` has been given, and so have the later messages in
+    `ahead`. `letters` are the ids in this prompt. Mail that did not fit waits for the next prompt.
     """
 
     text: str
@@ -43,104 +53,132 @@ class Composed:
     letters: tuple[str, ...]
 
 
-def compose(
+def compose_prompt(
     name: str,
     data: Data,
     *,
-    around: Surroundings,
+    worktree: WorktreeSummary,
     mail: Sequence[Mail],
     urgent: Sequence[Mail] = (),
     lost: Sequence[Mail] = (),
-) -> Composed:
-    """Return a prompt for the next session; every one is made from scratch.
+) -> ComposedPrompt:
+    """Return the prompt of an agent's next session. `data` is the agent's record data.
 
-    `mail` is what nobody was given yet, the oldest first, and `urgent` what is urgent behind that.
-    `lost` is what sessions were given that came to no good end.
+    `mail` is the oldest unread mail, and `urgent` the urgent mail behind it. `lost` was given to
+    sessions that failed, and is shown again.
     """
-    head = [_identity(name, data), _instructions(data), _environment(around), _session(data)]
+    head = [_identity(name, data), _instructions(data), _worktree(worktree), _session(data)]
     sections = [section for section in head if section]
     room = PROMPT_LENGTH_MAX - HEADINGS_LENGTH - sum(len(section) + 2 for section in sections)
-    # The newest: who is told of them again may know the older ones from its own notes.
-    again = _fitting(lost[::-1], room // LOST_SHARE, least=0)[::-1]
-    room -= sum(len(letter(one)) + 2 for one in again)
-    # What is ahead is remembered by the record: where that grows too long, all has its turn again.
+    # The newest are shown again: the agent may know the older ones from its own notes.
+    again = _fitting(lost[::-1], room // SHOWN_AGAIN_SHARE, minimum=0)[::-1]
+    room -= sum(len(rendered(message)) + 2 for message in again)
+    # The record keeps the ids in `ahead`. Where that list grows too long, all mail is given in
+    # its order, urgent or not, until the list is short again.
     crowded = len(data["ahead"]) + len(mail) + len(urgent) > LETTERS_MAX
-    given = _fitting(mail, room, least=1) if crowded else _chosen(mail, urgent, room)
+    given = _fitting(mail, room, minimum=1) if crowded else _urgent_first(mail, urgent, room)
     if again:
         left_out = len(lost) - len(again)
-        more = [f"({left_out} older letters are left out.)"] if left_out else []
-        sections.append("\n\n".join([LOST, *more, *map(letter, again)]))
+        more = [f"({left_out} older messages are left out.)"] if left_out else []
+        sections.append("\n\n".join([SHOWN_AGAIN, *more, *map(rendered, again)]))
     if given:
-        sections.append("\n\n".join([f"{YOURS} ({len(given)})", *map(letter, given)]))
-    letters = tuple(one.id for one in given)
-    whole = list(takewhile(lambda one: one.id in letters, mail))
-    claimed = whole[-1].id if whole else str(data["acknowledged"])
+        sections.append("\n\n".join([f"{NEW_MAIL} ({len(given)})", *map(rendered, given)]))
+    letters = tuple(message.id for message in given)
+    unbroken = list(takewhile(lambda message: message.id in letters, mail))
+    claimed = unbroken[-1].id if unbroken else str(data["acknowledged"])
     known = {*data["ahead"], *letters}
-    ahead = sorted((one for one in known if position(one) > position(claimed)), key=position)
-    return Composed("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, tuple(ahead), letters)
+    later = (message_id for message_id in known if position(message_id) > position(claimed))
+    ahead = tuple(sorted(later, key=position))
+    return ComposedPrompt("\n\n".join(sections)[:PROMPT_LENGTH_MAX], claimed, ahead, letters)
 
 
-def _chosen(mail: Sequence[Mail], urgent: Sequence[Mail], room: int) -> list[Mail]:
-    """Return the letters that there is room for, in their order; urgent ones have it first."""
-    pressing = [one for one in (*mail, *urgent) if one.said["urgent"]]
-    # The first always goes in: one that is too long for the rest would never be read.
-    first = _fitting(pressing, room, least=1)
-    room -= sum(len(letter(one)) + 2 for one in first)
-    rest = [one for one in mail if not one.said["urgent"]]
-    found = [*first, *_fitting(rest, room, least=0 if first else 1)]
-    return sorted(found, key=lambda one: position(one.id))
+def _urgent_first(mail: Sequence[Mail], urgent: Sequence[Mail], room: int) -> list[Mail]:
+    """Return the messages that fit, in their order. Urgent ones get the room first."""
+    pressing = [message for message in (*mail, *urgent) if message.said["urgent"]]
+    # The first one always goes in: a message that is too long would otherwise never be read.
+    first = _fitting(pressing, room, minimum=1)
+    room -= sum(len(rendered(message)) + 2 for message in first)
+    rest = [message for message in mail if not message.said["urgent"]]
+    found = [*first, *_fitting(rest, room, minimum=0 if first else 1)]
+    return sorted(found, key=lambda message: position(message.id))
 
 
-def _fitting(mail: Sequence[Mail], room: int, *, least: int) -> list[Mail]:
-    """Return the letters that there is room for, up to the first that does not fit."""
+def _fitting(mail: Sequence[Mail], room: int, *, minimum: int) -> list[Mail]:
+    """Return the messages up to the first that does not fit, but at least `minimum` of them."""
     found: list[Mail] = []
-    for one in mail:
-        room -= len(letter(one)) + 2
-        if room < 0 and len(found) >= least:
+    for message in mail:
+        room -= len(rendered(message)) + 2
+        if room < 0 and len(found) >= minimum:
             break
-        found.append(one)
+        found.append(message)
     return found
 
 
-def letter(one: Mail) -> str:
-    """Return one message as it is read."""
-    said = one.said
-    when = datetime.fromtimestamp(one.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    kind = f"{'urgent ' if said['urgent'] else ''}{said['kind']}"
-    about = [f"## {kind} {one.id} from {said['sender']}, {when}"]
-    about += [f"Thread: {said['thread']}"] if said.get("thread") else []
-    about += [f"In reply to: {said['reply_to']}"] if said.get("reply_to") else []
-    return "\n".join([*about, "", said["text"]])
+def rendered(message: Mail) -> str:
+    """Return one message as it stands in a prompt."""
+    fields = message.said
+    when = datetime.fromtimestamp(message.at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    kind = f"{'urgent ' if fields['urgent'] else ''}{fields['kind']}"
+    head = [f"## {kind} {message.id} from {fields['sender']}, {when}"]
+    head += [f"Thread: {fields['thread']}"] if fields.get("thread") else []
+    head += [f"In reply to: {fields['reply_to']}"] if fields.get("reply_to") else []
+    return "\n".join([*head, "", fields["text"]])
 
 
 def _identity(name: str, data: Data) -> str:
-    own = str(data["identity"]).strip()
-    return f"# You are {name}" + (f"\n\n{own}" if own else "")
+    text = str(data["identity"]).strip()
+    return f"# You are {name}" + (f"\n\n{text}" if text else "")
 
 
 def _instructions(data: Data) -> str:
-    own = str(data["instructions"]).strip()
-    return f"# Your instructions\n\n{own}" if own else ""
+    text = str(data["instructions"]).strip()
+    return f"# Your instructions\n\n{text}" if text else ""
 
 
-def _environment(around: Surroundings) -> str:
-    changed = around.status.rstrip()[:SEEN_LENGTH_MAX] or "nothing"
+def _worktree(worktree: WorktreeSummary) -> str:
+    changed = worktree.status.rstrip()[:WORKTREE_TEXT_LENGTH_MAX] or "nothing"
     lines = [
         "# Where you are",
         "",
-        f"Folder: {around.folder}",
-        f"Branch: {around.branch}",
+        f"Folder: {worktree.folder}",
+        f"Branch: {worktree.branch}",
         f"Not committed:\n{changed}",
-        f"Last commits:\n{around.commits.strip()[:SEEN_LENGTH_MAX] or 'none'}",
+        f"Last commits:\n{worktree.commits.strip()[:WORKTREE_TEXT_LENGTH_MAX] or 'none'}",
     ]
     return "\n".join(lines)
 
 
 def _session(data: Data) -> str:
-    told = [f"# Session {data['session_seq']}, attempt {data['attempt'] + 1}"]
+    paragraphs = [f"# Session {data['session_seq']}, attempt {data['attempt'] + 1}"]
     last = data.get("last")
     if last:
         why = f": {last['detail'].strip()}" if last.get("detail") else ""
         how = "was interrupted, and ended" if last.get("interrupted") else "ended"
-        told.append(f"The session before {how} with {last['outcome']}{why[:SEEN_LENGTH_MAX]}")
-    return "\n\n".join(told)
+        why = why[:WORKTREE_TEXT_LENGTH_MAX]
+        paragraphs.append(f"The session before {how} with {last['outcome']}{why}")
+    return "\n\n".join(paragraphs)
+
+
+def store_prompt(folder: Path, text: str) -> tuple[str, str]:
+    """Store a prompt and return its file's name and its SHA-256. Raises OSError.
+
+    The name is made of the digest: two different prompts never overwrite each other.
+    """
+    content = text.encode()
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"prompt-{digest[:16]}.md"
+    write_private(folder / name, text)
+    return name, digest
+
+
+def read_prompt(folder: Path, name: str, digest: str) -> str:
+    """Return a stored prompt. Raises PromptLostError."""
+    file = folder / name
+    try:
+        content = file.read_bytes()
+    except OSError as refusal:
+        problem = f"the prompt {file} cannot be read: {refusal.strerror or refusal}"
+        raise PromptLostError(problem) from refusal
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise PromptLostError(f"the prompt {file} is not the one that was stored")
+    return content.decode()

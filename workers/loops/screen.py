@@ -1,4 +1,4 @@
-"""What people see of long-lived agents in a terminal. Fetches nothing."""
+"""Prints long-lived agents and their mail as tables, from plain data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from interlock.workers.terminal.screen import age, clock, grid, out, short, stat
 Row = Mapping[str, Any]
 
 
-def loops(rows: Sequence[Row], now_ms: int) -> None:
-    """Print agents: where each stands and since when, its errors, the mail that waits for it."""
+def agents(rows: Sequence[Row], now_ms: int) -> None:
+    """Print agents: the state of each and since when, its errors, and its waiting mail."""
     table = grid("agent", "state", "since", "session", "errors", "mail", "host", "why")
     for row in rows:
         urgent = f", {row['urgent_waiting']} urgent" if row["urgent_waiting"] else ""
@@ -25,32 +25,32 @@ def loops(rows: Sequence[Row], now_ms: int) -> None:
             f"{row['errors']} in a row, {row['errors_in_all']} in all",
             f"{row['mail_waiting']} waiting{urgent}" if row["mail_waiting"] else "-",
             row["host"] or "-",
-            said(row["why"]),
+            one_line(row["why"]),
         )
     out.print(table)
 
 
-def loop(value: Row) -> None:
-    """Print one agent whole, its newest mail last."""
+def agent(value: Row) -> None:
+    """Print everything about one agent, its newest mail last."""
     table = grid("agent", value["name"])
     shown = ("state", "id", "session", "attempt", "host", "pid", "repo", "branch", "worktree")
-    for word in (*shown, "command", "next"):
-        if value.get(word) not in (None, ""):
-            table.add_row(word, said(value[word]))
+    for name in (*shown, "command", "next"):
+        if value.get(name) not in (None, ""):
+            table.add_row(name, one_line(value[name]))
     table.add_row("errors", f"{value['errors']} in a row, {value['errors_in_all']} in all")
     if last := value.get("last"):
         detail = last.get("detail") or ""
-        table.add_row("last session", said(f"{last['outcome']} {detail}".strip()))
+        table.add_row("last session", one_line(f"{last['outcome']} {detail}".strip()))
     if stopped := value.get("stopped"):
-        table.add_row("stopped", said(f"{stopped['by']}: {stopped['reason']}"))
+        table.add_row("stopped", one_line(f"{stopped['by']}: {stopped['reason']}"))
     for name, at_ms in value["due"].items():
         table.add_row(f"due: {name}", clock(at_ms))
     out.print(table)
     if value["mail"]:
-        letters(value["mail"])
+        mail(value["mail"])
 
 
-def letters(rows: Sequence[Row]) -> None:
+def mail(rows: Sequence[Row]) -> None:
     """Print mail, the newest last, each with when it was delivered."""
     table = grid("mail", "from", "kind", "delivered", "text")
     for row in reversed(rows):
@@ -58,14 +58,14 @@ def letters(rows: Sequence[Row]) -> None:
         at_ms = row["delivered_at_ms"]
         table.add_row(
             row["id"],
-            said(row["sender"]),
+            one_line(row["sender"]),
             kind,
             (clock(at_ms) if at_ms else "before") if row["delivered"] else "waits",
-            said(row["text"]),
+            one_line(row["text"]),
         )
     out.print(table)
 
 
-def said(words: Any) -> Text:
-    """Return what others wrote as one line; brackets in it are no markup of ours."""
-    return Text(short(words))
+def one_line(value: Any) -> Text:
+    """Return a value that an agent or a user wrote as one line, without reading markup in it."""
+    return Text(short(value))

@@ -1,9 +1,8 @@
-"""Keeps one session of a long-lived agent: lease, orders, mail that it sends, its end.
+"""Runs one session of a long-lived agent: renews its lease, sends its mail, reports its end.
 
-A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it, and decides
-nothing.
-The agent's command waits behind a gate until the table says that its session has started: only then
-is its mail delivered, and only then does it read its prompt.
+The fork server starts it with the path of its launch spec as sys.argv[1]; it outlives the worker
+that asked for it. The agent's command waits behind a gate until the transition session_started is
+committed: that commit delivers the mail, and only then does the command read its prompt.
 """
 
 from __future__ import annotations
@@ -23,27 +22,35 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.loops.effects import SESSION
 from interlock.kernel.store.commands import Jot
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.brief import SessionBrief, read_brief
-from interlock.workers.loops.home import name_of
+from interlock.workers.loops.launch_spec import SessionLaunchSpec
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.stored import read_prompt
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs, SpawnError
-from interlock.workers.supervision.launch import detach
-from interlock.workers.supervision.reports import Failed, MailSent, Progress, Ready, Rejected, Usage
+from interlock.workers.loops.paths import name_of
+from interlock.workers.loops.prompt import read_prompt
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles, SpawnError
+from interlock.workers.supervision.launch import hand_over
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    AgentReady,
+    MailSent,
+    Progress,
+    RejectedLine,
+    TokensUsed,
+)
 from interlock.workers.supervision.streams import STREAMS
 
-LOOK_S = 0.1
+POLL_S = 0.1
 STOP_GRACE_S = 3.0
-# An order to stop, or the lease's end, cuts it short: how long it has is the table's word.
+# The table's timer `grace` ends an interrupted session, so the process itself has no limit here.
 INTERRUPT_GRACE_S = 86_400.0
 DETAIL_LENGTH_MAX = 4_000
-PLAIN = re.compile(r"[\w./+-]+")
+PLAIN_WORD = re.compile(r"[\w./+-]+")
 INTERRUPTED, STOPPED = "interrupted", "stopped"
-# Says that it is there, and begins when it is told to; a command that does not exist is no session.
+# Reports that it is ready, then waits for a line on stdin before it runs the agent's command ($1).
+# A program ($2) that does not exist ends it before that: such a session never starts.
 GATE = """\
 if [ -n "$2" ] && ! type -- "$2" >/dev/null 2>&1; then
   printf '%s: there is no such command\\n' "$2" >&2
@@ -55,22 +62,22 @@ exec bash -c "$1"
 """
 
 
-class SessionKeeper:
+class SessionSupervisor:
     """One attempt to run a session."""
 
-    def __init__(self, brief: SessionBrief, dispatch: Dispatch) -> None:
-        self.brief, self.dispatch = brief, dispatch
-        self.papers = Path(brief.papers)
+    def __init__(self, spec: SessionLaunchSpec, dispatch: Dispatch) -> None:
+        self.spec, self.dispatch = spec, dispatch
+        self.work_folder = Path(spec.work_folder)
         self.stream = STREAMS["interlock"]()
         asked_at = time.monotonic()
         effect = dispatch.effect("loop", SESSION.name)
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(
-            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
         )
         self.work = Work(
             dispatch,
-            Equipment(dispatch.settings),
+            Resources(dispatch.settings),
             MACHINES["loop"],
             lease,
             lease_ms=effect.lease_ms,
@@ -82,112 +89,117 @@ class SessionKeeper:
         self.heartbeat = Heartbeat(lambda: dispatch.leases, lease_s=lease_s, begin=lambda: None)
         self.prompt = ""
         self.ready = self.started = False
-        self.failed: Failed | None = None
+        self.failed: AgentFailed | None = None
         self.mails_sent = 0
-        self.began = self.armed = 0.0
+        self.began_at = self.armed_until = 0.0
 
-    def keep(self) -> None:
-        """Run the session to its end, and tell what became of it."""
+    def run(self) -> None:
+        """Run the session to its end and report its outcome."""
         self.heartbeat.hold(self.work.held)
         try:
-            self.prompt = read_prompt(self.papers, self.brief.prompt, self.brief.digest)
-            process = self._launched()
+            self.prompt = read_prompt(self.work_folder, self.spec.prompt, self.spec.digest)
+            process = self._start_process()
         except (SpawnError, OSError) as refusal:
-            self._tell(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
+            self._report(Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)}))
             return
         with process:
-            ended = self._followed(process)
-        self._tell(self._outcome(ended))
+            ended = self._follow(process)
+        self._report(self._outcome(ended))
 
-    def _launched(self) -> AgentProcess:
-        brief, own = self.brief, {"AGENT": self.name, "SESSION": str(self.brief.session_seq)}
-        own["PROMPT_FILE"] = str(self.papers / brief.prompt)
-        told = {f"{PREFIX}{name}": value for name, value in own.items()}
-        self.began = time.monotonic()
+    def _start_process(self) -> AgentProcess:
+        spec = self.spec
+        variables = {
+            f"{PREFIX}AGENT": self.name,
+            f"{PREFIX}SESSION": str(spec.session_seq),
+            f"{PREFIX}PROMPT_FILE": str(self.work_folder / spec.prompt),
+        }
+        self.began_at = time.monotonic()
         return AgentProcess.start(
-            ["bash", "-c", GATE, "session", brief.command, _program(brief.command)],
-            folder=Path(brief.worktree),
-            environment=environment_of_work(told),
+            ["bash", "-c", GATE, "session", spec.command, _program(spec.command)],
+            folder=Path(spec.worktree),
+            environment=environment_of_work(variables),
             prompt="",
             more_follows=True,
-            hears_output=False,
-            logs=Logs(
-                self.papers / "output.log",
-                self.papers / "errors.log",
+            reads_output=False,
+            logs=LogFiles(
+                self.work_folder / "output.log",
+                self.work_folder / "errors.log",
                 self.dispatch.settings.agent_log_bytes_max,
             ),
-            mark=brief.key,
+            label=spec.key,
             kill_by=self._kill_by(),
         )
 
     def _kill_by(self) -> float:
-        """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
-        return self.work.held.good_until + SESSION.grace_ms / 2_000
+        """Return when the watchdog must kill the session if its lease is not renewed again."""
+        return self.work.held.valid_until + SESSION.grace_ms / 2_000
 
-    # --- while it runs -------------------------------------------------------------------------
+    # --- while the session runs ------------------------------------------------------------------
 
-    def _followed(self, process: AgentProcess) -> Exit:
+    def _follow(self, process: AgentProcess) -> Exit:
+        """Poll the process, its reports and its lease until it has ended."""
         while True:
-            ended = process.wait(LOOK_S)
-            self._hear(process)
+            ended = process.wait(POLL_S)
+            self._read_reports(process)
             if ended is not None:
                 return ended
-            if self._kill_by() > self.armed + 1:
-                self.armed = self._kill_by()
-                process.arm(self.armed)
+            if self._kill_by() > self.armed_until + 1:
+                self.armed_until = self._kill_by()
+                process.arm(self.armed_until)
             if self.work.stopped.is_set():
                 process.end(STOPPED, grace_s=STOP_GRACE_S)
             elif self.ready and not self.started:
-                self._begin(process)
+                self._start_session(process)
             elif self.work.interrupted.is_set():
                 process.end(INTERRUPTED, grace_s=INTERRUPT_GRACE_S)
 
-    def _begin(self, process: AgentProcess) -> None:
-        """Tell that the session has started, and only then let its command read its mail."""
-        told = {"session_seq": self.brief.session_seq, "pid": process.pid}
+    def _start_session(self, process: AgentProcess) -> None:
+        """Commit that the session has started, and only then send its command the prompt."""
+        fields: dict[str, Any] = {"session_seq": self.spec.session_seq, "pid": process.pid}
+        fields |= {"containment": process.containment}
         try:
-            self.work.fire(Outcome("session_started", {**told, "containment": process.containment}))
+            self.work.fire(Outcome("session_started", fields))
         except KernelError:
-            # It was taken away, or the store is gone for good: it never began.
+            # The lease was lost or the store did not answer in time: the session never started.
             process.end(STOPPED, grace_s=0)
             return
         self.started = True
         process.send(f"go\n{self.prompt}", last=True)
 
-    def _hear(self, process: AgentProcess) -> None:
+    def _read_reports(self, process: AgentProcess) -> None:
         for line in process.reports():
             for report in self.stream.feed(line):
                 match report:
-                    case Ready():
+                    case AgentReady():
                         self.ready = True
                     case MailSent():
-                        self._post(report)
-                    case Failed():
+                        self._send_mail(report)
+                    case AgentFailed():
                         self.failed = self.failed or report
                     case Progress():
                         self._note("said", {"message": report.message, "percent": report.percent})
-                    case Usage():
-                        self._used(report)
-                    case Rejected():
+                    case TokensUsed():
+                        self._count_usage(report)
+                    case RejectedLine():
                         self._note("report_refused", {"reason": report.reason})
                     case _:
                         why = f"{type(report).__name__} is for agents that work on tasks"
                         self._note("report_refused", {"reason": why})
 
-    def _post(self, mail: MailSent) -> None:
+    def _send_mail(self, mail: MailSent) -> None:
         self.mails_sent += 1
-        op_id = f"{self.brief.key}:{self.mails_sent}"
-        about: dict[str, Any] = {
+        op_id = f"{self.spec.key}:{self.mails_sent}"
+        fields: dict[str, Any] = {
             name: value
             for name in ("kind", "urgent", "thread", "reply_to")
             if (value := getattr(mail, name))
         }
 
         def send() -> str:
-            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **about)
+            return self.mailbox.send(mail.to, mail.text, sender=self.name, op_id=op_id, **fields)
 
         try:
-            sent = self.work.patiently(send)
+            sent = self.work.retried(send)
         except CallError as refusal:
             self._note("mail_refused", {"to": mail.to, "reason": str(refusal)})
         except KernelError as refusal:
@@ -195,67 +207,71 @@ class SessionKeeper:
         else:
             self._note("mail_sent", {"to": mail.to, "mail": sent})
 
-    def _used(self, usage: Usage) -> None:
+    def _count_usage(self, usage: TokensUsed) -> None:
         if usage.deltas:
-            jot = Jot("usage", {}, deltas=usage.deltas)
+            draft = Jot("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):
-                self.dispatch.note(self.work.record, jot, op_id=uuid4().hex)
+                self.dispatch.note(self.work.record, draft, op_id=uuid4().hex)
 
     def _note(self, kind: str, detail: dict[str, Any]) -> None:
         with suppress(KernelError):
             self.work.audit(kind, detail)
 
-    # --- the end -------------------------------------------------------------------------------
+    # --- the end of the session ------------------------------------------------------------------
 
     def _outcome(self, ended: Exit) -> Outcome:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "exit_code": ended.code,
-            "ran_s": round(time.monotonic() - self.began, 3),
+            "ran_s": round(time.monotonic() - self.began_at, 3),
         }
         if not self.started:
-            said = ended.errors.strip() or "it ended before its session began"
-            return Outcome("session_error", {**told, "code": "spawn_error", "detail": _last(said)})
+            detail = ended.errors.strip() or "it ended before its session began"
+            return Outcome(
+                "session_error", fields | {"code": "spawn_error", "detail": _end(detail)}
+            )
         if self.failed is not None:
-            told |= {"code": "failed", "detail": _last(self.failed.error)}
+            fields |= {"code": "failed", "detail": _end(self.failed.error)}
             if self.failed.retry_after_s:
-                told["retry_after_s"] = self.failed.retry_after_s
-            return Outcome("session_error", told)
+                fields["retry_after_s"] = self.failed.retry_after_s
+            return Outcome("session_error", fields)
         if ended.code == 0:
-            return Outcome("session_succeeded", told)
-        words = ended.errors.strip() or f"it ended with {ended.code}"
-        return Outcome(
-            "session_error", {**told, "code": ended.reason_by_us or "exit", "detail": _last(words)}
-        )
+            return Outcome("session_succeeded", fields)
+        detail = ended.errors.strip() or f"it ended with {ended.code}"
+        code = ended.reason_by_us or "exit"
+        return Outcome("session_error", fields | {"code": code, "detail": _end(detail)})
 
-    def _tell(self, outcome: Outcome) -> None:
-        """Tell how the session ended; of one that was taken away, that nothing of it is left."""
+    def _report(self, outcome: Outcome) -> None:
+        """Fire how the session ended. If the lease was lost, settle the effect instead."""
         try:
             self.work.fire(outcome)
         except FencedError:
             with suppress(KernelError):
-                self.work.late(outcome)
+                self.work.note_late(outcome)
                 answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
                 self.dispatch.publish(answer.owed)
         self.heartbeat.drop(self.work.held)
 
 
-def _last(said: str) -> str:
-    return said[-DETAIL_LENGTH_MAX:]
+def _end(text: str) -> str:
+    """Return the end of a long text, where programs print what went wrong."""
+    return text[-DETAIL_LENGTH_MAX:]
 
 
 def _program(command: str) -> str:
-    """Return the program that a command begins with, where that is a plain word; else nothing."""
-    words = shlex.shlex(command, posix=True, punctuation_chars=True)
-    words.whitespace_split = True
+    """Return the program that a command begins with if it is a plain word, else ''."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
     try:
-        first = words.get_token() or ""
+        first = lexer.get_token() or ""
     except ValueError:
         return ""
-    # Expansions, assignments and quotes are the shell's: it says itself what is wrong with them.
-    return first if PLAIN.fullmatch(first) else ""
+    # The shell itself reports what is wrong with expansions, assignments and quotes.
+    return first if PLAIN_WORD.fullmatch(first) else ""
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: SessionKeeper(brief, assembled(read_settings())))
+    """Take over the session that the launch spec names, and run it."""
+    spec = SessionLaunchSpec.read(Path(sys.argv[1]))
+    hand_over(
+        Path(spec.work_folder), lambda: SessionSupervisor(spec, open_dispatch(read_settings()))
+    )

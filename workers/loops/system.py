@@ -1,4 +1,4 @@
-"""The line of long-lived agents in the registry."""
+"""The entry of long-lived agents in the registry of systems."""
 
 from __future__ import annotations
 

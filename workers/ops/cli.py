@@ -1,4 +1,4 @@
-"""The commands of operators, for records of every system. They only call the client."""
+"""The commands for operators, on records of every system. They only call the client."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import typer
 
 from interlock.kernel.event import Event
 from interlock.kernel.machines import MACHINES
-from interlock.workers.config import settings_here
+from interlock.workers.config import local_settings
 from interlock.workers.ops import demo as demonstration
 from interlock.workers.ops import screen
-from interlock.workers.ops.event_export import Export, export_to, instant_ms
+from interlock.workers.ops.event_export import EventExport, export_to, instant_ms
 from interlock.workers.ops.inspection import diagnose, verify_all
 from interlock.workers.ops.outline import outline
 from interlock.workers.terminal.answer import (
@@ -25,13 +25,12 @@ from interlock.workers.terminal.answer import (
     Id,
     Reason,
     answer,
+    answer_flag,
     client,
     fail,
-    flagged,
     guarded,
 )
-from interlock.workers.terminal.screen import flagged as show_flagged
-from interlock.workers.terminal.screen import moved, plain
+from interlock.workers.terminal.screen import fields, record_answer, record_state
 from interlock.workers.threads.screen import runs_of
 
 app = typer.Typer()
@@ -40,32 +39,32 @@ app = typer.Typer()
 @app.command()
 @guarded
 def up(as_json: AsJson = False) -> None:
-    """Start store, workers, intake, beat and Flower, and keep them up until Ctrl-C."""
+    """Start store, workers, intake, beat and Flower, and keep them running until Ctrl-C."""
 
-    def say(places: Mapping[str, str]) -> None:
-        answer(places, as_json=as_json, show=screen.up)
+    def announce(addresses: Mapping[str, str]) -> None:
+        answer(addresses, as_json=as_json, show=screen.up)
         sys.stdout.flush()
 
-    demonstration.keep_up(settings_here(), say=say)
+    demonstration.keep_up(local_settings(), announce=announce)
 
 
 @app.command()
 @guarded
 def demo() -> None:
-    """Run the example inbox from producer to done, on a store of its own, and tell about it."""
+    """Run the example inbox from start to end on a store of its own, and show what happens."""
     demonstration.run()
 
 
 @app.command()
 @guarded
 def show(record_id: Id, as_json: AsJson = False) -> None:
-    """Show where a record stands, what it asks, what runs, and what its actions did."""
-    here = client()
-    record = here.show(record_id)
-    card = here.card(record_id)
-    runs = runs_of(here.history(record_id))
+    """Show a record: its state, its card, its running effects, and the results of its actions."""
+    interlock = client()
+    record = interlock.show(record_id)
+    card = interlock.card(record_id)
+    runs = runs_of(interlock.history(record_id))
     value = asdict(record) | {"card": card.as_data() if card else None, "runs": runs}
-    value |= {"children": here.dispatch.views.children(record_id)}
+    value |= {"children": interlock.dispatch.views.children(record_id)}
     answer(value, as_json=as_json, show=screen.record)
 
 
@@ -73,18 +72,20 @@ def show(record_id: Id, as_json: AsJson = False) -> None:
 @guarded
 def explain(
     record_id: Id,
-    trigger: Annotated[str, typer.Argument(help="What would be fired.")],
-    words: Annotated[str, typer.Option("--payload", help="Its fields, as a JSON object.")] = "{}",
+    trigger: Annotated[str, typer.Argument(help="The trigger that would be fired.")],
+    fields_json: Annotated[
+        str, typer.Option("--payload", help="Its fields, as a JSON object.")
+    ] = "{}",
     as_json: AsJson = False,
 ) -> None:
-    """Say what firing a trigger now would do, or why it would be refused; nothing is fired."""
+    """Show what firing a trigger now would do, or why it would be refused. Fires nothing."""
     try:
-        payload = json.loads(words)
+        payload = json.loads(fields_json)
     except ValueError as refusal:
         fail(f"--payload is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     found = client().explain(record_id, trigger, payload)
     value = {"id": record_id, "answer": found.sentence, "accepted": bool(found.target)}
-    answer(value | asdict(found), as_json=as_json, show=show_flagged)
+    answer(value | asdict(found), as_json=as_json, show=record_answer)
 
 
 @app.command()
@@ -103,38 +104,41 @@ def history(record_id: Id, as_json: AsJson = False) -> None:
 def events(
     scopes: Annotated[
         list[str] | None,
-        typer.Argument(help="Backlogs, or records with all below them; else all.", metavar="ID"),
+        typer.Argument(
+            help="Backlogs, or records with all below them. Default: all.", metavar="ID"
+        ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="From a time on: Unix seconds or ISO 8601.", metavar="TIME")
+        str | None,
+        typer.Option(help="Only from this time on: Unix seconds or ISO 8601.", metavar="TIME"),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with new ones.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write to this file instead.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with new events.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Export what happened, each transition a line of JSON; docs/events.md has the fields."""
+    """Export each transition as one line of JSON. docs/events.md describes the fields."""
     since_ms = instant_ms(since) if since is not None else 0
-    export = Export(client().dispatch, scopes or (), since_ms=since_ms)
+    export = EventExport(client().dispatch, scopes or (), since_ms=since_ms)
     export_to(out, export, follow=follow)
     if out:
-        value = {"file": str(out), "events": export.told}
-        answer(value, as_json=as_json, show=plain)
+        value = {"file": str(out), "events": export.count}
+        answer(value, as_json=as_json, show=fields)
 
 
 @app.command(name="list")
 @guarded
 def list_records(
-    machine: Annotated[str, typer.Option(help="Which machine.")] = "thread",
-    state: Annotated[str | None, typer.Option(help="Only this state.")] = None,
+    machine: Annotated[str, typer.Option(help="The machine of the records.")] = "thread",
+    state: Annotated[str | None, typer.Option(help="Only records in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List records, the longest in their state first, with exact counts."""
-    here = client()
-    rows = here.list(machine=machine, state=state, limit=limit)
-    counts = here.dispatch.views.counts(here.dispatch.lifecycle.machine(machine))
+    """List records, the longest in their state first, with the counts of all states."""
+    interlock = client()
+    rows = interlock.list(machine=machine, state=state, limit=limit)
+    counts = interlock.dispatch.views.counts(interlock.dispatch.lifecycle.machine(machine))
     value = {"counts": {k: v for k, v in counts.items() if v}, "records": [asdict(r) for r in rows]}
-    now_ms = here.dispatch.views.now_ms()
+    now_ms = interlock.dispatch.views.now_ms()
     answer(value, as_json=as_json, show=lambda v: screen.records(v, now_ms))
 
 
@@ -143,9 +147,9 @@ def list_records(
 def cancel(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """End a record; where an action is running, ask it to stop first."""
+    """End a record. If an action is running, ask it to stop first."""
     record = client(actor).cancel(record_id, reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=record_state)
 
 
 @app.command()
@@ -153,8 +157,8 @@ def cancel(
 def pause(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Start nothing new on a record; what runs ends, timers keep what they have left."""
-    flagged(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
+    """Start no new effect on a record. Running effects finish; timers keep their remaining time."""
+    answer_flag(record_id, client(actor).pause(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -162,8 +166,8 @@ def pause(
 def resume(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Lift a pause."""
-    flagged(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
+    """Resume a paused record."""
+    answer_flag(record_id, client(actor).resume(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
@@ -171,14 +175,14 @@ def resume(
 def retry(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Let the quarantined effects of a record try again, with fresh attempts."""
-    flagged(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
+    """Give the quarantined effects of a record new attempts."""
+    answer_flag(record_id, client(actor).retry(record_id, reason=reason), as_json=as_json)
 
 
 @app.command()
 @guarded
 def machines(as_json: AsJson = False) -> None:
-    """Print every machine's table: its states with what they owe, its rows with who fires them."""
+    """Print every machine's table: its states with their effects, its rows with their actors."""
     value = [outline(machine) for machine in MACHINES.values()]
     answer(value, as_json=as_json, show=screen.machines)
 
@@ -187,11 +191,11 @@ def machines(as_json: AsJson = False) -> None:
 @guarded
 def verify(
     record_ids: Annotated[
-        list[str] | None, typer.Argument(help="Only these; otherwise all.")
+        list[str] | None, typer.Argument(help="Only these records. Default: all.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute records from their logs and compare. Ends with 1 where one does not agree."""
+    """Recompute records from their logs and compare. Exits with 1 if one does not agree."""
     report = verify_all(client().dispatch, record_ids or None)
     answer(report, as_json=as_json, show=screen.verification)
     if report["faults"]:
@@ -201,5 +205,5 @@ def verify(
 @app.command()
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Read the live store: which promise is in force, what waits, what was set aside."""
+    """Read the live store: its level of durability, waiting work, rejected messages."""
     answer(diagnose(client().dispatch), as_json=as_json, show=screen.diagnosis)

@@ -1,30 +1,33 @@
-"""Keeps the documents in step with the tables.
+"""Keeps the documents in step with the tables and the import contracts.
 
-`python -m interlock.workers.ops.documents` rewrites them; with `--check` it only compares.
+`python -m interlock.workers.ops.documents` rewrites the page; with `--check` it only compares.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from interlock.kernel.diagram import mermaid, rows_table, states_table
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines import MACHINES
+from interlock.workers.ops.floors import floors
 
 ROOT = Path(__file__).absolute().parents[3]
 KERNEL_README = ROOT / "kernel" / "README.md"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
 def tables() -> str:
-    """Return every machine, drawn from its table."""
+    """Return the sections of all machines."""
     return "\n\n".join(section(machine) for machine in MACHINES.values())
 
 
 def section(machine: Machine) -> str:
-    """Return one machine: its diagram, its states, its rows."""
+    """Return the section of one machine: its diagram, its states, its rows."""
     ours = sum(bool(row.ours) for row in machine.transitions)
     return "\n\n".join(
         (
@@ -37,29 +40,36 @@ def section(machine: Machine) -> str:
     )
 
 
-def renewed(text: str) -> str:
-    """Return a document with its tables as they are in the code."""
-    head, begin, rest = text.partition(BEGIN)
+# What is drawn in each document, between its marks.
+DRAWN: Mapping[Path, Callable[[], str]] = {
+    KERNEL_README: tables,
+    ARCHITECTURE: partial(floors, ROOT / "pyproject.toml"),
+}
+
+
+def renewed(document: Path, draw: Callable[[], str]) -> str:
+    """Return a document with its drawn part as it is in the code. Raises ValueError."""
+    head, begin, rest = document.read_text("utf-8").partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{KERNEL_README.name} has lost its marks {BEGIN} and {END}")
-    return f"{head}{BEGIN}\n\n{tables()}\n\n{END}{tail}"
+        raise ValueError(f"{document.name} has lost its marks {BEGIN} and {END}")
+    return f"{head}{BEGIN}\n\n{draw()}\n\n{END}{tail}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the documents, or with --check only compare; 1 if they are stale."""
-    kept = KERNEL_README.read_text("utf-8")
-    fresh = renewed(kept)
+    """Write the documents, or with --check only compare; 1 if one is stale."""
+    fresh = {document: renewed(document, draw) for document, draw in DRAWN.items()}
+    stale = [document for document in fresh if document.read_text("utf-8") != fresh[document]]
     if "--check" not in arguments:
-        KERNEL_README.write_text(fresh, "utf-8")
+        for document in stale:
+            document.write_text(fresh[document], "utf-8")
         return 0
-    if kept != fresh:
+    for document in stale:
         sys.stderr.write(
-            "kernel/README.md is not what the tables say; "
+            f"{document} is not what the code says; "
             "run: python -m interlock.workers.ops.documents\n"
         )
-        return 1
-    return 0
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

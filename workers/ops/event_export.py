@@ -1,7 +1,7 @@
-"""Exports what happened as lifecycle events, in order per record; it writes nothing to the store.
+"""Exports lifecycle events from the logs, in the order of each record's versions.
 
-Each event is told once, however often it is looked for. What is remembered for that is what lives
-or has just ended, so the memory that it takes grows with what is alive and not with what ever was.
+Each event is exported once, however often the store is read. For that only the records that have
+not ended, or have just ended, are remembered: memory does not grow with the age of the store.
 """
 
 from __future__ import annotations
@@ -22,38 +22,39 @@ from typing import BinaryIO
 
 from interlock.kernel.errors import CallError, InvalidPayloadError, UnknownRecordError
 from interlock.kernel.event import Event
-from interlock.kernel.published_event import LifecycleEvent, exported
+from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.record import PARTITIONS, RecordId, partition_of, record_id
-from interlock.kernel.store.views import Place, Standing
+from interlock.kernel.store.views import RecordInState, StateKey
 from interlock.kernel.table import Mode, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
 POLL_S = 0.5
-# A look at a large store takes long: most of the time nobody looks.
+# After a long read of a large store, the export rests for this many times as long.
 REST_SHARE = 4
-# How far apart the clocks of a cluster's nodes may be.
+# The clocks of a cluster's nodes may differ by so much.
 OVERLAP_MS = 10_000
 PASSES_MAX = 5
 
 
-class Export:
-    """What of a store, or of some of its records, was told already, and what is new.
+class EventExport:
+    """The events of a store, or of some of its records, that were not exported yet.
 
-    `scopes` are ids, each with all that is below it: a backlog, a task, a thread's family.
+    `scopes` are ids, each with all records below it: a backlog, a task, a thread's family.
     """
 
     def __init__(
         self, dispatch: Dispatch, scopes: Sequence[str] = (), *, since_ms: int = 0
     ) -> None:
         self.views, self.machines = dispatch.views, dispatch.machines
+        self.events = LifecycleEvents(self.machines)
         self.scopes = tuple(record_id(scope) for scope in scopes)
         self.since_ms = since_ms
-        self.told = 0  # how many events
-        self._seen: set[RecordId] = set()
+        self.count = 0  # of the events that were exported
+        self._scopes_found: set[RecordId] = set()
         self._floor_ms = since_ms
-        # How far a record is told, and when it ended where it did.
-        self._known: dict[RecordId, tuple[int, int | None]] = {}
-        self._restless = {
+        # By record: the last version that was exported, and when the record ended, if it has.
+        self._exported: dict[RecordId, tuple[int, int | None]] = {}
+        self._changing_in_place = {
             (machine.name, str(row.source))
             for machine in self.machines.values()
             for row in machine.transitions
@@ -61,14 +62,16 @@ class Export:
         }
 
     @property
-    def unseen(self) -> list[RecordId]:
-        """The scopes in which no record was met. Under a time limit that says nothing."""
-        return [scope for scope in self.scopes if scope not in self._seen and not self.since_ms]
+    def scopes_without_records(self) -> list[RecordId]:
+        """The scopes in which no record was found; none with `since_ms`, which skips records."""
+        if self.since_ms:
+            return []
+        return [scope for scope in self.scopes if scope not in self._scopes_found]
 
     def all(self) -> Iterator[LifecycleEvent]:
-        """Yield what happened until now."""
+        """Yield the events until now."""
         for _ in range(PASSES_MAX):
-            # A record that moved while it was looked for is found by looking again.
+            # A record that changes its state during a pass may be missed by it: read again.
             found = False
             for event in self.new():
                 found = True
@@ -77,95 +80,96 @@ class Export:
                 return
 
     def new(self) -> Iterator[LifecycleEvent]:
-        """Look once, and yield what was not told yet."""
+        """Read the store once, and yield the events that were not exported yet."""
         next_floor_ms = self.views.now_ms() - OVERLAP_MS
-        mine = {partition_of(scope) for scope in self.scopes}
-        for partition in sorted(mine) or range(PARTITIONS):
-            since = self._places(partition)
-            for place in self.views.peopled(since):
-                for standing in self.views.standing_since(place, since[place]):
-                    if self._covers(standing.id):
-                        yield from self._news_of(standing, next_floor_ms)
+        partitions = {partition_of(scope) for scope in self.scopes}
+        for partition in sorted(partitions) or range(PARTITIONS):
+            since_ms = self._since_by_state(partition)
+            for key in self.views.states_in_use(since_ms):
+                for row in self.views.list_in_state_since(key, since_ms[key]):
+                    if self._covers(row.id):
+                        yield from self._events_of(row, next_floor_ms)
         self._floor_ms = max(self.since_ms, next_floor_ms)
-        self._known = {
-            one: (version, ended_ms)
-            for one, (version, ended_ms) in self._known.items()
+        self._exported = {
+            found_id: (version, ended_ms)
+            for found_id, (version, ended_ms) in self._exported.items()
             if ended_ms is None or ended_ms >= self._floor_ms
         }
 
-    def _places(self, partition: int) -> dict[Place, int]:
-        """Return where to look, and from when on who came there is looked at.
+    def _since_by_state(self, partition: int) -> dict[StateKey, int]:
+        """Return the states to read, each with the time from which on records in it are read.
 
-        A row that stays in its state leaves no mark in the lists: there all are looked at.
+        A transition within a state does not change the record's place in the index: where a
+        machine has such a row, all records of the state are read.
         """
         return {
-            Place(machine.name, str(stage.state), partition): (
-                0 if (machine.name, str(stage.state)) in self._restless else self._floor_ms
+            StateKey(machine.name, str(stage.state), partition): (
+                0 if (machine.name, str(stage.state)) in self._changing_in_place else self._floor_ms
             )
             for machine in self.machines.values()
             for stage in machine.stages
         }
 
-    def _covers(self, one: RecordId) -> bool:
+    def _covers(self, found_id: RecordId) -> bool:
         for scope in self.scopes:
-            if one == scope or one.startswith(f"{scope}/"):
-                self._seen.add(scope)
+            if found_id == scope or found_id.startswith(f"{scope}/"):
+                self._scopes_found.add(scope)
                 return True
         return not self.scopes
 
-    def _news_of(self, standing: Standing, remember_from_ms: int) -> Iterator[LifecycleEvent]:
-        version, _ = self._known.get(standing.id, (0, None))
-        # It may have moved on since it was listed.
-        state, moved_ms = standing.state, standing.since_ms
-        for line in self.views.log(standing.id, after=version):
+    def _events_of(self, row: RecordInState, remember_from_ms: int) -> Iterator[LifecycleEvent]:
+        version, _ = self._exported.get(row.id, (0, None))
+        # The record may have left this state since it was listed.
+        state, moved_ms = row.state, row.since_ms
+        for line in self.views.log(row.id, after=version):
             if not isinstance(line, Event):
                 continue
             version, state, moved_ms = line.version, line.target, line.at_ms
             if line.at_ms >= self.since_ms:
-                self.told += 1
-                yield exported(line, standing.machine)
-        ended = isinstance(self.machines[standing.machine].stage(state), Terminal)
+                self.count += 1
+                yield self.events.published(line, row.machine)
+        ended = isinstance(self.machines[row.machine].stage(state), Terminal)
         if ended and moved_ms < remember_from_ms:
-            # It is over for good, and stands where nobody looks again.
-            self._known.pop(standing.id, None)
+            # The record cannot change any more, and no later pass reads it.
+            self._exported.pop(row.id, None)
         else:
-            self._known[standing.id] = (version, moved_ms if ended else None)
+            self._exported[row.id] = (version, moved_ms if ended else None)
 
 
-def export_to(file: Path | None, export: Export, *, follow: bool) -> None:
-    """Write to a file, or to the standard output. Ctrl-C and the end of whoever reads end it well.
+def export_to(file: Path | None, export: EventExport, *, follow: bool) -> None:
+    """Write to a file or to stdout, until Ctrl-C or until the reader of stdout is gone.
 
-    Raises CallError for a file that cannot be written, UnknownRecordError where a scope has no
-    record, which is told last: the others are written all the same.
+    Raises CallError for a file that cannot be written. Raises UnknownRecordError, after writing
+    everything else, for a scope without records.
     """
     try:
         with file.open("wb") if file else nullcontext(sys.stdout.buffer) as out:
-            write_events(export, out, follow=follow, goes_on=partial(reader_stays, out))
+            write_events(export, out, follow=follow, goes_on=partial(has_reader, out))
     except BrokenPipeError:
-        # What is left in the buffer has no reader; the interpreter would complain at its end.
+        # The rest of the buffer has no reader; without this the interpreter reports it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as refusal:
         raise CallError(f"the events cannot be written: {refusal}") from None
     except KeyboardInterrupt:
         return
-    for scope in () if follow else export.unseen:
+    for scope in () if follow else export.scopes_without_records:
         raise UnknownRecordError(scope)
 
 
 def write_events(
-    export: Export, out: BinaryIO, *, follow: bool, goes_on: Callable[[float], bool]
+    export: EventExport, out: BinaryIO, *, follow: bool, goes_on: Callable[[float], bool]
 ) -> None:
-    """Write events as JSON lines. Raises BrokenPipeError where whoever reads has gone.
+    """Write events as JSON lines. Raises BrokenPipeError if the reader is gone.
 
-    With `follow` it goes on with new ones as long as `goes_on`, called with the seconds to rest,
-    says so.
+    With `follow` it goes on with new events as long as `goes_on` returns true. That function is
+    called with the seconds to rest.
     """
     _write(export.all(), out)
     rest_s = POLL_S
     while follow and goes_on(rest_s):
-        began = time.monotonic()
+        began_at = time.monotonic()
         _write(export.new(), out)
-        rest_s = max(POLL_S, REST_SHARE * (time.monotonic() - began))
+        rest_s = max(POLL_S, REST_SHARE * (time.monotonic() - began_at))
 
 
 def _write(events: Iterator[LifecycleEvent], out: BinaryIO) -> None:
@@ -178,18 +182,18 @@ def line_of(event: LifecycleEvent) -> bytes:
     return json.dumps(asdict(event), ensure_ascii=False).encode() + b"\n"
 
 
-def reader_stays(out: BinaryIO, rest_s: float) -> bool:
-    """Rest so long; False at once when whoever reads has gone."""
-    watch = select.poll()
-    # Asked for nothing, it tells the end of the other side alone.
-    watch.register(out.fileno(), 0)
-    return not watch.poll(rest_s * 1_000)
+def has_reader(out: BinaryIO, rest_s: float) -> bool:
+    """Rest so long, then return True. Return False at once when the reader is gone."""
+    poll = select.poll()
+    # Registered for no event, it only reports that the other end was closed.
+    poll.register(out.fileno(), 0)
+    return not poll.poll(rest_s * 1_000)
 
 
 def instant_ms(text: str) -> int:
-    """Return a time in ms since the epoch. Raises InvalidPayloadError for what is none.
+    """Return a time in ms since the epoch. Raises InvalidPayloadError.
 
-    It is Unix seconds, as the events have them, or ISO 8601, in UTC where it names no zone.
+    The text is Unix seconds, as the events have them, or ISO 8601, in UTC if it names no zone.
     """
     try:
         seconds = float(text)
@@ -202,8 +206,8 @@ def instant_ms(text: str) -> int:
 
 def _iso_seconds(text: str) -> float:
     try:
-        at = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         problem = f"{text!r} is neither Unix seconds nor ISO 8601, as 2026-01-31T12:00:00Z"
         raise InvalidPayloadError("the time", [problem]) from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()

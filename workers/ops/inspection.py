@@ -1,4 +1,4 @@
-"""Looks a whole store over: do logs fold, is anything stranded, what is promised."""
+"""Checks a whole store: do records agree with their logs, is any stranded, how durable is it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from interlock.kernel.table import Active, Terminal
 from interlock.workers.engine.dispatch import Dispatch
 
 PAGE = 1_000_000
-LOOKS_MAX = 5
+READS_MAX = 5
 REPLICAS_MIN = 2
-HEARD = "replicas that must hear a write"
+REPLICAS_TO_WRITE = "replicas that must hear a write"
 LEVELS = {
     "D0": "volatile: after a restart of the store everything may be gone",
     "D1": "process-crash safe: a crash of workers, beat or producers loses nothing acknowledged; "
-    "power loss may cost about the last second (with fsync no: what was not yet on disk)",
-    "D2": "power-loss safe on honest storage: what was acknowledged is on disk",
-    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged ones",
+    "power loss may cost about the last second (with fsync no: everything not yet on disk)",
+    "D2": "power-loss safe on honest storage: every acknowledged write is on disk",
+    "D3": "replicated: goes on after the loss of a node, and may then lose acknowledged writes",
 }
 
 
 def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str, Any]:
-    """Recompute records from their logs: how many agree, and each fault in a sentence."""
+    """Recompute records from their logs. Return how many were checked, and each fault."""
     faults: list[str] = []
     checked = events = 0
     for record_id in record_ids or every_record(dispatch):
         try:
-            found, version = look_over(dispatch, record_id)
+            found, version = check_record(dispatch, record_id)
             faults += [f"{record_id}: {fault}" for fault in found]
             events += version
         except KernelError as refusal:
@@ -46,42 +46,42 @@ def verify_all(dispatch: Dispatch, record_ids: Sequence[str] | None) -> dict[str
     return {"records": checked, "transitions": events, "faults": faults}
 
 
-def look_over(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
-    """Return a record's faults and its version. One that moves meanwhile is looked at again."""
-    for _ in range(LOOKS_MAX):
+def check_record(dispatch: Dispatch, record_id: str) -> tuple[list[str], int]:
+    """Return a record's faults and its version. Read it again if it changes during the check."""
+    for _ in range(READS_MAX):
         record = dispatch.views.record(record_id)
         lines = dispatch.views.history(record_id)
-        found = [*faults_of(dispatch, record, lines), *unlisted(dispatch, record)]
+        found = [*faults_of(dispatch, record, lines), *missing_in_indexes(dispatch, record)]
         if not found or dispatch.views.record(record_id) == record:
             break
     return found, record.version
 
 
 def every_record(dispatch: Dispatch) -> Iterator[str]:
-    """Yield every record's id."""
+    """Yield the id of every record."""
     for machine in dispatch.machines.values():
         for stage in machine.stages:
-            for row in dispatch.views.standing(machine, str(stage.state), PAGE):
+            for row in dispatch.views.list_in_state(machine, str(stage.state), PAGE):
                 yield row.id
 
 
 def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Iterator[str]:
-    """Name each way in which a record and its log disagree, or in which it is stranded."""
+    """Yield each difference between a record and its log, and each sign that it is stranded."""
     machine = dispatch.lifecycle.machine(record.machine)
     folded = fold(machine, lines)
     if (folded.state, folded.version, folded.data) != (record.state, record.version, record.data):
-        led, kept = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
-        yield f"the log leads to {led}, stored is {kept}, or their data differ"
-    own = {
+        by_log, stored = f"{folded.state} v{folded.version}", f"{record.state} v{record.version}"
+        yield f"the log leads to {by_log}, stored is {stored}, or their data differ"
+    counters = {
         name: count
         for name, count in record.counters.items()
         if "." not in name and name not in ("cap", "most")
     }
-    if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in own.items() if v}:
-        yield f"the counters are {own}, the log adds up to {dict(sums(lines))}"
-    due = dict(machine.sums(record.data)) if machine.sums else {}
-    if {name: own.get(name, 0) for name in due} != due:
-        yield f"cost mismatch: the counters are {own}, its data come to {due}"
+    if {k: v for k, v in sums(lines).items() if v} != {k: v for k, v in counters.items() if v}:
+        yield f"the counters are {counters}, the log adds up to {dict(sums(lines))}"
+    due = dict(machine.counters(record.data)) if machine.counters else {}
+    if {name: counters.get(name, 0) for name in due} != due:
+        yield f"cost mismatch: the counters are {counters}, its data come to {due}"
     stage = machine.stage(record.state)
     alive = {"owed", "leased", "lapsed", "quarantined"}
     working = [e for e in record.entries if e.kind == "state" and e.state in alive]
@@ -91,8 +91,8 @@ def faults_of(dispatch: Dispatch, record: Record, lines: Sequence[Any]) -> Itera
         yield f"it is {record.state} without a timer"
 
 
-def unlisted(dispatch: Dispatch, record: Record) -> Iterator[str]:
-    """Name what a sweep, a list or a person would not find, though the record has it."""
+def missing_in_indexes(dispatch: Dispatch, record: Record) -> Iterator[str]:
+    """Yield each entry of a record that is missing in the index where sweeps and lists find it."""
     keys, partition = dispatch.keys, partition_of(record.id)
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
     due = [] if record.paused else [timer.name for timer in record.timers]
@@ -103,20 +103,20 @@ def unlisted(dispatch: Dispatch, record: Record) -> Iterator[str]:
     ]
     asks = stage.waits_for_person(record.data)
     asks = asks or any(entry.state == "quarantined" for entry in record.entries)
-    places: dict[str, list[str]] = {
+    members_by_index: dict[str, list[str]] = {
         keys.effects(partition): [f"{record.id}:{suffix}" for suffix in owed],
         keys.timers(partition): [f"{record.id}:{name}" for name in due],
         keys.waits(partition): [record.id] if asks else [],
-        keys.standing(record.id, record.machine, record.state): [record.id],
+        keys.state_index(record.id, record.machine, record.state): [record.id],
     }
-    for place, members in places.items():
+    for index, members in members_by_index.items():
         for member in members:
-            if read(dispatch.client, "ZSCORE", place, member) is None:
-                yield f"{member} is missing in {place}"
+            if read(dispatch.client, "ZSCORE", index, member) is None:
+                yield f"{member} is missing in {index}"
 
 
 def diagnose(dispatch: Dispatch) -> dict[str, Any]:
-    """Read the live configuration and depths: the level in force, and what is waiting."""
+    """Return the level of durability, the depths of queues, and the counts by state."""
     level, facts = durability(dispatch)
     counts = {
         name: {state: n for state, n in dispatch.views.counts(machine).items() if n}
@@ -128,13 +128,13 @@ def diagnose(dispatch: Dispatch) -> dict[str, Any]:
         "store": facts,
         "enqueue": "fused" if dispatch.settings.fused else "plain",
         "depths": dispatch.views.depths(),
-        "rejected": dispatch.aside.counts(),
+        "rejected": dispatch.rejected.counts(),
         "machines": counts,
     }
 
 
 def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
-    """Return the level that the weakest primary's live configuration earns, and its facts."""
+    """Return the level of the primary with the weakest configuration, and the facts about it."""
     client: Any = dispatch.client  # redis-py leaves the cluster's nodes untyped
     if isinstance(client, Redis):
         nodes, topology = [client], {}
@@ -142,29 +142,29 @@ def durability(dispatch: Dispatch) -> tuple[str, dict[str, str]]:
         nodes = [node.redis_connection for node in client.get_primaries()]
         topology = {"topology": f"cluster of {len(nodes)}"}
     try:
-        level, found = min(map(_earned, nodes), key=itemgetter(0))
+        level, found = min(map(_level_of, nodes), key=itemgetter(0))
     except RedisError as refusal:
         raise store_error(refusal) from refusal
     return level, topology | found
 
 
-def _earned(node: Redis) -> tuple[str, dict[str, str]]:
+def _level_of(node: Redis) -> tuple[str, dict[str, str]]:
     server, replication = node.info("server"), node.info("replication")
     appends = str(node.info("persistence").get("aof_enabled")) == "1"
     fsync = str(node.config_get("appendfsync").get("appendfsync", "unknown"))
-    needed: Any = node.config_get("min-replicas-*")
+    minimum: Any = node.config_get("min-replicas-*")
     name = server.get("server_name", "redis")
     found = {
         "server": f"{name} {server.get(f'{name}_version', server.get('redis_version'))}",
         "append only file": "yes" if appends else "no",
         "fsync": fsync,
-        # Where writes must reach some, the server itself says which keep up.
+        # With min-replicas-to-write set, the server itself counts the replicas that keep up.
         "replicas": str(replication.get("min_slaves_good_slaves", replication["connected_slaves"])),
-        HEARD: str(needed.get("min-replicas-to-write", 0)),
+        REPLICAS_TO_WRITE: str(minimum.get("min-replicas-to-write", 0)),
     }
     if not appends:
         return "D0", found
-    lag_s, heard = int(needed.get("min-replicas-max-lag", 0)), int(found[HEARD])
-    if int(found["replicas"]) >= REPLICAS_MIN and heard >= 1 and lag_s > 0:
+    lag_s, replicas = int(minimum.get("min-replicas-max-lag", 0)), int(found[REPLICAS_TO_WRITE])
+    if int(found["replicas"]) >= REPLICAS_MIN and replicas >= 1 and lag_s > 0:
         return "D3", found
     return ("D2" if fsync == "always" else "D1"), found

@@ -1,4 +1,4 @@
-"""A machine's table as plain data: for programs, the console and the documents. Pure."""
+"""A machine's table as plain data, for `interlock machines`. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interlock.kernel.table import Active, Stage, Waiting
 
 
 def outline(machine: Machine) -> dict[str, Any]:
-    """Return a machine: its states with what they owe, its rows with who fires them."""
+    """Return a machine as plain data: its states with their effects, its rows with their actors."""
     return {
         "name": machine.name,
         "initial": str(machine.initial.state),

@@ -1,4 +1,4 @@
-"""What operators see of records of every system: tables and sentences made of plain data."""
+"""Prints records of every system, and reports about a store, for operators."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from interlock.workers.systems import SYSTEMS
 from interlock.workers.terminal.screen import age, cards, clock, grid, out, short, state_text
 from interlock.workers.threads.screen import runs
 
-# What of a record's data is shown where it is set, in this order.
+# The fields of a record's data that are shown if they are set, in this order.
 SHOWN_FIELDS = tuple(name for system in SYSTEMS for name in system.shown)
 
 
 def record(value: Mapping[str, Any]) -> None:
-    """Show one record."""
+    """Print one record."""
     head = Text.assemble((str(value["id"]), "bold"), "  ", state_text(value["state"]))
     head.append(f"  version {value['version']}", style="dim")
     if value["paused"]:
         head.append("  paused", style="yellow")
     out.print(head)
     facts = grid("", "")
-    for name, told in known(value["data"]):
-        facts.add_row(name, escape(told))
+    for name, text in shown_fields(value["data"]):
+        facts.add_row(name, escape(text))
     if value["children"]:
         facts.add_row("children", ", ".join(value["children"][:10]))
     for name, amount in sorted(value["counters"].items()):
@@ -42,8 +42,8 @@ def record(value: Mapping[str, Any]) -> None:
         runs(value["runs"])
 
 
-def known(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name what of a record's data people ask for: what it is about, is proposed, came of it."""
+def shown_fields(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the fields that people look for: title, proposals, deadline, results."""
     inciting = data.get("inciting") or data
     yield "about", inciting.get("title") or data.get("task") or data.get("name") or "(no title)"
     for phase, proposal in (data.get("proposals") or {}).items():
@@ -51,37 +51,37 @@ def known(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield phase, f"{shown}  ({proposal['confidence']:.2f}, {proposal['id']})"
     claim = data.get("claim") or {}
     if claim.get("deadline_s"):
-        why = "; ".join(claim.get("deadline_reasons", ()))
-        yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {why}"
+        reasons = "; ".join(claim.get("deadline_reasons", ()))
+        yield "deadline", f"{data.get('deadline_s') or claim['deadline_s']} s: {reasons}"
     yield from ((name, short(data[name])) for name in SHOWN_FIELDS if data.get(name))
 
 
 def history(lines: Sequence[Event | Note]) -> None:
-    """Show a whole log: an event a line, its reasons below it; notes in between, dimmed."""
+    """Print a whole log: one line for each event, its reasons below it, notes dimmed in between."""
     for line in lines:
         at = Text(f"{clock(line.at_ms)}  ", style="dim")
         if isinstance(line, Event):
             arrow = f"  {line.source} -> " if line.source else "  -> "
-            what = Text.assemble(f"{line.version:>4}  ", at, (line.trigger, "bold"), arrow)
+            head = Text.assemble(f"{line.version:>4}  ", at, (line.trigger, "bold"), arrow)
             out.print(
-                Text.assemble(what, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
+                Text.assemble(head, state_text(line.target), (f"  by {line.cause.actor}", "dim"))
             )
-            if why := because(line):
+            if why := reasons_of(line):
                 out.print(Text(f"      {short(why, 160)}", style="dim italic"))
         else:
             detail = {name: value for name, value in line.detail.items() if name != "effect"}
             out.print(Text.assemble("      ", at, (f"{line.kind}  {short(detail, 90)}", "dim")))
 
 
-def because(event: Event) -> str:
-    """Return why an event happened: the caller's reason, and what the policy compared."""
+def reasons_of(event: Event) -> str:
+    """Return the caller's reason for an event, and the policy checks that failed."""
     checks = (event.explanation or {}).get("checks", [])
     failed = [check["why"] for check in checks if not check["passed"]]
     return "; ".join([event.cause.reason, *failed] if event.cause.reason else failed)
 
 
 def records(value: Mapping[str, Any], now_ms: int) -> None:
-    """Show a list of records and the counts."""
+    """Print a list of records and the counts by state."""
     table = grid("id", "state", "since")
     for row in value["records"]:
         table.add_row(row["id"], state_text(row["state"]), age(now_ms - row["since_ms"]))
@@ -90,19 +90,19 @@ def records(value: Mapping[str, Any], now_ms: int) -> None:
     out.print(Text(counts or "no records", style="dim"))
 
 
-def up(places: Mapping[str, str]) -> None:
-    """Show where everything is that is up."""
+def up(addresses: Mapping[str, str]) -> None:
+    """Print the addresses of a deployment that was started."""
     out.print("Interlock is up; Ctrl-C ends it.", style="bold green")
     table = grid("", "")
-    table.add_row("store and broker", places["store"])
-    table.add_row("Flower", places["flower"])
-    table.add_row("logs", places["logs"])
+    table.add_row("store and broker", addresses["store"])
+    table.add_row("Flower", addresses["flower"])
+    table.add_row("logs", addresses["logs"])
     table.add_row("try", "interlock submit --title 'Call the dentist'   (in another terminal)")
     out.print(table)
 
 
 def machines(value: Sequence[Mapping[str, Any]]) -> None:
-    """Show the tables."""
+    """Print the tables of machines."""
     for machine in value:
         states = grid("state", "kind", "effect", "timers", title=f"{machine['name']}: states")
         for state in machine["states"]:
@@ -119,11 +119,11 @@ def machines(value: Sequence[Mapping[str, Any]]) -> None:
 
 
 def verification(report: Mapping[str, Any]) -> None:
-    """Show whether logs and records agree."""
+    """Print whether logs and records agree."""
     for fault in report["faults"]:
         out.print(f"[red]fault[/] {escape(fault)}", highlight=False)
     verdict = (
-        "every log folds to its record"
+        "every record agrees with its log"
         if not report["faults"]
         else f"{len(report['faults'])} faults"
     )
@@ -134,7 +134,7 @@ def verification(report: Mapping[str, Any]) -> None:
 
 
 def diagnosis(value: Mapping[str, Any]) -> None:
-    """Show the promise in force, and what waits."""
+    """Print the level of durability, the depths of queues, and the counts by state."""
     out.print(Text.assemble((value["level"], "bold green"), f"  {value['promise']}"))
     table = grid("", "")
     for name, fact in {**value["store"], "enqueue": value["enqueue"]}.items():
@@ -142,7 +142,7 @@ def diagnosis(value: Mapping[str, Any]) -> None:
     for name, depth in value["depths"].items():
         table.add_row(name, str(depth))
     for kind, count in value["rejected"].items():
-        table.add_row(f"set aside: {kind}", str(count))
+        table.add_row(f"rejected: {kind}", str(count))
     for machine, counts in value["machines"].items():
         table.add_row(machine, "  ".join(f"{state} {n}" for state, n in counts.items()) or "none")
     out.print(table)

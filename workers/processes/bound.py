@@ -1,10 +1,10 @@
-"""Runs a command exactly as long as the one who started it lives; it never restarts it.
+"""Runs a command as a bound process: it ends when the process that started it ends.
 
-The starter holds a pipe. When the pipe closes, even by a SIGKILL of the starter, this file, run as
-a small program of its own between the two, ends the command and its group. A death signal set
-by the kernel of Linux on the starter's child would be simpler, but it fires when the *thread* that
-started the child ends. Here the starting thread is the only one, so the death signal serves for
-the other half: should this program be killed, the command dies with it.
+This file is also a small program that runs between the two. The starting process holds a pipe to
+it. When the pipe closes, even because that process was killed by SIGKILL, this program ends the
+command and its group. A death signal, which Linux can set on a child, would be simpler, but it
+fires when the *thread* that started the child ends. This program has only one thread, so it sets
+the death signal on the command: if this program is killed, the command dies too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-PARENT_LOOK_S = 1.0
+PARENT_POLL_S = 1.0
 _PR_SET_PDEATHSIG = 1
 
 
-def start_tethered(
+def start_bound(
     command: Sequence[str],
     *,
     folder: Path,
@@ -35,15 +35,16 @@ def start_tethered(
     environment: Mapping[str, str] | None = None,
     keep_open: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, tied to this process, and return its keeper.
+    """Start a command in a session of its own, bound to this process.
 
-    Close the keeper's `stdin` to end the command: SIGTERM, then SIGKILL after `grace_s`. The keeper
-    ends with the command's exit code. The command inherits the descriptors in `keep_open`.
+    Returns the program between the two. Closing its `stdin` ends the command: SIGTERM, then SIGKILL
+    after `grace_s`. It exits with the command's exit code. The command inherits the descriptors in
+    `keep_open`.
     """
-    # -I and -S: the keeper needs the standard library alone, and is up in a few milliseconds.
-    keeper = [sys.executable, "-I", "-S", __file__, str(grace_s), *command]
+    # -I and -S: the program needs the standard library only, and starts in a few milliseconds.
+    program = [sys.executable, "-I", "-S", __file__, str(grace_s), *command]
     return subprocess.Popen(
-        keeper,
+        program,
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=output,
@@ -54,32 +55,32 @@ def start_tethered(
     )
 
 
-def prolong(keeper: subprocess.Popen[bytes], left_s: float) -> None:
-    """Let the command live so long from now. Told once, it ends where nothing more is told.
+def extend(bound: subprocess.Popen[bytes], left_s: float) -> None:
+    """Set the command's deadline to so many seconds from now; without calls it has none.
 
-    So what froze, or was cut off from whoever lets it work, leaves no command behind.
+    A process that freezes, or loses its store, stops extending, and so leaves no command behind.
     """
     with suppress(OSError, ValueError):
-        if keeper.stdin is not None:
-            # Past its buffer: what a keeper that has ended does not take would fail its closing.
-            os.write(keeper.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
+        if bound.stdin is not None:
+            # Unbuffered: bytes left in a buffer would fail its close once the program has ended.
+            os.write(bound.stdin.fileno(), f"{max(left_s, 0):.3f}\n".encode())
 
 
-def end_tethered(keeper: subprocess.Popen[bytes], *, patience_s: float) -> int:
-    """End the command and return its exit code; what outlives `patience_s` is killed."""
-    if keeper.stdin is not None:
-        keeper.stdin.close()
+def end_bound(bound: subprocess.Popen[bytes], *, patience_s: float) -> int:
+    """End the command and return its exit code; after `patience_s` it is killed."""
+    if bound.stdin is not None:
+        bound.stdin.close()
     try:
-        return keeper.wait(patience_s)
+        return bound.wait(patience_s)
     except subprocess.TimeoutExpired:
-        keeper.kill()
-        return keeper.wait()
+        bound.kill()
+        return bound.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command until it ends or the pipe on stdin closes."""
     grace_s, command = float(arguments[0]), arguments[1:]
-    starter = os.getppid()
+    parent = os.getppid()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -93,22 +94,22 @@ def main(arguments: Sequence[str]) -> int:
         process_group=0,
         preexec_fn=_dying_with_parent(),
     )
-    until, begun = math.inf, b""
-    while child.poll() is None and not ended and os.getppid() == starter:
+    until, partial = math.inf, b""
+    while child.poll() is None and not ended and os.getppid() == parent:
         left_s = until - time.monotonic()
         if left_s <= 0:
             break
-        # The look at the parent is for a starter that forked: its child keeps the pipe open.
-        ready, _, _ = select.select([0, woken], [], [], min(PARENT_LOOK_S, left_s))
+        # The parent is checked too: a child that it forked may keep the pipe open.
+        ready, _, _ = select.select([0, woken], [], [], min(PARENT_POLL_S, left_s))
         if woken in ready:
             os.read(woken, 1024)
         if 0 in ready:
-            told = os.read(0, 4096)
-            if not told:
+            chunk = os.read(0, 4096)
+            if not chunk:
                 break
-            heard, newline, begun = (begun + told).rpartition(b"\n")
+            lines, newline, partial = (partial + chunk).rpartition(b"\n")
             if newline:
-                until = time.monotonic() + float(heard.split()[-1])
+                until = time.monotonic() + float(lines.split()[-1])
     return _end(child, grace_s)
 
 
@@ -125,11 +126,11 @@ def _end(child: subprocess.Popen[bytes], grace_s: float) -> int:
 def _dying_with_parent() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    libc, keeper = ctypes.CDLL(None), os.getpid()
+    libc, parent = ctypes.CDLL(None), os.getpid()
 
     def set_death_signal() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != keeper:
+        if os.getppid() != parent:
             os._exit(1)
 
     return set_death_signal

@@ -1,7 +1,7 @@
-"""A child process with all its descendants, started together and ended together.
+"""Runs a command as a process group, and ends the whole group when the block is left.
 
-It never leaves one behind: leaving the block ends the whole group, whatever the reason. Only a
-descendant that starts a session of its own escapes; what must hold that back is a container.
+A descendant that starts a session of its own is not in the group and is not ended; a container is
+needed to hold such a process.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 GRACE_S = 1.0
 OUTPUT_BYTES_MAX = 16 * 1024
 LINE_BYTES_MAX = 4 * 1024 * 1024
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _REAP_S = 2.0
 _READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """How a command ended. Of each output the last 16 KiB are kept."""
+class CommandResult:
+    """The exit code of a command, and the last 16 KiB of its output and of its errors."""
 
     exit_code: int
     output: str
@@ -34,7 +34,7 @@ class Finished:
 
 
 class ProcessGroup:
-    """The leader of a group and the way to end it; `process_group` makes one."""
+    """The leader of a group, and the way to end the group. `process_group` makes one."""
 
     def __init__(self, leader: Process, *, grace_s: float) -> None:
         self.leader = leader
@@ -42,21 +42,21 @@ class ProcessGroup:
         self._gone = False
 
     async def leader_ended(self) -> int:
-        """Wait for the leader alone and return its exit code; negative is a signal's number."""
-        # Not Process.wait(): it also waits for the pipes, which a child left behind may hold.
-        while self.leader.returncode is None:  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(_LOOK_S)
+        """Wait for the leader, and return its exit code; a negative one is a signal's number."""
+        # Process.wait() would also wait for the pipes, which a leftover child may hold open.
+        while self.leader.returncode is None:  # noqa: ASYNC110 - no event announces it
+            await asyncio.sleep(_POLL_S)
         return self.leader.returncode
 
     async def end(self) -> None:
-        """End every member: asked first, forced after the grace. Bounded, and safe to repeat."""
+        """End every member: SIGTERM, then SIGKILL after the grace. Bounded, and safe to repeat."""
         for number, wait_s in ((signal.SIGTERM, self._grace_s), (signal.SIGKILL, _REAP_S)):
             self._signal(number)
             if await self._emptied(wait_s):
                 return
 
     def close(self) -> None:
-        """Let go of the pipes, which a survivor outside the group might hold open."""
+        """Close the pipes, which a survivor outside the group might hold open."""
         if self.leader.stdin is not None:
             self.leader.stdin.close()
         transport = getattr(self.leader, "_transport", None)
@@ -74,10 +74,10 @@ class ProcessGroup:
                 self._gone = self._gone or await asyncio.to_thread(_only_zombies, self.leader.pid)
             if loop.time() >= until:
                 return False
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     def _signal(self, number: int) -> None:
-        # Once the group was seen empty, its number may belong to strangers.
+        # Once the group was empty, its number may be that of another group.
         if self._gone:
             return
         try:
@@ -85,7 +85,7 @@ class ProcessGroup:
         except ProcessLookupError:
             self._gone = True
         except PermissionError:
-            # Says nothing about being gone: a member that changed its user is not ours to signal.
+            # The group still exists: a member has another user, so we may not signal it.
             return
 
 
@@ -115,7 +115,7 @@ async def process_group(
         )
     )
     try:
-        # Shielded: cancelled half-way through, asyncio would end the leader but no child of it.
+        # Shielded: if asyncio is cancelled here, it ends the leader but none of its children.
         leader = await asyncio.shield(starting)
     except asyncio.CancelledError:
         await _uninterrupted(_abandon(starting, grace_s=grace_s))
@@ -133,11 +133,11 @@ async def run_command(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     grace_s: float = GRACE_S,
-) -> Finished:
-    """Run a command to its end, without input. Cancelling ends its whole group first.
+) -> CommandResult:
+    """Run a command without input to its end. Cancelling ends its whole group first.
 
-    Children that it left in the background are ended too. Raises OSError or ValueError if it
-    cannot be started.
+    Children that it left in the background are ended too. Raises OSError or ValueError if the
+    command cannot be started.
     """
     async with process_group(
         command, reads=False, folder=folder, environment=environment, grace_s=grace_s
@@ -148,18 +148,18 @@ async def run_command(
         readers = {asyncio.create_task(output.read()), asyncio.create_task(errors.read())}
         try:
             exit_code = await group.leader_ended()
-            # A child left in the background holds the pipes open; only its end closes them.
+            # A child in the background holds the pipes open until it ends.
             await group.end()
             _, unfinished = await asyncio.wait(readers, timeout=_REAP_S)
         finally:
             for reader in readers:
                 reader.cancel()
     truncated = bool(unfinished) or output.cut or errors.cut
-    return Finished(exit_code, output.text(), errors.text(), truncated)
+    return CommandResult(exit_code, output.text(), errors.text(), truncated)
 
 
 class Tail:
-    """The last 16 KiB of a stream, while it is being read and after."""
+    """Reads a stream and keeps its last 16 KiB."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self.cut = False
@@ -174,26 +174,26 @@ class Tail:
                 self._kept, self.cut = self._kept[-OUTPUT_BYTES_MAX:], True
 
     def text(self) -> str:
-        """Return what is kept, as text that every log takes."""
+        """Return the kept bytes as text that any log can hold."""
         return text_of(self._kept)
 
 
 def _only_zombies(group: int) -> bool:
-    """Tell whether what is left of a group has ended and waits for somebody else to reap it.
+    """Whether all processes of a group are zombies, which wait for another process to reap them.
 
-    Orphans are reaped by the system's first process, which in a container may take its time.
+    The system's first process reaps orphans, and in a container that may take long.
     """
     states = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, of_group = stat.read_bytes().rpartition(b")")[2].split()[:3]
-            if int(of_group) == group:
+            state, _, group_id = stat.read_bytes().rpartition(b")")[2].split()[:3]
+            if int(group_id) == group:
                 states.add(state)
     return states == {b"Z"}
 
 
 def text_of(output: bytes) -> str:
-    """Return output as text that every log takes."""
+    """Return output as text that any log can hold."""
     return output.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -212,6 +212,6 @@ async def _uninterrupted(ending: Coroutine[object, object, None]) -> None:
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
-        # A further cancellation must not leave the group alive; every wait inside is bounded.
+        # A second cancellation must not leave the group alive; every wait inside is bounded.
         await asyncio.wait({task})
         raise

@@ -1,1 +1,1 @@
-"""Runs of codons: what one is planned from, and how a workspace is worked on step by step."""
+"""Runs of codons: each executes the steps of a plan over a workspace, one after the other."""

@@ -1,4 +1,4 @@
-"""The checkpoints of a workspace's runs, as their records know them; it opens no git store."""
+"""The checkpoints of a workspace's runs, read from their records alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.machines.runs.values import CheckpointType
 from interlock.kernel.record import Record, root_of
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.runs.history import codons_of, history, number_of
-from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.history import codons_of, history, record_number
+from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
 from interlock.workers.runs.start import runs_of
 
@@ -28,14 +28,15 @@ FIELDS = {
 
 
 class CheckpointError(CallError):
-    """No one checkpoint is meant. The message says which there are, or what to write."""
+    """No checkpoint fits, or more than one does. The message lists them, or says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """One checkpoint: its id, when it was taken, of which codon of which run.
+class RunCheckpoint:
+    """One checkpoint: its git id, its type, and the run and codon at which it was taken.
 
-    `done` are the executions that count once the workspace is back there.
+    `done` are the executions that count once the workspace is restored to it. `record` is the id of
+    the codon's record.
     """
 
     sha: str
@@ -43,58 +44,63 @@ class Known:
     run: str
     codon: str
     done: tuple[Execution, ...]
-    record: str = ""  # that of its codon
+    record: str = ""
 
     @property
     def after(self) -> str:
-        """Return the last codon that counts there; '' is before all."""
+        """Return the last codon that counts there; an empty id where none does."""
         return self.done[-1].runtime_id if self.done else ""
 
 
-def checkpoints(dispatch: Dispatch, workspace: str) -> list[Known]:
-    """Return every checkpoint of a workspace that can be gone back to, the oldest first."""
-    return [one for run in runs_of(dispatch, workspace) for one in of_run(dispatch, run)]
+def list_checkpoints(dispatch: Dispatch, workspace: str) -> list[RunCheckpoint]:
+    """Return every checkpoint of a workspace that it can be restored to, the oldest first."""
+    return [
+        one for run in runs_of(dispatch, workspace) for one in checkpoints_of_run(dispatch, run)
+    ]
 
 
-def of_run(dispatch: Dispatch, run: Record) -> Iterator[Known]:
-    """Yield the checkpoints of one run, in the order in which they were taken."""
+def checkpoints_of_run(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
+    """Yield the checkpoints of one run in the order in which they were taken."""
     if sha := run.data.get("rescued"):
         yield _rescued(dispatch, run, str(sha))
     yield from _taken(dispatch, run)
 
 
-def _rescued(dispatch: Dispatch, run: Record, sha: str) -> Known:
-    """Return what the workspace was before a run went back: what the last one to begin left."""
-    for number in range(number_of(run.id) - 1, 0, -1):
-        before = dispatch.views.record(f"{root_of(run.id)}/{number}")
-        if found := going_on(dispatch, before):
-            return Known(sha, RESCUED, before.id, "", found.done)
-    return Known(sha, RESCUED, run.id, "", ())
+def _rescued(dispatch: Dispatch, run: Record, sha: str) -> RunCheckpoint:
+    """Return the checkpoint of the workspace as it was before a run restored an earlier one.
+
+    The run before it that had started left the workspace like this, so its executions count.
+    """
+    for number in range(record_number(run.id) - 1, 0, -1):
+        earlier = dispatch.views.record(f"{root_of(run.id)}/{number}")
+        if found := resume_checkpoint(dispatch, earlier):
+            return RunCheckpoint(sha, RESCUED, earlier.id, "", found.done)
+    return RunCheckpoint(sha, RESCUED, run.id, "", ())
 
 
-def _taken(dispatch: Dispatch, run: Record) -> Iterator[Known]:
+def _taken(dispatch: Dispatch, run: Record) -> Iterator[RunCheckpoint]:
     codons = codons_of(dispatch.views, run.id)
-    past, begins = history(run, codons)
-    done = tuple(filter(_counts, past[:begins]))
+    past, start_index = history(run, codons)
+    done = tuple(filter(_counts, past[:start_index]))
     if sha := run.data.get("initial_checkpoint"):
-        yield Known(str(sha), INITIAL, run.id, "", done)
+        yield RunCheckpoint(str(sha), INITIAL, run.id, "", done)
     executions = {one.record: one for one in past}
     for record in codons:
         name, ended = str(record.data["codon_id"]), executions.get(record.id)
-        upto = (*done, ended) if ended is not None and _counts(ended) else done
+        including = (*done, ended) if ended is not None and _counts(ended) else done
         for kind, field in FIELDS.items():
             if sha := record.data.get(field):
-                at_end = upto if kind is not CheckpointType.RIG_SETUP else done
-                yield Known(str(sha), str(kind), run.id, name, at_end, record.id)
-        done = upto
+                counting = including if kind is not CheckpointType.RIG_SETUP else done
+                yield RunCheckpoint(str(sha), str(kind), run.id, name, counting, record.id)
+        done = including
 
 
-def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
-    """Return the checkpoint that somebody means: an id's beginning, CODON:TYPE or last-success.
+def find_checkpoint(dispatch: Dispatch, workspace: str, name: str) -> RunCheckpoint:
+    """Return the checkpoint of a name: the start of an id, CODON:TYPE, last-success or initial.
 
-    Of several of a codon the newest is meant. Raises CheckpointError.
+    Of several checkpoints of one codon it is the newest. Raises CheckpointError.
     """
-    known = checkpoints(dispatch, workspace)
+    known = list_checkpoints(dispatch, workspace)
     if not known:
         raise CheckpointError("no checkpoint was taken here yet")
     if name == LAST_SUCCESS:
@@ -116,46 +122,50 @@ def named(dispatch: Dispatch, workspace: str, name: str) -> Known:
     return _last(found, f"there is no checkpoint {name}; `interlock run checkpoints` lists them")
 
 
-def going_on(dispatch: Dispatch, run: Record) -> Known | None:
-    """Return where a run that has ended is gone on with: its last checkpoint that counts."""
-    counting = [one for one in _taken(dispatch, run) if _is_end(one)]
+def resume_checkpoint(dispatch: Dispatch, run: Record) -> RunCheckpoint | None:
+    """Return the checkpoint from which an ended run is resumed: the last at which a codon is done.
+
+    None where the run ended before its first checkpoint.
+    """
+    counting = [one for one in _taken(dispatch, run) if _is_resumable(one)]
     return counting[-1] if counting else None
 
 
-def before(dispatch: Dispatch, run: Record, codon: str) -> Known:
+def checkpoint_before(dispatch: Dispatch, run: Record, codon: str) -> RunCheckpoint:
     """Return the checkpoint before a codon's first execution in a run. Raises CheckpointError.
 
-    One at which the run has ended, without beginning it, is as good as one that failed.
+    A codon before which the run ended, so that it never started, is accepted like one that failed.
     """
-    executions = [one.id for one in codons_of(dispatch.views, run.id) if _is(one, codon)]
+    executions = [one.id for one in codons_of(dispatch.views, run.id) if _is_of(one, codon)]
     if not executions and run.data.get("ended", {}).get("codon") != codon:
         problem = f"run {run.id} has not executed {codon}"
-        raise CheckpointError(f"{problem}; `interlock run rollback` goes back to an earlier run")
-    first = number_of(executions[0]) if executions else sys.maxsize
+        raise CheckpointError(f"{problem}; `interlock run rollback` restores one of an earlier run")
+    first = record_number(executions[0]) if executions else sys.maxsize
     found = [
         one
         for one in _taken(dispatch, run)
-        if _is_end(one) and (not one.record or number_of(one.record) < first)
+        if _is_resumable(one) and (not one.record or record_number(one.record) < first)
     ]
     if not found:
         raise CheckpointError(f"run {run.id} has no checkpoint before {codon}")
     return found[-1]
 
 
-def _is(record: Record, codon: str) -> bool:
+def _is_of(record: Record, codon: str) -> bool:
     return bool(record.data["codon_id"] == codon)
 
 
-def _is_end(one: Known) -> bool:
-    """Whether a run can go on from there: from its beginning, or from after a codon that counts."""
-    return one.type == INITIAL or bool(one.done and one.done[-1].record == one.record)
+def _is_resumable(checkpoint: RunCheckpoint) -> bool:
+    """Return whether a run can be resumed from it: the initial one, or one of a done codon."""
+    last = checkpoint.done[-1] if checkpoint.done else None
+    return checkpoint.type == INITIAL or (last is not None and last.record == checkpoint.record)
 
 
-def _counts(one: Execution) -> bool:
-    return one.status is not Ended.FAILED or one.ignored
+def _counts(execution: Execution) -> bool:
+    return execution.status is not CodonEnd.FAILED or execution.ignored
 
 
-def _last(found: list[Known], problem: str) -> Known:
+def _last(found: list[RunCheckpoint], problem: str) -> RunCheckpoint:
     if not found:
         raise CheckpointError(problem)
     return found[-1]

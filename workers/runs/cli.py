@@ -1,4 +1,4 @@
-"""The command line of runs of codons: `interlock run ...`. It only calls the client."""
+"""The commands of runs of codons: `interlock run ...`. They only call the client."""
 
 from __future__ import annotations
 
@@ -14,32 +14,36 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.workers.runs import screen as run_screen
-from interlock.workers.runs.archive_cli import app as archive_app
-from interlock.workers.runs.client import Heard, Runs, number_of
-from interlock.workers.runs.run_view import codon_shown, run_shown
+from interlock.workers.runs.client import AppliedEvent, Runs, run_number
+from interlock.workers.runs.screen import codon_value, run_value
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
-from interlock.workers.terminal.screen import plain
+from interlock.workers.terminal.screen import fields
 
 app = typer.Typer(help="Runs: ordered programmes of agent steps over a folder.")
-app.add_typer(archive_app)
 
 PlanFile = Annotated[Path, typer.Argument(help="A plan: docs/runs.md says what is in it.")]
-Workspace = Annotated[Path, typer.Option("--workspace", "-w", help="The folder it works on.")]
-Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for its end.")]
-AsIs = Annotated[bool, typer.Option("--as-is", help="Keep what was mended in the workspace since.")]
+Workspace = Annotated[
+    Path, typer.Option("--workspace", "-w", help="The folder that the run works on.")
+]
+Wait = Annotated[
+    float, typer.Option("--wait", min=0, help="Seconds to wait for the end of the run.")
+]
+AsIs = Annotated[
+    bool, typer.Option("--as-is", help="Keep the repairs that you made in the workspace.")
+]
 HERE = Path()
 
 
-def shown(runs: Runs, run: Record, *, as_json: bool) -> None:
+def print_run(runs: Runs, run: Record, *, as_json: bool) -> None:
     """Print a run."""
-    value = run_shown(run, runs.codons(run.id), runs.dispatch.views.now_ms())
+    value = run_value(run, runs.codons(run.id), runs.dispatch.views.now_ms())
     answer(value, as_json=as_json, show=run_screen.run)
 
 
-def waited(runs: Runs, run: Record, wait_s: float, *, as_json: bool) -> None:
-    """Print a run that began; with time to wait its end, and exit code 1 where that is no good."""
-    found = runs.ended(run.id, wait_s) if wait_s else run
-    shown(runs, found, as_json=as_json)
+def wait_and_print(runs: Runs, run: Record, wait_s: float, *, as_json: bool) -> None:
+    """Print a run that started; with `wait_s` print its end, and exit with 1 unless completed."""
+    found = runs.wait_for_end(run.id, wait_s) if wait_s else run
+    print_run(runs, found, as_json=as_json)
     if wait_s and found.state != "completed":
         raise typer.Exit(1)
 
@@ -53,40 +57,42 @@ def start(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Begin a run of a plan, with the workspace as it is."""
+    """Start a run of a plan, with the workspace as it is."""
     runs = Runs(client(actor))
-    waited(runs, runs.start(plan, workspace), wait, as_json=as_json)
+    wait_and_print(runs, runs.start(plan, workspace), wait, as_json=as_json)
 
 
 @app.command()
 @guarded
 def status(
     workspace: Workspace = HERE,
-    number: Annotated[int | None, typer.Option("--run", help="Another than the last.")] = None,
+    number: Annotated[
+        int | None, typer.Option("--run", help="The number of a run; the last one if none.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far the last run is, what each codon came to, and what it costs."""
+    """Show the progress of the last run, the result of each codon, and the costs."""
     runs = Runs(client())
-    shown(runs, runs.one(workspace, number), as_json=as_json)
+    print_run(runs, runs.run(workspace, number), as_json=as_json)
 
 
 @app.command()
 @guarded
 def watch(
     workspace: Workspace = HERE,
-    after: Annotated[str, typer.Option(help="Go on after this position.")] = "0-0",
-    until_end: Annotated[bool, typer.Option(help="End with the last run.")] = True,
+    after: Annotated[str, typer.Option(help="Show only events after this position.")] = "0-0",
+    until_end: Annotated[bool, typer.Option(help="Stop at the end of the last run.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Show every event that is applied, in order, from the first one on."""
     runs = Runs(client())
     opened = runs.workspace(workspace)
     try:
-        for heard in runs.follow(opened, after):
-            value = _heard(heard)
+        for applied in runs.follow(opened, after):
+            value = _event_value(applied)
             answer(value, as_json=as_json, show=run_screen.event)
             sys.stdout.flush()
-            if until_end and heard.ends and runs.last(opened).id == heard.record:
+            if until_end and applied.ends and runs.last(opened).id == applied.record:
                 return
     except KeyboardInterrupt:
         return
@@ -103,7 +109,7 @@ def skip(
     """Skip the codon that is executed now: the run goes on with the next one."""
     runs = Runs(client(actor))
     codon = runs.skip(workspace, reason=reason)
-    value = codon_shown(codon, runs.dispatch.views.now_ms())
+    value = codon_value(codon, runs.dispatch.views.now_ms())
     answer(value, as_json=as_json, show=lambda row: run_screen.codons([row]))
 
 
@@ -113,30 +119,32 @@ def stop(
     workspace: Workspace = HERE,
     reason: Reason = "",
     force: Annotated[
-        bool, typer.Option(help="End it even if nobody is there to end its processes.")
+        bool, typer.Option(help="End it even if no supervisor is alive to end its processes.")
     ] = False,
     wait: Wait = 60,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """End the run; what is done stays, and `continue` goes on from there."""
+    """End the run; finished work stays, and `continue` resumes from there."""
     runs = Runs(client(actor))
-    shown(runs, runs.stop(workspace, reason=reason, force=force, wait_s=wait), as_json=as_json)
+    print_run(runs, runs.stop(workspace, reason=reason, force=force, wait_s=wait), as_json=as_json)
 
 
 @app.command()
 @guarded
 def redo(
-    codon: Annotated[str, typer.Argument(help="A codon; the one that failed if none.")] = "",
+    codon: Annotated[
+        str, typer.Argument(help="A codon; the one that failed if none is named.")
+    ] = "",
     workspace: Workspace = HERE,
     as_is: AsIs = False,
     wait: Wait = 0,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Execute a codon anew, and all that follows it, in a new run."""
+    """Execute a codon and all codons after it again, in a new run."""
     runs = Runs(client(actor))
-    waited(runs, runs.redo(workspace, codon, as_is=as_is), wait, as_json=as_json)
+    wait_and_print(runs, runs.redo(workspace, codon, as_is=as_is), wait, as_json=as_json)
 
 
 @app.command()
@@ -150,23 +158,23 @@ def rollback(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Bring the workspace back to a checkpoint, and go on from there in a new run."""
+    """Restore the workspace to a checkpoint, and continue from there in a new run."""
     runs = Runs(client(actor))
-    waited(runs, runs.rollback(workspace, to), wait, as_json=as_json)
+    wait_and_print(runs, runs.rollback(workspace, to), wait, as_json=as_json)
 
 
 @app.command(name="continue")
 @guarded
-def proceed(
+def resume(
     workspace: Workspace = HERE,
     as_is: AsIs = False,
     wait: Wait = 0,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Go on with the last run from its last checkpoint, in a new run."""
+    """Resume the last run from its last checkpoint, in a new run."""
     runs = Runs(client(actor))
-    waited(runs, runs.proceed(workspace, as_is=as_is), wait, as_json=as_json)
+    wait_and_print(runs, runs.resume(workspace, as_is=as_is), wait, as_json=as_json)
 
 
 @app.command()
@@ -177,19 +185,25 @@ def close(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Let no more runs begin in a folder; what is known of them is forgotten in time."""
+    """Close a folder: no run can start there again, and its records are deleted in time."""
     closed = Runs(client(actor)).close(workspace, reason=reason)
-    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=plain)
+    answer({"id": closed.id, "state": closed.state}, as_json=as_json, show=fields)
 
 
 @app.command()
 @guarded
 def checkpoints(workspace: Workspace = HERE, as_json: AsJson = False) -> None:
-    """List the checkpoints that can be gone back to."""
+    """List the checkpoints that the workspace can be restored to."""
     runs = Runs(client())
     rows = [
-        {"sha": one.sha, "type": one.type, "run": one.run, "codon": one.codon, "after": one.after}
-        for one in runs.checkpoints(workspace)
+        {
+            "sha": each.sha,
+            "type": each.type,
+            "run": each.run,
+            "codon": each.codon,
+            "after": each.after,
+        }
+        for each in runs.checkpoints(workspace)
     ]
     answer(rows, as_json=as_json, show=run_screen.checkpoints)
 
@@ -198,15 +212,17 @@ def checkpoints(workspace: Workspace = HERE, as_json: AsJson = False) -> None:
 @guarded
 def costs(
     workspace: Workspace = HERE,
-    since: Annotated[int | None, typer.Option(min=1, help="This run and newer ones.")] = None,
+    since: Annotated[
+        int | None, typer.Option(min=1, help="Also show the costs of this run and newer ones.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what was paid: in the last run, in all runs, and for each codon of the last."""
+    """Show the costs of the last run, of all runs, and of each codon of the last run."""
     runs = Runs(client())
-    now_ms, run = runs.dispatch.views.now_ms(), runs.one(workspace, None)
+    now_ms, run = runs.dispatch.views.now_ms(), runs.run(workspace, None)
     value: dict[str, Any] = {**runs.costs(workspace, since=since)}
     value |= {"since_run": since} if since is not None else {}
-    value["codons"] = [codon_shown(one, now_ms) for one in runs.codons(run.id)]
+    value["codons"] = [codon_value(one, now_ms) for one in runs.codons(run.id)]
     answer(value, as_json=as_json, show=run_screen.costs)
 
 
@@ -219,22 +235,90 @@ def tell(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Tell a run an event, and show what became of it."""
+    """Deliver an event to a run, and show its answer."""
     runs = Runs(client(actor))
-    receipt = runs.transition(runs.workspace(workspace), run_event(_said(event)), sender=actor)
+    receipt = runs.transition(
+        runs.workspace(workspace), run_event(_event_from(event)), sender=actor
+    )
     value = asdict(receipt)
     if wait:
         note = runs.wait_for_pending(receipt, wait_s=wait)
         value |= {"answer": note.kind, **note.detail}
-    answer(value, as_json=as_json, show=plain)
+    answer(value, as_json=as_json, show=fields)
     if value.get("answer") == "event_refused":
         raise typer.Exit(1)
 
 
-def _said(event: str) -> dict[str, Any]:
-    text = sys.stdin.read() if event == "-" else event
+@app.command()
+@guarded
+def validate(
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            "--workspace", "-w", help="The folder of the runs; otherwise the current one."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Validate this export; with --workspace also its checkpoints."),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair the findings that need no guess.")
+    ] = False,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Check that records, logs, costs, checkpoints and folders agree; exit with 1 if not."""
+    if file is not None and repair:
+        raise typer.BadParameter("an export is not repaired; import it, and repair that")
+    runs = Runs(client(actor))
+    if file is not None:
+        found = runs.validate_export(file, workspace)
+    else:
+        found = runs.validate(workspace or HERE, repair=repair)
+    answer(found.as_data(), as_json=as_json, show=run_screen.validation)
+    if not found.valid:
+        raise typer.Exit(1)
+
+
+@app.command()
+@guarded
+def export(
+    file: Annotated[
+        Path, typer.Argument(help="The file to write; FILE.bak keeps its old content.")
+    ],
+    workspace: Workspace = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Write all runs of a folder, with their logs, into one file; none may be running."""
+    done = Runs(client()).export(workspace, file)
+    value = {"file": str(done.file), "records": done.records, "warnings": done.warnings}
+    answer(value, as_json=as_json, show=run_screen.exported)
+
+
+@app.command(name="import")
+@guarded
+def import_(
+    file: Annotated[Path, typer.Argument(help="An export; its backup is used if it is damaged.")],
+    workspace: Workspace = HERE,
+    as_json: AsJson = False,
+    actor: Actor = "person",
+) -> None:
+    """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
+    done = Runs(client(actor)).import_(file, workspace)
+    value = {
+        "workspace": done.workspace.id,
+        "file": str(done.source),
+        "written": done.written,
+        "there": done.existing,
+        "warnings": done.warnings,
+    }
+    answer(value, as_json=as_json, show=run_screen.imported)
+
+
+def _event_from(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = json.loads(sys.stdin.read() if text == "-" else text)
     except json.JSONDecodeError as error:
         raise InvalidPayloadError("the event", [f"it is no JSON: {error}"]) from error
     if not isinstance(found, dict):
@@ -242,10 +326,10 @@ def _said(event: str) -> dict[str, Any]:
     return found
 
 
-def _heard(heard: Heard) -> dict[str, Any]:
+def _event_value(applied: AppliedEvent) -> dict[str, Any]:
     return {
-        "position": heard.position,
-        "at_ms": int(heard.position.partition("-")[0]),
-        "run": number_of(heard.record) if "/" in heard.record else None,
-        "event": dict(heard.event),
+        "position": applied.position,
+        "at_ms": int(applied.position.partition("-")[0]),
+        "run": run_number(applied.record) if "/" in applied.record else None,
+        "event": dict(applied.event),
     }

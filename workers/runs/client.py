@@ -1,4 +1,4 @@
-"""What people and programs tell runs of codons, a method for each verb; it decides nothing."""
+"""The client of runs of codons: a method for each verb of people and programs."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause, Note
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
 from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
-from interlock.kernel.machines.runs.events import RunEvent, told
+from interlock.kernel.machines.runs.events import RunEvent, published_form
 from interlock.kernel.machines.runs.run.table import SELF as RUN
-from interlock.kernel.machines.runs.run.table import T as OfRun
+from interlock.kernel.machines.runs.run.table import Trigger as OfRun
 from interlock.kernel.machines.runs.translation import published
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.workers.client import Client
-from interlock.workers.engine.polling import Pace, looks
-from interlock.workers.runs.archive.export import Exported, validate_export, write_export
+from interlock.workers.engine.polling import Intervals, polls
+from interlock.workers.runs.archive.export import WrittenExport, validate_export, write_export
 from interlock.workers.runs.archive.findings import Validation
-from interlock.workers.runs.archive.importing import Imported, import_export
+from interlock.workers.runs.archive.importing import ImportResult, import_export
 from interlock.workers.runs.archive.inventory import is_known
-from interlock.workers.runs.archive.repair import mend
+from interlock.workers.runs.archive.repair import repair_workspace
 from interlock.workers.runs.archive.validation import validate
 from interlock.workers.runs.checkpoints import (
     CheckpointError,
-    Known,
-    before,
-    checkpoints,
-    going_on,
-    named,
+    RunCheckpoint,
+    checkpoint_before,
+    find_checkpoint,
+    list_checkpoints,
+    resume_checkpoint,
 )
-from interlock.workers.runs.history import codons_of, kept
+from interlock.workers.runs.history import codons_of, execution_from_stored
 from interlock.workers.runs.plan.file import read_plan
-from interlock.workers.runs.plan.model import Plan
+from interlock.workers.runs.plan.model import RunPlan
 from interlock.workers.runs.start import (
-    Begin,
+    NewRun,
     RunRefusedError,
-    begin,
-    newest,
+    newest_run_number,
     open_workspace,
-    settled,
+    start_run,
+    total_costs,
     workspace_id,
 )
 
 PAGE = 500
-NOTHING_HEARD = "0-0"
+FROM_THE_START = "0-0"
 Reason = Literal["retry", "rollback", "continue"]
 
 
 class UnknownWorkspaceError(CallError):
-    """No run ever began in this folder."""
+    """No run ever started in this folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"no run began in {folder.resolve()} yet; `interlock run start` begins one"
+            f"no run started in {folder.resolve()} yet; `interlock run start` starts one"
         )
         self.folder = folder
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """An event was taken in: its id, and how far its workspace was then."""
+    """An event was delivered to a workspace: the event's id, and the workspace's version then."""
 
     workspace: RecordId
     id: str
@@ -77,8 +77,11 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An event that was applied, and where it stands among all of its workspace's."""
+class AppliedEvent:
+    """An event that was applied, and its position among all events of its workspace.
+
+    `event` is empty for a commit that is no published event.
+    """
 
     position: str
     record: RecordId
@@ -91,49 +94,49 @@ class Heard:
 
 
 class Runs:
-    """The verbs of runs, over a client. A workspace is known by its folder on this machine."""
+    """The verbs of runs, over a client. A workspace is found by its folder on this machine."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
 
-    # --- to begin and to end ------------------------------------------------------------------
+    # --- starting and stopping ----------------------------------------------------------------
 
     def start(self, plan: Path, workspace: Path) -> Record:
-        """Begin a run of a plan, with the workspace as it is. Returns the run.
+        """Start a run of a plan, with the workspace as it is. Returns the run.
 
-        Raises PlanInvalidError, which lists all that is wrong; RunRefusedError while one works.
+        Raises PlanInvalidError, which lists every problem; RunRefusedError while another run runs.
         """
         if not workspace.is_dir():
             raise RunRefusedError(f"the workspace {workspace} is no folder; make it first")
         found = read_plan(plan, workspace)
-        opened = open_workspace(self.dispatch, workspace, self._cause("a run begins"))
-        what = Begin(found.stored(), {"kind": "fresh"})
-        return begin(self.dispatch, opened, what, self._cause(f"run {plan.name}"))
+        opened = open_workspace(self.dispatch, workspace, self._cause("a run starts"))
+        new = NewRun(found.stored(), {"kind": "fresh"})
+        return start_run(self.dispatch, opened, new, self._cause(f"run {plan.name}"))
 
-    def proceed(self, workspace: Path, *, as_is: bool = False) -> Record:
-        """Go on with the last run, from its last checkpoint that counts.
+    def resume(self, workspace: Path, *, as_is: bool = False) -> Record:
+        """Resume the last run in a new one, from its last checkpoint that counts.
 
-        What differs from that is kept on a recovery branch, and undone; unless the workspace is
-        to stay `as_is`, because somebody has mended it.
+        The workspace is restored to that checkpoint, and its state before is kept on a recovery
+        branch. With `as_is` it stays as it is, because a person has repaired it.
         """
         opened, run = self._ended(workspace)
         if run.state == "completed":
             raise RunRefusedError(
                 f"run {run.id} is completed, and nothing of its plan is left to do; `redo` or "
-                "`rollback` go back, `start` begins anew"
+                "`rollback` restore a checkpoint, `start` starts anew"
             )
-        known = going_on(self.dispatch, run)
-        if known is None:
-            # It ended before it had begun: what counted for it counts on.
-            counted = tuple(kept(one) for one in run.data["done"])
-            what = Begin(run.data["plan"], run.data["starting"], counted)
-            return begin(self.dispatch, opened, what, self._cause("continue"))
-        return self._again(opened, known, "continue", as_is=as_is)
+        checkpoint = resume_checkpoint(self.dispatch, run)
+        if checkpoint is None:
+            # It ended before its initial checkpoint: the new run starts where it was to start.
+            done = tuple(execution_from_stored(one) for one in run.data["done"])
+            new = NewRun(run.data["plan"], run.data["starting"], done)
+            return start_run(self.dispatch, opened, new, self._cause("continue"))
+        return self._continue_from(opened, checkpoint, "continue", as_is=as_is)
 
     def redo(self, workspace: Path, codon: str = "", *, as_is: bool = False) -> Record:
-        """Execute a codon anew, and all that follows: the one that failed, if none is named.
+        """Execute a codon again, and all that follow it: the one that failed, if none is named.
 
-        It begins with the checkpoint before it, or with the workspace `as_is`.
+        The new run starts from the checkpoint before it, or from the workspace `as_is`.
         """
         opened, run = self._ended(workspace)
         name = codon or str(run.data.get("ended", {}).get("codon", ""))
@@ -142,18 +145,20 @@ class Runs:
             if not executed:
                 raise CheckpointError(f"run {run.id} has executed no codon yet")
             name = str(executed[-1].data["codon_id"])
-        return self._again(opened, before(self.dispatch, run, name), "retry", as_is=as_is)
+        checkpoint = checkpoint_before(self.dispatch, run, name)
+        return self._continue_from(opened, checkpoint, "retry", as_is=as_is)
 
     def rollback(self, workspace: Path, to: str) -> Record:
-        """Bring the workspace back to a checkpoint, and go on from there.
+        """Restore the workspace to a checkpoint, and go on from there in a new run.
 
-        What it is now is kept on a recovery branch before. Raises CheckpointError.
+        The workspace's state before is kept on a recovery branch. Raises CheckpointError.
         """
         opened, _ = self._ended(workspace)
-        return self._again(opened, named(self.dispatch, opened.id, to), "rollback")
+        checkpoint = find_checkpoint(self.dispatch, opened.id, to)
+        return self._continue_from(opened, checkpoint, "rollback")
 
     def skip(self, workspace: Path, *, reason: str = "") -> Record:
-        """Skip the codon that is executed now; what it did stays in the workspace."""
+        """Skip the codon that is executed now; its changes stay in the workspace."""
         opened = self.workspace(workspace)
         codon = self.dispatch.views.holds(opened.id).get(CODON)
         if codon is None:
@@ -163,33 +168,33 @@ class Runs:
     def stop(
         self, workspace: Path, *, reason: str = "", force: bool = False, wait_s: float = 0
     ) -> Record:
-        """End the run: its codon fails, and both keep what they came to.
+        """End the run: its codon fails, and the changes of all its codons stay.
 
-        By `force` its record ends at once, whether or not anybody is there to end its processes;
-        without a checkpoint.
+        With `force` its record ends at once, without a checkpoint, even where no supervisor is
+        alive that could end its processes.
         """
         opened = self.workspace(workspace)
-        run = self.dispatch.views.holds(opened.id).get(RUN)
-        if run is None:
-            raise RunRefusedError(f"no run is at work in {opened.data['folder']}")
-        told_why = {"reason": reason or "stopped by a person"}
+        run_id = self.dispatch.views.holds(opened.id).get(RUN)
+        if run_id is None:
+            raise RunRefusedError(f"no run is running in {opened.data['folder']}")
+        payload = {"reason": reason or "stopped by a person"}
         trigger = OfRun.FAIL if force else OfRun.STOP_REQUESTED
-        self.client.fire(run, trigger, told_why, reason=reason)
-        return self.ended(run, wait_s)
+        self.client.fire(run_id, trigger, payload, reason=reason)
+        return self.wait_for_end(run_id, wait_s)
 
     def close(self, workspace: Path, *, reason: str = "") -> Record:
-        """Let no more runs begin in a folder, for good; what is known of them goes in time.
+        """Close a folder: no run can start there again, and its records are deleted in time.
 
         The folder stays as it is, with its checkpoints.
         """
         opened = self.workspace(workspace)
-        if run := self.dispatch.views.holds(opened.id).get(RUN):
-            raise RunRefusedError(f"run {run} is at work there; stop it first")
+        if run_id := self.dispatch.views.holds(opened.id).get(RUN):
+            raise RunRefusedError(f"run {run_id} is running there; stop it first")
         if self.dispatch.inboxes.after(opened.id, str(opened.data["acknowledged"]), 1):
-            raise RunRefusedError("an event that was told is not answered yet; try again")
+            raise RunRefusedError("an event that was delivered is not answered yet; try again")
         return self.client.fire(opened.id, "close", {"reason": reason}, reason=reason)
 
-    # --- to be seen ---------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def workspace(self, folder: Path) -> Record:
         """Return the workspace of a folder. Raises UnknownWorkspaceError."""
@@ -200,38 +205,38 @@ class Runs:
 
     def last(self, workspace: Record) -> Record:
         """Return the newest run of a workspace. Raises UnknownWorkspaceError."""
-        number = newest(self.dispatch, workspace.id)
+        number = newest_run_number(self.dispatch, workspace.id)
         if not number:
             raise UnknownWorkspaceError(Path(str(workspace.data["folder"])))
         return self._run(workspace, number)
 
-    def one(self, folder: Path, number: int | None) -> Record:
-        """Return a run of a folder by its number; the newest one where none is given."""
+    def run(self, folder: Path, number: int | None) -> Record:
+        """Return a run of a folder by its number; the newest one where it is None."""
         opened = self.workspace(folder)
         return self.last(opened) if number is None else self._run(opened, number)
 
-    def codons(self, run: str) -> list[Record]:
-        """Return the executions of a run, the first one first."""
-        return codons_of(self.dispatch.views, run)
+    def codons(self, run_id: str) -> list[Record]:
+        """Return the executions of a run, the oldest first."""
+        return codons_of(self.dispatch.views, run_id)
 
-    def plan(self, run: Record) -> Plan:
-        """Return what a run does."""
-        return Plan.of(run.data["plan"])
+    def plan(self, run: Record) -> RunPlan:
+        """Return the plan of a run."""
+        return RunPlan.of(run.data["plan"])
 
-    def checkpoints(self, workspace: Path) -> list[Known]:
-        """Return every checkpoint that can be gone back to, the oldest first."""
-        return checkpoints(self.dispatch, self.workspace(workspace).id)
+    def checkpoints(self, workspace: Path) -> list[RunCheckpoint]:
+        """Return every checkpoint that the workspace can be restored to, the oldest first."""
+        return list_checkpoints(self.dispatch, self.workspace(workspace).id)
 
     def costs(self, workspace: Path, *, since: int | None = None) -> dict[str, int]:
-        """Return what was paid, in micro-dollars: in the last run, in all, since a run's beginning.
+        """Return costs in micro-dollars: of the last run, of all runs, of run `since` and newer.
 
-        Each is a look at two counters, however many runs there are. `cost` is what counts as the
-        codons'; `spent` is all the money that went, also for skipped codons and for sentinels.
-        `late` is what agents had spent when somebody else ended their codon, or before they had
-        named their session: it is part of neither.
+        Each needs two counters, however many runs there are. `cost` is the codons' cost; `spent` is
+        all the money that was paid, also for skipped codons and for sentinels. `late` is money that
+        an agent had spent when its codon was ended by others, or before it reported a session: it
+        is part of neither.
         """
         opened = self.workspace(workspace)
-        run, total = self.last(opened), settled(self.dispatch, opened)
+        run, total = self.last(opened), total_costs(self.dispatch, opened)
         found = {
             "run": run.counters.get("tree.cost", 0),
             "run_spent": run.counters.get("tree.spent", 0),
@@ -245,122 +250,131 @@ class Runs:
             found["since_spent"] = total["spent"] - first.data["before"]["spent"]
         return found
 
-    def heard(self, workspace: Record, after: str = NOTHING_HEARD) -> list[Heard]:
+    def events_after(self, workspace: Record, position: str = FROM_THE_START) -> list[AppliedEvent]:
         """Return a page of the events that were applied after a position, in their order.
 
-        At least once: who keeps the position of the last one it has dealt with misses none, and
-        is told by MissedError where it comes so late that some are not kept. What is no published
-        event has an empty `event`, and a position to go on from.
+        A reader that stores the position of the last event it has handled gets each event at least
+        once. Raises MissedError where events after the position have been deleted already.
         """
-        if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", after):
-            raise InvalidPayloadError("the position", [f"{after!r} does not look like 17-0"])
-        rows = self.dispatch.views.chronicle(workspace.id, after, PAGE)
-        lines = self.dispatch.views.events((of, version) for _, of, version in rows)
-        found = {(str(line.record_id), int(line.version)): line for line in lines}
-        about = self.dispatch.views.records({of for _, of, _ in rows})
-        heard: list[Heard] = []
-        for position, of, version in rows:
-            line = found.get((of, version))
-            event = published(line, about[of].machine, about[of].data) if line else None
+        if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", position):
+            raise InvalidPayloadError("the position", [f"{position!r} does not look like 17-0"])
+        commits = self.dispatch.views.chronicle(workspace.id, position, PAGE)
+        lines = self.dispatch.views.events((record, version) for _, record, version in commits)
+        line_of = {(str(line.record_id), int(line.version)): line for line in lines}
+        records = self.dispatch.views.records({record for _, record, _ in commits})
+        applied: list[AppliedEvent] = []
+        for commit_position, record_id, version in commits:
+            event: dict[str, Any] | None = None
+            if line := line_of.get((record_id, version)):
+                record = records[record_id]
+                event = published(line, record.machine, record.data)
             if event and event["type"] == "RunCrashed":
-                event["data"] |= self._last_codon(of)
-            heard.append(Heard(position, of, event or {}))
-        return heard
+                event["data"] |= self._last_codon_status(record_id)
+            applied.append(AppliedEvent(commit_position, record_id, event or {}))
+        return applied
 
-    def follow(self, workspace: Record, after: str = NOTHING_HEARD) -> Iterator[Heard]:
-        """Yield the events of a workspace in their order, and then what comes, without end."""
-        pace = Pace()
+    def follow(self, workspace: Record, after: str = FROM_THE_START) -> Iterator[AppliedEvent]:
+        """Yield the events of a workspace in their order, then each new one, without end."""
+        intervals = Intervals()
         while True:
-            page = self.heard(workspace, after)
-            for one in page:
-                after = one.position
-                if one.event:
-                    yield one
+            page = self.events_after(workspace, after)
+            for applied in page:
+                after = applied.position
+                if applied.event:
+                    yield applied
             if page:
-                pace.news()
+                intervals.reset()
                 continue
-            pace.rest()
+            intervals.sleep()
 
-    def ended(self, run: str, wait_s: float) -> Record:
-        """Return a run once it and all that it left has ended, or when the time is up."""
-        for _ in looks(wait_s):
-            record = self.client.show(run)
+    def wait_for_end(self, run_id: str, wait_s: float) -> Record:
+        """Return a run once it and its effects have ended, or when the time is up."""
+        for _ in polls(wait_s):
+            record = self.client.show(run_id)
             if record.state != "running" and not record.entries:
                 break
         return record
 
-    # --- events of others ---------------------------------------------------------------------
+    # --- events from outside ------------------------------------------------------------------
 
     def transition(
         self, workspace: Record, event: RunEvent, *, sender: str = "", op_id: str = ""
     ) -> Receipt:
-        """Tell an event, and return at once: it is applied in its turn, and answered.
+        """Deliver an event and return at once; it is applied in its turn, and answered.
 
-        Told again with its op-id, it counts once. Raises MailRefusedError where nothing is taken.
+        Delivered again with its op-id it counts once. Raises MailRefusedError where the workspace
+        takes no event.
         """
-        mail = {"sender": sender or self.client.actor, "event": told(event)}
+        mail = {"sender": sender or self.client.actor, "event": published_form(event)}
         answer = self.dispatch.post(workspace.id, mail, op_id or uuid4().hex)
         return Receipt(workspace.id, answer.detail, workspace.version)
 
     def answer(self, receipt: Receipt) -> Note | None:
-        """Return what became of an event: a note event_applied or event_refused; None so far."""
+        """Return the answer to an event: a note event_applied or event_refused; None so far."""
         for line in self.dispatch.views.log(receipt.workspace, after=receipt.version - 1):
             if isinstance(line, Note) and line.detail.get("mail") == receipt.id:
                 return line
         return None
 
     def wait_for_pending(self, receipt: Receipt, *, wait_s: float = 30) -> Note:
-        """Wait until an event and all that were told before it are dealt with.
+        """Wait until an event and all events delivered before it are answered.
 
-        Returns what became of it. Raises StoreDownError when the time is up: no worker reads.
+        Returns the answer. Raises StoreDownError when the time is up: no worker reads events.
         """
-        for _ in looks(wait_s):
+        for _ in polls(wait_s):
             if found := self.answer(receipt):
                 return found
         raise StoreDownError(f"event {receipt.id} is not read yet; is a worker up?")
 
-    # --- to be kept ---------------------------------------------------------------------------
+    # --- validation and archive ---------------------------------------------------------------
 
     def validate(self, workspace: Path, *, repair: bool = False) -> Validation:
-        """Return what is wrong with the runs of a folder; repair before what needs no guess."""
+        """Return what is wrong with the runs of a folder; first repair what needs no guess."""
         name = workspace_id(workspace, self.dispatch.settings.host)
         if not is_known(self.dispatch, name):
             raise UnknownWorkspaceError(workspace)
         if repair:
-            return mend(self.dispatch, name, actor=self.client.actor)
+            return repair_workspace(self.dispatch, name, actor=self.client.actor)
         return validate(self.dispatch, name)
 
     def validate_export(self, file: Path, workspace: Path | None = None) -> Validation:
-        """Return what is wrong with an export; with a folder also which checkpoints it lacks."""
+        """Return what is wrong with an export; with a folder also the checkpoints it lacks."""
         return validate_export(file, self.dispatch.machines, workspace)
 
-    def export(self, workspace: Path, file: Path) -> Exported:
-        """Write all runs of a folder into one file; what was there is kept as its backup."""
+    def export(self, workspace: Path, file: Path) -> WrittenExport:
+        """Write all runs of a folder into one file; its old content is kept as its backup."""
         return write_export(self.dispatch, self.workspace(workspace), file)
 
-    def import_(self, file: Path, workspace: Path) -> Imported:
-        """Bring the runs of a folder back, into a store that does not know them. Repeat it."""
+    def import_(self, file: Path, workspace: Path) -> ImportResult:
+        """Restore the runs of a folder into a store that lost them; repeat it if interrupted."""
         return import_export(self.dispatch, file, workspace, actor=self.client.actor)
 
-    # --- inside -------------------------------------------------------------------------------
+    # --- internal -----------------------------------------------------------------------------
 
     def _ended(self, folder: Path) -> tuple[Record, Record]:
         opened = self.workspace(folder)
         run = self.last(opened)
         if run.state == "running":
-            raise RunRefusedError(f"run {run.id} is at work; stop it first, or wait for its end")
+            raise RunRefusedError(f"run {run.id} is running; stop it first, or wait for its end")
         return opened, run
 
-    def _again(
-        self, opened: Record, known: Known, reason: Reason, *, as_is: bool = False
+    def _continue_from(
+        self, opened: Record, checkpoint: RunCheckpoint, reason: Reason, *, as_is: bool = False
     ) -> Record:
-        # Each run has its own plan: what counts at a checkpoint is told in that of its run.
-        run = self.dispatch.views.record(known.run)
-        source = {"run_id": known.run, "after_codon": known.after, "checkpoint_sha": known.sha}
-        goes_on = {"source": source, "reason": reason, "restores": not as_is}
-        starting = {"kind": "continuation", **goes_on}
-        what = Begin(run.data["plan"], starting, known.done)
-        return begin(self.dispatch, opened, what, self._cause(f"{reason} of {run.id}"))
+        # Each run has its own plan: the executions that count are those of the checkpoint's run.
+        run = self.dispatch.views.record(checkpoint.run)
+        starting = {
+            "kind": "continuation",
+            "source": {
+                "run_id": checkpoint.run,
+                "after_codon": checkpoint.after,
+                "checkpoint_sha": checkpoint.sha,
+            },
+            "reason": reason,
+            "restores": not as_is,
+        }
+        new = NewRun(run.data["plan"], starting, checkpoint.done)
+        return start_run(self.dispatch, opened, new, self._cause(f"{reason} of {run.id}"))
 
     def _run(self, opened: Record, number: int) -> Record:
         try:
@@ -368,8 +382,8 @@ class Runs:
         except UnknownRecordError:
             raise RunRefusedError(f"there is no run {number} in {opened.data['folder']}") from None
 
-    def _last_codon(self, run: str) -> dict[str, Any]:
-        found = self.codons(run)
+    def _last_codon_status(self, run_id: str) -> dict[str, Any]:
+        found = self.codons(run_id)
         if not found:
             return {}
         last = found[-1]
@@ -379,7 +393,7 @@ class Runs:
         return Cause(self.client.actor, reason)
 
 
-def number_of(run: str) -> int:
-    """Return which run of its workspace a record is."""
-    assert root_of(run) != run, "a run's id has its number"
-    return int(run.split("/")[1])
+def run_number(record_id: str) -> int:
+    """Return the number of the run that a record is, or that it belongs to."""
+    assert root_of(record_id) != record_id, "the id of a run or codon has the run's number"
+    return int(record_id.split("/")[1])

@@ -1,4 +1,4 @@
-"""What the codons of one run share while it is conducted: lease, workspace, plan, checkpoints."""
+"""The context that the codons of one run share: its lease, workspace, plan and checkpoints."""
 
 from __future__ import annotations
 
@@ -14,105 +14,106 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.effects import STEP
 from interlock.kernel.machines.runs.translation import branch_of
-from interlock.kernel.store.commands import Call, Tenure
+from interlock.kernel.store.commands import Call, InitialLease
 from interlock.workers.config import PREFIX
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.leases import born_with
+from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.engine.work import Work
 from interlock.workers.files.atomic import write_private
 from interlock.workers.gateways.git.shadow import Checkpoint, Shadow
-from interlock.workers.runs.paths import CodonPlace, RunPlace
-from interlock.workers.runs.plan.model import Plan, PlannedLoop, PlannedSentinel
-from interlock.workers.runs.sentinels.call import Asks
+from interlock.workers.runs.paths import CodonPaths, RunPaths
+from interlock.workers.runs.plan.model import PlannedLoop, PlannedSentinel, RunPlan
+from interlock.workers.runs.sentinels.call import ModelAccess
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sequence import Start
+from interlock.workers.runs.sequence import CodonStart
 
 
 @dataclass(slots=True)
-class RunWork:
-    """One run in its conductor's hands."""
+class RunContext:
+    """One run while its supervisor executes it. `work` holds the run's lease."""
 
     work: Work
     dispatch: Dispatch
     heartbeat: Heartbeat
-    plan: Plan
+    plan: RunPlan
     workspace: Path
-    place: RunPlace
+    paths: RunPaths
     shadow: Shadow
 
     @property
     def branch(self) -> str:
-        """The branch of its checkpoints."""
-        return branch_of(self.place.id)
+        """The git branch of its checkpoints."""
+        return branch_of(self.paths.id)
 
     def checkpoint(self, message: str) -> Checkpoint:
         """Take a checkpoint of the workspace. Raises GitError."""
         return self.shadow.take(self.branch, message, parent=self.shadow.tip(self.branch))
 
-    def born(self, start: Start, place: CodonPlace) -> Work:
-        """Bear the record of an execution, and return its lease. Raises HeldError, FencedError."""
-        birth: dict[str, Any] = {"codon_id": start.runtime_id}
+    def create_codon(self, start: CodonStart, paths: CodonPaths) -> Work:
+        """Create the record of an execution, and return the work that holds its lease.
+
+        Raises HeldError while another codon of the workspace is executed, and FencedError.
+        """
+        initial: dict[str, Any] = {"codon_id": start.runtime_id}
         if start.loop_context is not None:
-            birth["loop_context"] = start.loop_context.model_dump()
+            initial["loop_context"] = start.loop_context.model_dump()
         lease_ms = self.dispatch.effect("codon", STEP.name).lease_ms
-        tenure = Tenure(uuid4().hex[:8], self.dispatch.holder, lease_ms)
+        initial_lease = InitialLease(uuid4().hex[:8], self.dispatch.holder, lease_ms)
         asked_at = time.monotonic()
 
-        def bear() -> None:
+        def create() -> None:
             call = Call(Cause("conductor"))
-            self.dispatch.create("codon", place.id, birth, call, tenure=tenure)
+            self.dispatch.create("codon", paths.id, initial, call, initial_lease=initial_lease)
 
-        self.work.patiently(bear)
-        lease = self.work.patiently(lambda: born_with(self.dispatch, place.id, tenure))
-        place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(place.mark, lease.key)
+        self.work.retried(create)
+        lease = self.work.retried(
+            lambda: claim_initial_lease(self.dispatch, paths.id, initial_lease)
+        )
+        paths.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(paths.process_label, lease.key)
         return Work(
             self.dispatch,
-            self.work.equipment,
+            self.work.resources,
             MACHINES["codon"],
             lease,
             lease_ms=lease_ms,
             asked_at=asked_at,
         )
 
-    def planned(self, names: Iterable[str]) -> list[PlannedSentinel]:
+    def planned_sentinels(self, names: Iterable[str]) -> list[PlannedSentinel]:
         """Return sentinels of the plan by their ids."""
         return [self.plan.sentinel(name) for name in names]
 
-    def specifications(self, names: Iterable[str]) -> list[SentinelSpecification]:
-        """Return what a host of sentinels is told of them."""
-        return [SentinelSpecification.of(one) for one in self.planned(names)]
+    def sentinel_host(self, start: CodonStart, environment: Mapping[str, str]) -> SentinelHost:
+        """Return a host for the sentinels of a codon, which has not loaded them yet."""
+        planned = self.planned_sentinels(start.codon.sentinels)
+        return SentinelHost(
+            [SentinelSpecification.of(sentinel) for sentinel in planned],
+            codon=start.runtime_id,
+            folder=self.workspace,
+            environment=environment,
+            models=self._sentinel_models(planned),
+            clock_ms=lambda: int(time.time() * 1_000),
+        )
 
-    def models(self, names: Iterable[str]) -> Asks | None:
-        """Return what asks the models of these sentinels; None where none of them has one."""
-        if not any(one.model for one in self.planned(names)):
+    def _sentinel_models(self, sentinels: Iterable[PlannedSentinel]) -> ModelAccess | None:
+        """Return the access to the models of these sentinels; None where none has a model."""
+        if not any(sentinel.model for sentinel in sentinels):
             return None
-        # Its libraries take a second to import, and most runs have no use for them.
-        found = import_module("interlock.workers.runs.sentinels.models")
+        # Its libraries take a second to import, and most runs do not need them.
+        module = import_module("interlock.workers.runs.sentinels.models")
         settings = self.dispatch.settings
-        asks: Asks = found.SentinelModels(
+        models: ModelAccess = module.SentinelModels(
             base_url=settings.model_base_url,
             api_key=settings.model_api_key,
             attempts_max=settings.model_attempts_max,
         )
-        return asks
-
-    def sentinel_host(self, start: Start, environment: Mapping[str, str]) -> SentinelHost:
-        """Return what hosts the sentinels of a codon; it has loaded none yet."""
-        names = start.codon.sentinels
-        return SentinelHost(
-            self.specifications(names),
-            codon=start.runtime_id,
-            folder=self.workspace,
-            environment=environment,
-            asks=self.models(names),
-            clock_ms=lambda: int(time.time() * 1_000),
-        )
+        return models
 
     def model_settings(self) -> dict[str, str]:
-        """Return the settings that the process of a model's codon needs, as variables."""
+        """Return, as variables, the settings that the process of a model's codon needs."""
         settings = self.dispatch.settings
         found = {
             "MODEL_BASE_URL": settings.model_base_url,
@@ -122,8 +123,8 @@ class RunWork:
         }
         return {f"{PREFIX}{name}": str(value) for name, value in found.items() if value is not None}
 
-    def context_may_end(self, start: Start) -> bool:
-        """Whether a full context is how a codon's loop ends."""
+    def context_may_end(self, start: CodonStart) -> bool:
+        """Return whether the loop of a codon ends when the model's context is full."""
         inside = start.loop_context
         if inside is None:
             return False

@@ -1,8 +1,8 @@
-"""Why a codon failed, worked out from what its agent or its provider said; it tries nothing again.
+"""Classifies why a codon failed, by the text of its agent's or its provider's error. Pure.
 
-The first line that fits decides:
+The first row that fits decides:
 
-| the text speaks of                                   | type       | tried again             |
+| the text mentions                                    | type       | tried again             |
 |------------------------------------------------------|------------|-------------------------|
 | a limit of requests                                  | rate-limit | yes                     |
 | a bill, a quota, a credit                            | api-error  | no                      |
@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.supervision.codon_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
+from interlock.workers.supervision.session_reports import CONTEXT_EXCEEDED, ERROR_LENGTH_READ
 from interlock.workers.text import sentence
 
 RETRY_AFTER_MS_MAX = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a codon failed, and whether the same may succeed later. The message is one sentence."""
+class CodonFailure:
+    """Why a codon failed, in one sentence, and whether trying again may succeed."""
 
     type: FailureType
     retriable: bool
@@ -41,55 +41,56 @@ class Failure:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """Return the shape that a codon's record takes."""
-        told: dict[str, Any] = {
+        """Return the fields that the record of a codon stores."""
+        fields: dict[str, Any] = {
             "type": self.type.value,
             "retriable": self.retriable,
             "message": self.message,
         }
         if self.retry_after_ms is not None:
-            told["retry_after_ms"] = self.retry_after_ms
+            fields["retry_after_ms"] = self.retry_after_ms
         if self.sentinel_refs:
-            told["sentinel_refs"] = list(self.sentinel_refs)
-        return told
+            fields["sentinel_refs"] = list(self.sentinel_refs)
+        return fields
 
 
-def failure_of(text: str, *, session_opened: bool, retry_after_ms: int | None = None) -> Failure:
-    """Return the failure that an error's text tells.
+def classify_failure(
+    text: str, *, session_opened: bool, retry_after_ms: int | None = None
+) -> CodonFailure:
+    """Classify the text of an error by the table at the top of this module.
 
-    `retry_after_ms` is what a provider wished for beside its text; one above an hour is ignored,
-    and so is one in the text. A failure that is not tried again has none.
+    `retry_after_ms` is the delay that a provider named beside its text; otherwise the text may name
+    one. A delay of more than an hour is ignored, and a failure that is not retried has none.
     """
-    looked_at = text[:ERROR_LENGTH_READ]
-    kind, retriable = FailureType.UNKNOWN, session_opened
-    for pattern, of, again in _KINDS:
-        if pattern.search(looked_at):
-            kind, retriable = of, again
+    examined = text[:ERROR_LENGTH_READ]
+    failure_type, retriable = FailureType.UNKNOWN, session_opened
+    for pattern, pattern_type, pattern_retriable in _KINDS:
+        if pattern.search(examined):
+            failure_type, retriable = pattern_type, pattern_retriable
             break
-    wished = _wished_ms(looked_at) if retry_after_ms is None else retry_after_ms
-    good = retriable and wished is not None and 0 <= wished <= RETRY_AFTER_MS_MAX
-    said = sentence(text) or "no reason was given"
-    return Failure(kind, retriable, said, wished if good else None)
+    delay_ms = _delay_ms(examined) if retry_after_ms is None else retry_after_ms
+    usable = retriable and delay_ms is not None and 0 <= delay_ms <= RETRY_AFTER_MS_MAX
+    message = sentence(text) or "no reason was given"
+    return CodonFailure(failure_type, retriable, message, delay_ms if usable else None)
 
 
-def sentinels_not_loaded(refs: tuple[str, ...], *, why: str) -> Failure:
-    """Return the failure of a codon whose sentinels cannot be loaded; trying again loads none."""
-    named = ", ".join(refs)
-    said = sentence(f"these sentinels cannot be loaded: {named}: {why}")
-    return Failure(
-        FailureType.SENTINEL_LOAD_FAILURE, retriable=False, message=said, sentinel_refs=refs
+def sentinel_load_failure(refs: tuple[str, ...], *, why: str) -> CodonFailure:
+    """Return the failure of a codon whose sentinels cannot be loaded, which is not retried."""
+    message = sentence(f"these sentinels cannot be loaded: {', '.join(refs)}: {why}")
+    return CodonFailure(
+        FailureType.SENTINEL_LOAD_FAILURE, retriable=False, message=message, sentinel_refs=refs
     )
 
 
-def _wished_ms(text: str) -> int | None:
-    found = _WISH.search(text)
+def _delay_ms(text: str) -> int | None:
+    found = _DELAY.search(text)
     if found is None:
         return None
     return round(float(found["number"]) * _UNITS_MS[(found["unit"] or "s").lower()[:2].strip()])
 
 
 def _status(codes: str) -> str:
-    """Return the pattern of a status, which is not just any number of three digits."""
+    """Return the pattern of a status code: a number of three digits after a word like "status"."""
     word = r"(?<![a-z])(?:status|error|code|http(?:/[\d.]+)?)"
     return rf"{word}(?:[\s:=_(]{{1,3}}(?:status|code)){{0,2}}[\s:=(\"']{{1,4}}{codes}\b"
 
@@ -98,8 +99,8 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-# A wait is in seconds where no unit is named, as in HTTP.
-_WISH = re.compile(
+# A delay without a unit is in seconds, as in HTTP.
+_DELAY = re.compile(
     r"(?:retry[-_ ]?after|(?:try|retry) again (?:in|after)|retry in)[\"']?[\s:=]{0,3}"
     r"(?P<number>\d{1,9}(?:\.\d{1,6})?)\s?"
     r"(?P<unit>ms|milliseconds?|minutes?|mins?|m|seconds?|secs?|s)?\b",

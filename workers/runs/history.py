@@ -1,4 +1,4 @@
-"""What a run has executed, read from its records: nothing of it is kept in a process's memory."""
+"""The executions that count for a run, read from the records of its codons."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from interlock.kernel.machines.runs.codon_types import (
 )
 from interlock.kernel.record import Record
 from interlock.kernel.store.views import Views
-from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
 
-
-def number_of(codon: str) -> int:
-    """Return which execution of its run a codon's record is, from 1."""
-    return int(codon.rpartition("/")[2])
+PAGE = 50
 
 
-def codons_of(views: Views, run: str) -> list[Record]:
-    """Return the records of a run's codons, the first one first."""
+def record_number(record_id: str) -> int:
+    """Return the number at the end of a run's or codon's id: 1 is the first of its parent."""
+    return int(record_id.rpartition("/")[2])
+
+
+def codons_of(views: Views, run_id: str) -> list[Record]:
+    """Return the records of a run's codons, the oldest first."""
     found: list[Record] = []
-    page = 50
     while True:
-        # They are numbered without a gap, as one is born when the one before has ended.
-        names = [f"{run}/{number}" for number in range(len(found) + 1, len(found) + 1 + page)]
+        # Their numbers have no gap, because a codon is created only after the one before ended.
+        names = [f"{run_id}/{number}" for number in range(len(found) + 1, len(found) + 1 + PAGE)]
         records = views.records(names)
         found += [records[name] for name in names if name in records]
-        if len(records) < page:
+        if len(records) < PAGE:
             return found
 
 
-def executed(record: Record) -> Execution | None:
-    """Return what a codon came to, or None while it lives."""
+def execution_of(record: Record) -> Execution | None:
+    """Return the execution that a codon's record is about; None while it has not ended."""
     codon: Codon = codon_of(record)
     inside = codon.loop_context
-    told: dict[str, Any] = {
+    shared: dict[str, Any] = {
         "record": record.id,
         "codon_id": codon.codon_id.partition("#")[0],
         "iteration": inside.iteration if inside else None,
@@ -49,23 +50,23 @@ def executed(record: Record) -> Execution | None:
     match codon:
         case CompletedCodon():
             return Execution(
-                **told,
-                status=Ended.COMPLETED,
+                **shared,
+                status=CodonEnd.COMPLETED,
                 session_id=codon.session_id,
                 context_exceeded=codon.context_exceeded,
                 budget_exceeded=codon.budget_exceeded is not None,
             )
         case SkippedCodon():
             return Execution(
-                **told,
-                status=Ended.SKIPPED,
+                **shared,
+                status=CodonEnd.SKIPPED,
                 session_id=codon.session_id,
                 messages=codon.assistant_message_count or 0,
             )
         case FailedCodon():
             return Execution(
-                **told,
-                status=Ended.FAILED,
+                **shared,
+                status=CodonEnd.FAILED,
                 session_id=codon.session_id,
                 ignored=codon.ignored,
                 retriable=codon.failure_reason.retriable,
@@ -76,18 +77,22 @@ def executed(record: Record) -> Execution | None:
 
 
 def history(run: Record, codons: Iterable[Record]) -> tuple[list[Execution], int]:
-    """Return what counts for a run, oldest first, and where its own part of that begins."""
-    before = [kept(one) for one in run.data["done"]]
-    own = [one for one in map(executed, codons) if one is not None]
-    return [*before, *own], len(before)
+    """Return the executions that count for a run, the oldest first.
+
+    The second value is the index at which the run's own executions start; those before it are of
+    the runs that it continues.
+    """
+    earlier = [execution_from_stored(one) for one in run.data["done"]]
+    started_here = [one for one in map(execution_of, codons) if one is not None]
+    return [*earlier, *started_here], len(earlier)
 
 
-def kept(stored: Mapping[str, Any]) -> Execution:
-    """Return an execution as a continuation keeps it."""
-    return Execution(**{**stored, "status": Ended(stored["status"])})
+def execution_from_stored(stored: Mapping[str, Any]) -> Execution:
+    """Return an execution from the form in which the record of a run keeps it."""
+    return Execution(**{**stored, "status": CodonEnd(stored["status"])})
 
 
-def stored(one: Execution) -> dict[str, Any]:
-    """Return an execution as JSON, without what is as always."""
-    usual = {field.name: field.default for field in fields(Execution)}
-    return {name: value for name, value in asdict(one).items() if value != usual[name]}
+def stored_execution(execution: Execution) -> dict[str, Any]:
+    """Return an execution as JSON, without the fields that have their default value."""
+    defaults = {field.name: field.default for field in fields(Execution)}
+    return {name: value for name, value in asdict(execution).items() if value != defaults[name]}

@@ -1,24 +1,23 @@
-"""Which end a codon has, from what is known when its process is over; it looks at nothing itself.
+"""Decides how a codon ended, from the facts that are known when its process is over. Pure.
 
-The first line that fits decides. What was done counts, even where a limit or a person would have
-ended it: no money comes back by throwing work away.
+The first row that fits decides. Finished work counts even where a limit or a person would have
+ended the codon: throwing the work away would not bring the money back.
 
-|    | what is known                                            | the codon is             |
+|    | fact                                                     | the codon is             |
 |----|----------------------------------------------------------|--------------------------|
-|  1 | it was stopped                                           | failed, not tried again  |
-|  2 | the result came, and the process ended with 0            | completed                |
-|  3 | the context is exceeded, where that is how the step ends | completed                |
-|  4 | the budget is exceeded, and its policy is to complete    | completed                |
-|  5 | a skip was asked for, and the result had come            | completed                |
-|  6 | a skip was asked for, and no result came                 | skipped                  |
-|  7 | it was ended for its time, or for its silence            | failed: timeout          |
-|  8 | the budget is exceeded, and its policy is to fail        | failed, not tried again  |
-|  9 | the context is exceeded                                  | failed, not tried again  |
-| 10 | the exit code is not 0                                   | failed: as its error says|
-| 11 | no result came                                           | failed: as its error says|
+|  1 | a person stopped it                                      | failed, not tried again  |
+|  2 | it reported its result, and the process ended with 0     | completed                |
+|  3 | the context is full, where that is how its loop ends     | completed                |
+|  4 | the budget is used up, and its policy is to complete     | completed                |
+|  5 | a person skipped it, and it had reported its result      | completed                |
+|  6 | a person skipped it, and it had reported no result       | skipped                  |
+|  7 | it was killed because it took too long or was silent     | failed: timeout          |
+|  8 | the budget is used up, and its policy is to fail         | failed, not tried again  |
+|  9 | the context is full                                      | failed, not tried again  |
+| 10 | the exit code is not 0                                   | failed, see failure.py   |
+| 11 | it reported no result                                    | failed, see failure.py   |
 
-An exit code of -1 says that there was no process, 1 that it failed in general, 130 that it was
-interrupted.
+An exit code of -1 means that no process was started, 1 a failure of any kind, 130 an interrupt.
 """
 
 from __future__ import annotations
@@ -28,43 +27,43 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 
 from interlock.kernel.machines.runs.values import FailureType
-from interlock.workers.runs.failure import Failure, failure_of
-from interlock.workers.runs.plan.model import Exceeded
+from interlock.workers.runs.failure import CodonFailure, classify_failure
+from interlock.workers.runs.plan.model import BudgetPolicy
 from interlock.workers.text import sentence
 
 NO_PROCESS = -1
-_OF_SIGNALS = 128
-_NAMES = {number.value: number.name for number in signal.Signals}
+_SIGNAL_EXIT_CODE_BASE = 128
+_SIGNAL_NAMES = {number.value: number.name for number in signal.Signals}
 
 
-class Ended(StrEnum):
-    """How a codon has ended."""
+class CodonEnd(StrEnum):
+    """The three ends of a codon."""
 
     COMPLETED = auto()
     SKIPPED = auto()
     FAILED = auto()
 
 
-class Patience(StrEnum):
-    """Which limit of time was passed when the process was ended for it."""
+class TimeLimit(StrEnum):
+    """The limits of time that end a process: on its whole duration, and on its silence."""
 
     WHOLE = auto()
     IDLE = auto()
 
 
-_OUT_OF_TIME = {
-    Patience.WHOLE: "the agent was ended because it took too long",
-    Patience.IDLE: "the agent was ended because it said nothing for too long",
+_TIME_LIMIT_MESSAGES = {
+    TimeLimit.WHOLE: "the agent was ended because it took too long",
+    TimeLimit.IDLE: "the agent was ended because it was silent for too long",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """What is known of a codon when its process is over.
+class EndFacts:
+    """The facts about a codon when its process is over.
 
-    `budget_exceeded` has the policy of the budget that is used up, `out_of_time` the limit for
-    which the process was ended; None where neither is. `error` is what the agent or its provider
-    said was wrong.
+    `budget_exceeded` is the policy of the budget that is used up, `time_limit_passed` the limit
+    because of which the process was killed; each is None where it does not apply. `error` is the
+    error that the agent or its provider reported.
     """
 
     stopped: bool
@@ -73,67 +72,69 @@ class Ending:
     session_opened: bool
     context_exceeded: bool
     context_may_end: bool
-    budget_exceeded: Exceeded | None
+    budget_exceeded: BudgetPolicy | None
     skip_requested: bool
-    out_of_time: Patience | None
+    time_limit_passed: TimeLimit | None
     error: str = ""
     retry_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The end, with the reason where it is a failure."""
+class CodonOutcome:
+    """The end of a codon, and the reason where it is a failure."""
 
-    status: Ended
-    failure: Failure | None = None
+    status: CodonEnd
+    failure: CodonFailure | None = None
 
 
-def verdict_on(ending: Ending) -> Verdict:
-    """Return how a codon has ended, by the table above."""
-    if ending.stopped:
-        return Verdict(Ended.FAILED, _for_good("the codon was stopped"))
-    done = ending.result_received and ending.exit_code == 0
-    full = ending.context_exceeded and ending.context_may_end
-    if done or full or ending.budget_exceeded is Exceeded.COMPLETE:
-        return Verdict(Ended.COMPLETED)
-    if ending.skip_requested:
-        return Verdict(Ended.COMPLETED if ending.result_received else Ended.SKIPPED)
-    return Verdict(Ended.FAILED, _failure(ending))
+def outcome_of(facts: EndFacts) -> CodonOutcome:
+    """Return how a codon ended, by the table at the top of this module."""
+    if facts.stopped:
+        return CodonOutcome(CodonEnd.FAILED, _final_failure("the codon was stopped"))
+    done = facts.result_received and facts.exit_code == 0
+    full = facts.context_exceeded and facts.context_may_end
+    if done or full or facts.budget_exceeded is BudgetPolicy.COMPLETE:
+        return CodonOutcome(CodonEnd.COMPLETED)
+    if facts.skip_requested:
+        return CodonOutcome(CodonEnd.COMPLETED if facts.result_received else CodonEnd.SKIPPED)
+    return CodonOutcome(CodonEnd.FAILED, _failure(facts))
 
 
 def exit_code_of(code: int) -> int:
-    """Return the exit code of a process by which a signal is known as shells know it: 128 more.
+    """Return the exit code of a process as shells show it: 128 and the number of a signal.
 
-    `code` is negative where a signal ended the process. So -1 is left for where there was none.
+    `code` is negative where a signal ended the process. -1 stays free for "no process".
     """
-    return code if code >= 0 else _OF_SIGNALS - code
+    return code if code >= 0 else _SIGNAL_EXIT_CODE_BASE - code
 
 
-def _failure(ending: Ending) -> Failure:
-    if ending.out_of_time is not None:
-        return Failure(
-            FailureType.TIMEOUT, retriable=True, message=_OUT_OF_TIME[ending.out_of_time]
+def _failure(facts: EndFacts) -> CodonFailure:
+    if facts.time_limit_passed is not None:
+        return CodonFailure(
+            FailureType.TIMEOUT,
+            retriable=True,
+            message=_TIME_LIMIT_MESSAGES[facts.time_limit_passed],
         )
-    if ending.budget_exceeded is Exceeded.FAIL:
-        return _for_good("the codon's budget is exceeded")
-    if ending.context_exceeded:
-        said = ending.error or "the conversation is longer than the model's context window"
-        return Failure(FailureType.API_ERROR, retriable=False, message=sentence(said))
-    return failure_of(
-        ending.error or _without_words(ending.exit_code),
-        session_opened=ending.session_opened,
-        retry_after_ms=ending.retry_after_ms,
+    if facts.budget_exceeded is BudgetPolicy.FAIL:
+        return _final_failure("the codon's budget is exceeded")
+    if facts.context_exceeded:
+        error = facts.error or "the conversation is longer than the model's context window"
+        return CodonFailure(FailureType.API_ERROR, retriable=False, message=sentence(error))
+    return classify_failure(
+        facts.error or _exit_message(facts.exit_code),
+        session_opened=facts.session_opened,
+        retry_after_ms=facts.retry_after_ms,
     )
 
 
-def _for_good(said: str) -> Failure:
-    return Failure(FailureType.UNKNOWN, retriable=False, message=said)
+def _final_failure(message: str) -> CodonFailure:
+    return CodonFailure(FailureType.UNKNOWN, retriable=False, message=message)
 
 
-def _without_words(exit_code: int) -> str:
+def _exit_message(exit_code: int) -> str:
     if exit_code == NO_PROCESS:
         return "there was no process"
     if exit_code == 0:
         return "the agent ended without a result"
-    name = _NAMES.get(exit_code - _OF_SIGNALS)
+    name = _SIGNAL_NAMES.get(exit_code - _SIGNAL_EXIT_CODE_BASE)
     return f"the agent ended with {exit_code}" + (f", which is {name}" if name else "")

@@ -1,4 +1,4 @@
-"""Where a run leaves what it prints and keeps: the papers of its codons; it makes no checkpoint."""
+"""Paths of the files that a run and its codons leave on their machine."""
 
 from __future__ import annotations
 
@@ -8,67 +8,62 @@ from pathlib import Path
 from interlock.workers.config import PREFIX, Settings
 
 FOLDER = "runs"
-# What the process of a model's codon is told: which model, and where the conversation is kept.
-MODEL = f"{PREFIX}CODON_MODEL"
-CONVERSATION = f"{PREFIX}CONVERSATION"
+# Variables of the process of a model's codon: which model it asks, and its conversation's file.
+MODEL_VARIABLE = f"{PREFIX}CODON_MODEL"
+CONVERSATION_VARIABLE = f"{PREFIX}CONVERSATION"
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlace:
-    """One run on its machine: `id` is <workspace>/<number>."""
+class RunPaths:
+    """The paths of one run; `id` is <workspace>/<number>."""
 
     id: str
     settings: Settings
 
     @property
-    def papers(self) -> Path:
-        """Where what belongs to the run itself is."""
+    def work_folder(self) -> Path:
+        """The folder that holds the run's own files and the folders of its codons."""
         return self.settings.home.absolute() / FOLDER / self.id
 
-    def codon(self, number: int) -> CodonPlace:
-        """Return the place of one execution, by its number in the run."""
-        return CodonPlace(f"{self.id}/{number}", self.papers / f"{number:04d}")
+    def codon(self, number: int) -> CodonPaths:
+        """Return the paths of one execution, by its number in the run."""
+        return CodonPaths(f"{self.id}/{number}", self.work_folder / f"{number:04d}")
 
 
 @dataclass(frozen=True, slots=True)
-class CodonPlace:
-    """One execution of a codon: its record's id and its folder."""
+class CodonPaths:
+    """The paths of one execution of a codon; `id` is the id of its record."""
 
     id: str
     folder: Path
 
     @property
     def output(self) -> Path:
-        """What its process prints."""
+        """The standard output of its process."""
         return self.folder / "output.log"
 
     @property
     def errors(self) -> Path:
-        """What its process complains of."""
+        """The standard error of its process."""
         return self.folder / "errors.log"
 
     @property
-    def prompt(self) -> Path:
-        """What a model is asked."""
-        return self.folder / "prompt.txt"
-
-    @property
     def conversation(self) -> Path:
-        """What a model and its codon said to each other, up to the end of this execution."""
+        """The messages between a model and its codon, up to the end of this execution."""
         return self.folder / "conversation.json"
 
     @property
-    def mark(self) -> Path:
-        """Under which mark its processes run: who clears up after a lost conductor reads it."""
-        return self.folder / "mark"
+    def process_label(self) -> Path:
+        """The file with the label of its processes, by which leftovers of them are found."""
+        return self.folder / "process_label"
 
 
-def marks_of(key: str) -> tuple[str, str]:
-    """Return the marks of the processes of an execution: the agent's, and its sentinels'."""
+def process_labels(key: str) -> tuple[str, str]:
+    """Return the labels of an execution's processes: the agent's, and its sentinels'."""
     return key, f"{key}~sentinels"
 
 
-def codon_place(codon: str, settings: Settings) -> CodonPlace:
-    """Return the place of a codon's record."""
-    run, _, number = codon.rpartition("/")
-    return RunPlace(run, settings).codon(int(number))
+def codon_paths(codon_id: str, settings: Settings) -> CodonPaths:
+    """Return the paths of the execution that a codon's record is about."""
+    run_id, _, number = codon_id.rpartition("/")
+    return RunPaths(run_id, settings).codon(int(number))

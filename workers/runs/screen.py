@@ -1,4 +1,4 @@
-"""What people see of runs of codons in a terminal. Fetches nothing."""
+"""Runs of codons as people see them in a terminal, and as plain values for both outputs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from typing import Any
 
 from rich.text import Text
 
+from interlock.kernel.machines.runs.codon_types import (
+    Codon,
+    CompletedCodon,
+    FailedCodon,
+    LoadedSentinels,
+    PreparingCodon,
+    SkippedCodon,
+    codon_cost,
+    codon_of,
+    codon_tokens,
+)
+from interlock.kernel.record import Record
+from interlock.workers.runs.history import history, record_number
+from interlock.workers.runs.plan.model import RunPlan
+from interlock.workers.runs.sequence import progress
 from interlock.workers.terminal.screen import age, clock, grid, out, short, state_text
 
 Row = Mapping[str, Any]
 MICRO = 1_000_000
-SHA_SHOWN = 10
+SHA_LENGTH_SHOWN = 10
 
 
 def run(value: Row) -> None:
-    """Print one run: how far it is, what it costs, and each codon that was executed."""
+    """Print one run: its progress, its costs, and its executions."""
     head = grid("run", value["id"])
     head.add_row("state", state_text(value["state"]))
     total = "?" if value["total"] is None else value["total"]
@@ -24,16 +39,16 @@ def run(value: Row) -> None:
     head.add_row("since", f"{clock(value['began_ms'])}, {age(value['now_ms'] - value['began_ms'])}")
     head.add_row("cost", f"{dollars(value['cost'])} of codons, {dollars(value['spent'])} spent")
     if value["began_as"]:
-        head.add_row("began", said(value["began_as"]))
+        head.add_row("began", as_text(value["began_as"]))
     if value["why"]:
-        head.add_row("ended", said(value["why"]))
+        head.add_row("ended", as_text(value["why"]))
     out.print(head)
     if value["codons"]:
         codons(value["codons"])
 
 
 def codons(rows: Sequence[Row]) -> None:
-    """Print the executions of a run, the first one first."""
+    """Print the executions of a run, the oldest first."""
     table = grid("#", "codon", "state", "took", "cost", "messages", "sentinels", "why")
     for row in rows:
         table.add_row(
@@ -44,13 +59,13 @@ def codons(rows: Sequence[Row]) -> None:
             dollars(row["cost"]),
             str(row["messages"] or "-"),
             row["sentinels"] or "-",
-            said(row["why"]),
+            as_text(row["why"]),
         )
     out.print(table)
 
 
 def costs(value: Row) -> None:
-    """Print what was paid."""
+    """Print costs."""
     table = grid("what", "codons", "spent")
     table.add_row("the last run", dollars(value["run"]), dollars(value["run_spent"]))
     if "since" in value:
@@ -58,7 +73,7 @@ def costs(value: Row) -> None:
         table.add_row(since, dollars(value["since"]), dollars(value["since_spent"]))
     table.add_row("all runs", dollars(value["total"]), dollars(value["total_spent"]))
     if value["run_late"]:
-        table.add_row("the last run, told too late", "-", dollars(value["run_late"]))
+        table.add_row("the last run, reported too late", "-", dollars(value["run_late"]))
     out.print(table)
     if value.get("codons"):
         tokens = grid("codon", "cost", "input", "output", "cache written", "cache read")
@@ -77,11 +92,15 @@ def costs(value: Row) -> None:
 
 def checkpoints(rows: Sequence[Row]) -> None:
     """Print checkpoints, the oldest first."""
-    table = grid("checkpoint", "run", "codon", "type", "goes on after")
+    table = grid("checkpoint", "run", "codon", "type", "continues after")
     for row in rows:
         number = row["run"].partition("/")[2]
         table.add_row(
-            row["sha"][:SHA_SHOWN], number, row["codon"] or "-", row["type"], row["after"] or "-"
+            row["sha"][:SHA_LENGTH_SHOWN],
+            number,
+            row["codon"] or "-",
+            row["type"],
+            row["after"] or "-",
         )
     out.print(table)
 
@@ -89,12 +108,14 @@ def checkpoints(rows: Sequence[Row]) -> None:
 def event(value: Row) -> None:
     """Print one event in one line."""
     data = value["event"]["data"]
-    of = data.get("codon_id") or f"run {data['run_id'].partition('/')[2]}"
-    out.print(Text.assemble((f"{clock(value['at_ms'])} ", "dim"), f"{of:<24} ", told(value)))
+    subject = data.get("codon_id") or f"run {data['run_id'].partition('/')[2]}"
+    out.print(
+        Text.assemble((f"{clock(value['at_ms'])} ", "dim"), f"{subject:<24} ", event_text(value))
+    )
 
 
-def told(value: Row) -> Text:
-    """Return what an event says, in words."""
+def event_text(value: Row) -> Text:
+    """Return the text of an event."""
     kind, data = value["event"]["type"], value["event"]["data"]
     if kind == "CodonTransitioned":
         why = data["metadata"].get("failure_reason", {}).get("message", "")
@@ -103,60 +124,60 @@ def told(value: Row) -> Text:
     if kind in ENDS:
         why = data.get("reason", "")
         return Text.assemble(state_text(ENDS[kind]), f": {short(why)}" if why else "")
-    return Text(WORDS[kind](data))
+    return Text(EVENT_TEXTS[kind](data))
 
 
-def began(starting: Row) -> str:
-    """Return how a run began, in words."""
+def start_text(starting: Row) -> str:
+    """Return the text of how a run started."""
     if starting["kind"] == "fresh":
-        return "begins"
+        return "starts"
     source = starting["source"]
     after = source.get("after_codon")
-    where = f"after {after}" if after else "from the beginning"
+    where = f"after {after}" if after else "from the start"
     return (
-        f"goes on ({starting['reason']}) from run {source['run_id'].partition('/')[2]}, {where}, "
-        f"at {source['checkpoint_sha'][:SHA_SHOWN]}"
+        f"continues ({starting['reason']}) from run {source['run_id'].partition('/')[2]}, {where}, "
+        f"at {source['checkpoint_sha'][:SHA_LENGTH_SHOWN]}"
     )
 
 
-def watched(states: Sequence[Row]) -> str:
-    """Return where sentinels stand, in words."""
+def sentinels_text(states: Sequence[Row]) -> str:
+    """Return the text of the states of sentinels."""
     return ", ".join(
-        f"{one['id']} called {one['llm_call_count']}x"
-        + (f", {one['failed_llm_calls']} failed" if one["failed_llm_calls"] else "")
-        + (f", {one['unload_reason']}" if one.get("unload_reason") else "")
-        for one in states
+        f"{state['id']} called {state['llm_call_count']}x"
+        + (f", {state['failed_llm_calls']} failed" if state["failed_llm_calls"] else "")
+        + (f", {state['unload_reason']}" if state.get("unload_reason") else "")
+        for state in states
     )
 
 
 def dollars(micro: int) -> str:
-    """Return an amount for people; cents are too coarse for what a codon costs."""
+    """Return an amount in dollars with six decimals, because a codon may cost less than a cent."""
     return f"${micro / MICRO:.6f}" if micro else "$0"
 
 
-def said(words: Any) -> Text:
-    """Return what others wrote as one line; brackets in it are no markup of ours."""
-    return Text(short(words))
+def as_text(value: Any) -> Text:
+    """Return a text of users or agents as one line, in which brackets are no markup."""
+    return Text(short(value))
 
 
 ENDS = {"RunCompleted": "completed", "RunFailed": "failed", "RunCrashed": "crashed"}
-WORDS: Mapping[str, Callable[[Row], str]] = {
-    "RunStarted": lambda data: began(data["starting_conditions"]),
+EVENT_TEXTS: Mapping[str, Callable[[Row], str]] = {
+    "RunStarted": lambda data: start_text(data["starting_conditions"]),
     "CodonStarted": lambda _: "is started",
     "CostsIncremented": lambda data: f"costs {dollars(data['cost_delta'])} more",
     "CostsUpdated": lambda data: f"costs {dollars(data['cost'])} so far",
     "CodonFinalCostSet": lambda data: f"cost {dollars(data['final_cost'])} in the end",
     "AssistantMessageCountUpdated": lambda data: f"{data['new_count']} messages",
-    "SentinelStatesUpdated": lambda data: f"sentinels: {watched(data['sentinel_states'])}",
+    "SentinelStatesUpdated": lambda data: f"sentinels: {sentinels_text(data['sentinel_states'])}",
     "CheckpointCreated": lambda data: (
-        f"checkpoint {data['sha'][:SHA_SHOWN]} ({data['checkpoint_type']})"
+        f"checkpoint {data['sha'][:SHA_LENGTH_SHOWN]} ({data['checkpoint_type']})"
     ),
-    "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_SHOWN]} (initial)",
+    "InitialCheckpointSet": lambda data: f"checkpoint {data['sha'][:SHA_LENGTH_SHOWN]} (initial)",
 }
 
 
 def validation(value: Row) -> None:
-    """Print what is wrong, and what to do about it."""
+    """Print the findings of a validation, and the repairs."""
     for repaired in value["repairs"]:
         out.print(Text.assemble(("repaired ", "green"), repaired))
     for kind, style in (("errors", "red"), ("warnings", "yellow")):
@@ -168,18 +189,85 @@ def validation(value: Row) -> None:
 
 
 def exported(value: Row) -> None:
-    """Print where an export is."""
-    _warned(value)
+    """Print the result of an export."""
+    _print_warnings(value)
     out.print(Text(f"{value['records']} records are in {value['file']}"))
 
 
 def imported(value: Row) -> None:
-    """Print what was brought back."""
-    _warned(value)
-    there = f", {value['there']} were there already" if value["there"] else ""
-    out.print(Text(f"{value['written']} records were brought back from {value['file']}{there}"))
+    """Print the result of an import."""
+    _print_warnings(value)
+    existing = f", {value['there']} existed already" if value["there"] else ""
+    out.print(Text(f"{value['written']} records were restored from {value['file']}{existing}"))
 
 
-def _warned(value: Row) -> None:
+def _print_warnings(value: Row) -> None:
     for warning in value["warnings"]:
         out.print(Text.assemble(("warning ", "yellow"), warning))
+
+
+def run_value(run: Record, codons: Sequence[Record], now_ms: int) -> dict[str, Any]:
+    """Return a run with its progress and its executions, as plain values."""
+    plan = RunPlan.of(run.data["plan"])
+    executions, start_index = history(run, codons)
+    done, total = progress(plan, executions, start_index=start_index)
+    starting, ended = run.data["starting"], run.data.get("ended", {})
+    return {
+        "id": run.id,
+        "state": run.state,
+        "plan": plan.name,
+        "folder": run.data["folder"],
+        "host": run.data["host"],
+        "done": done,
+        "total": total,
+        "began_ms": run.created_ms,
+        "now_ms": now_ms if run.state == "running" else run.since_ms,
+        "cost": run.counters.get("tree.cost", 0),
+        "spent": run.counters.get("tree.spent", 0),
+        "began_as": start_text(starting) if starting["kind"] != "fresh" else "",
+        "why": str(ended.get("reason") or ended.get("detail") or ""),
+        "codons": [codon_value(one, now_ms) for one in codons],
+    }
+
+
+def codon_value(record: Record, now_ms: int) -> dict[str, Any]:
+    """Return one execution, as plain values."""
+    codon = codon_of(record)
+    until_ms = getattr(codon, "end_time", now_ms)
+    return {
+        "number": record_number(record.id),
+        "id": record.id,
+        "codon": codon.codon_id,
+        "state": record.state,
+        "took_ms": until_ms - codon.start_time,
+        "cost": codon_cost(codon),
+        "tokens": codon_tokens(codon).model_dump(),
+        "messages": getattr(codon, "assistant_message_count", None) or 0,
+        "sentinels": _sentinels(codon),
+        "log": getattr(codon, "log_path", None) or "",
+        "why": _why(codon, record.data),
+    }
+
+
+def _sentinels(codon: Codon) -> str:
+    if isinstance(codon, PreparingCodon) or codon.sentinels is None:
+        return ""
+    sentinels = codon.sentinels
+    states = sentinels.loaded if isinstance(sentinels, LoadedSentinels) else sentinels.executed
+    return sentinels_text([one.model_dump(mode="json", exclude_none=True) for one in states])
+
+
+def _why(codon: Codon, data: Mapping[str, Any]) -> str:
+    match codon:
+        case FailedCodon():
+            ignored = "; the run goes on" if codon.ignored else ""
+            return f"while {codon.failed_during}: {codon.failure_reason.message}{ignored}"
+        case SkippedCodon():
+            return f"while {codon.skipped_during}"
+        case CompletedCodon() if codon.budget_exceeded:
+            over = codon.budget_exceeded
+            return f"its {over.currency} budget was used up: {over.used} of {over.limit}"
+        case CompletedCodon() if codon.context_exceeded:
+            return "its context was full"
+        case _:
+            return "to be skipped" if data.get("skip_requested") else ""

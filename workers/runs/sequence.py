@@ -1,7 +1,7 @@
-"""Which codon of a run comes next, told by its plan and history alone; it starts nothing.
+"""Decides which codon of a run comes next, from its plan and its history alone. Pure.
 
-Each codon has a runtime id: its own, in a loop with the iteration, as in `clean#0`. What an id has
-come to is what its last execution came to. Nothing is counted anywhere else than in the history.
+Each codon has a runtime id: its own id, and in a loop also the iteration, as in `clean#0`. The last
+execution of a runtime id decides whether that codon is done. Attempts are counted in the history.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import TypeAlias, assert_never
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.machines.runs.values import LoopContext
-from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.plan.model import (
     RETRY_DELAY_MS_MAX,
-    Continuation,
-    Plan,
+    FailurePolicy,
     PlannedCodon,
     PlannedLoop,
-    Policy,
+    RunPlan,
+    SessionChoice,
 )
 
 RETRY_AFTER_MS_MAX = 3_600_000
 
 
 class StrangeHistoryError(CallError):
-    """A history has an execution of what the plan does not have. Give the plan it was made by."""
+    """A history has an execution of a codon that is not in the plan. Pass the plan of that run."""
 
     def __init__(self, runtime_id: str) -> None:
         super().__init__(f"the plan has no codon for {runtime_id!r}; give the run's own plan")
@@ -40,13 +40,14 @@ class StrangeHistoryError(CallError):
 class Execution:
     """One execution that has ended; `iteration` counts from 0 and is None outside of loops.
 
-    `ignored` is a failure that the run went past. `retriable` and `retry_after_ms` are of failures.
+    `ignored` marks a failure after which the run went on. `retriable` and `retry_after_ms` are set
+    for failures only. `record` is the id of the execution's record.
     """
 
     codon_id: str
     iteration: int | None
-    status: Ended
-    record: str = ""  # its id
+    status: CodonEnd
+    record: str = ""
     session_id: str | None = None
     messages: int = 0
     context_exceeded: bool = False
@@ -57,26 +58,26 @@ class Execution:
 
     @property
     def runtime_id(self) -> str:
-        """Return the id of what was executed."""
+        """Return the runtime id of the codon that was executed."""
         return runtime_id(self.codon_id, self.iteration)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """A codon at its place in the order of a run."""
+class PlanPosition:
+    """A codon at one position in the order of a run."""
 
     codon: PlannedCodon
     loop_context: LoopContext | None
 
     @property
     def runtime_id(self) -> str:
-        """Return the id that its executions have."""
+        """Return the runtime id of the executions at this position."""
         inside = self.loop_context
         return runtime_id(self.codon.id, None if inside is None else inside.iteration)
 
 
-class Halt(StrEnum):
-    """Why a run does not go on by itself."""
+class HaltReason(StrEnum):
+    """Why a run cannot go on without a person."""
 
     ABORTED = "aborted"
     NOT_RETRIABLE = "not_retriable"
@@ -85,130 +86,146 @@ class Halt(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Start this codon after the delay, in the session of the one before if that is named."""
+class CodonStart:
+    """Start the codon at this position after the delay.
 
-    turn: Turn
+    `previous_session_id` is the session that it continues; None is a new one.
+    """
+
+    position: PlanPosition
     previous_session_id: str | None
     delay_ms: int
 
     @property
     def codon(self) -> PlannedCodon:
-        """Return what is to be started."""
-        return self.turn.codon
+        """Return the codon that starts."""
+        return self.position.codon
 
     @property
     def runtime_id(self) -> str:
-        """Return the id that the execution will have."""
-        return self.turn.runtime_id
+        """Return the runtime id of the execution that starts."""
+        return self.position.runtime_id
 
     @property
     def loop_context(self) -> LoopContext | None:
-        """Return where in a loop it is."""
-        return self.turn.loop_context
+        """Return its loop and iteration; None outside of loops."""
+        return self.position.loop_context
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """All of the plan is done."""
+class PlanFinished:
+    """Every codon of the plan is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halted:
-    """The run does not go on: this codon failed, or cannot be started (`NOTHING_TO_CONTINUE`)."""
+    """The run cannot go on: the codon at this position failed, or cannot start."""
 
-    turn: Turn
-    halt: Halt
+    position: PlanPosition
+    cause: HaltReason
     reason: str
 
 
-Step: TypeAlias = Start | Finished | Halted
+NextStep: TypeAlias = CodonStart | PlanFinished | Halted
 
 
 def runtime_id(codon_id: str, iteration: int | None) -> str:
-    """Return what a codon is called in a run; `iteration` is None outside of loops."""
+    """Return the runtime id of a codon; `iteration` is None outside of loops."""
     return codon_id if iteration is None else f"{codon_id}#{iteration}"
 
 
-def next_step(plan: Plan, history: Sequence[Execution], *, begins: int) -> Step:
-    """Return what follows a history, oldest first, of which this run's part begins at an index.
+def next_step(plan: RunPlan, history: Sequence[Execution], *, start_index: int) -> NextStep:
+    """Return how a run goes on after a history, whose oldest execution is first.
 
-    A failure before that index, which was not ignored, counts as never tried.
+    The run's own executions start at `start_index`; those before it are of the runs that it
+    continues. A failure of those that was not ignored counts as never tried.
     """
-    past = _Past(plan, history, begins)
-    before: Turn | None = None
-    for turn in past.turns():
-        if not past.is_done(turn):
-            return _step(past, turn, before)
-        before = turn
-    return Finished()
+    codons = _CodonHistory(plan, history, start_index)
+    previous: PlanPosition | None = None
+    for position in codons.positions():
+        if not codons.is_done(position):
+            return _step_at(codons, position, previous)
+        previous = position
+    return PlanFinished()
 
 
-def progress(plan: Plan, history: Sequence[Execution], *, begins: int) -> tuple[int, int | None]:
-    """Return how many codons are done, and of how many: None while only a context can tell."""
-    past = _Past(plan, history, begins)
+def progress(
+    plan: RunPlan, history: Sequence[Execution], *, start_index: int
+) -> tuple[int, int | None]:
+    """Return how many codons are done and how many there are.
+
+    The second number is None while a loop goes on until a context is full.
+    """
+    codons = _CodonHistory(plan, history, start_index)
     done = 0
-    for turn in past.turns():
-        if not past.is_done(turn):
-            return done, past.total()
+    for position in codons.positions():
+        if not codons.is_done(position):
+            return done, codons.total()
         done += 1
     return done, done
 
 
-class _Past:
-    """What has become of each runtime id."""
+class _CodonHistory:
+    """The executions of a run, by runtime id."""
 
-    def __init__(self, plan: Plan, history: Sequence[Execution], begins: int) -> None:
-        assert 0 <= begins <= len(history), "a run begins within its history"
+    def __init__(self, plan: RunPlan, history: Sequence[Execution], start_index: int) -> None:
+        assert 0 <= start_index <= len(history), "the run starts within its history"
         self._plan = plan
-        looping = {
+        is_in_loop = {
             codon.id: isinstance(step, PlannedLoop)
             for step in plan.steps
             for codon in (step.codons if isinstance(step, PlannedLoop) else (step,))
         }
-        own: dict[str, list[Execution]] = defaultdict(list)
+        of_this_run: dict[str, list[Execution]] = defaultdict(list)
         last: dict[str, Execution] = {}
         for index, one in enumerate(history):
-            if looping.get(one.codon_id) is not (one.iteration is not None):
+            if is_in_loop.get(one.codon_id) is not (one.iteration is not None):
                 raise StrangeHistoryError(one.runtime_id)
             last[one.runtime_id] = one
-            if index >= begins:
-                own[one.runtime_id].append(one)
-        self._last, self._own = last, own
+            if index >= start_index:
+                of_this_run[one.runtime_id].append(one)
+        self._last, self._of_this_run = last, of_this_run
 
-    def turns(self) -> Iterator[Turn]:
-        """Yield the codons in the order of the run; loops go on only when they are asked again."""
+    def positions(self) -> Iterator[PlanPosition]:
+        """Yield the positions in the order of the run.
+
+        Whether a loop goes on is decided when the next position is asked for, so the caller must
+        stop at the first codon that is not done.
+        """
         for step in self._plan.steps:
             if isinstance(step, PlannedLoop):
                 yield from self._iterations(step)
             else:
-                yield Turn(step, None)
+                yield PlanPosition(step, None)
 
-    def last(self, turn: Turn) -> Execution | None:
-        """Return the last execution of a codon at its place."""
-        return self._last.get(turn.runtime_id)
+    def last(self, position: PlanPosition) -> Execution | None:
+        """Return the last execution at a position."""
+        return self._last.get(position.runtime_id)
 
-    def is_done(self, turn: Turn) -> bool:
-        """Tell whether the run goes on after this one."""
-        last = self.last(turn)
+    def is_done(self, position: PlanPosition) -> bool:
+        """Return whether the run goes on after the codon at this position."""
+        last = self.last(position)
         if last is None:
             return False
-        if last.status is not Ended.FAILED or last.ignored:
+        if last.status is not CodonEnd.FAILED or last.ignored:
             return True
-        # Of an earlier run only what it went past is behind us: a crash is no failure to ignore.
-        return turn.codon.on_failure.policy is Policy.IGNORE and bool(self._own[turn.runtime_id])
+        # A failure of an earlier run counts as done only if that run ignored it: the failure of a
+        # crashed run was not ignored by anybody.
+        return position.codon.on_failure.policy is FailurePolicy.IGNORE and bool(
+            self._of_this_run[position.runtime_id]
+        )
 
-    def failures(self, turn: Turn) -> int:
-        """Return how often this run has failed at it, since anything else came of it."""
+    def failures(self, position: PlanPosition) -> int:
+        """Return how many of this run's last executions at a position failed in a row."""
         failures = 0
-        for one in reversed(self._own[turn.runtime_id]):
-            if one.status is not Ended.FAILED:
+        for one in reversed(self._of_this_run[position.runtime_id]):
+            if one.status is not CodonEnd.FAILED:
                 break
             failures += 1
         return failures
 
     def total(self) -> int | None:
-        """Return how many codons there are in all, None where nobody can know yet."""
+        """Return how many codons the run has in all; None while that is not known yet."""
         total = 0
         for step in self._plan.steps:
             if not isinstance(step, PlannedLoop):
@@ -221,89 +238,97 @@ class _Past:
         return total
 
     def _reached(self, loop: PlannedLoop) -> tuple[int, bool]:
-        """Return how many codons of a loop are done, and whether it is over."""
+        """Return how many codons of a loop are done, and whether the loop is over."""
         reached = 0
-        for turn in self._iterations(loop):
-            if not self.is_done(turn):
+        for position in self._iterations(loop):
+            if not self.is_done(position):
                 return reached, False
             reached += 1
         return reached, True
 
-    def _iterations(self, loop: PlannedLoop) -> Iterator[Turn]:
-        bound = loop.until.iterations
-        for iteration in count() if bound is None else range(bound):
+    def _iterations(self, loop: PlannedLoop) -> Iterator[PlanPosition]:
+        maximum = loop.until.iterations
+        for iteration in count() if maximum is None else range(maximum):
             for index, codon in enumerate(loop.codons):
                 inside = LoopContext(loop_id=loop.id, iteration=iteration, index=index)
-                turn = Turn(codon, inside)
-                yield turn
-                if self._ends_loop(loop, turn):
+                position = PlanPosition(codon, inside)
+                yield position
+                if self._ends_loop(loop, position):
                     return
 
-    def _ends_loop(self, loop: PlannedLoop, turn: Turn) -> bool:
-        """Tell whether a codon that is done was the last of its loop, whatever would follow."""
-        last = self.last(turn)
-        assert last is not None, "nobody asks what follows before it is done"
+    def _ends_loop(self, loop: PlannedLoop, position: PlanPosition) -> bool:
+        """Return whether a codon that is done ended its loop before the loop's usual end."""
+        last = self.last(position)
+        assert last is not None, "the codon at this position is done"
         return last.budget_exceeded or (loop.until.context_exceeded and last.context_exceeded)
 
 
-def _step(past: _Past, turn: Turn, before: Turn | None) -> Start | Halted:
-    """Return what becomes of a codon that is not done."""
-    failures, delay_ms = past.failures(turn), 0
+def _step_at(
+    codons: _CodonHistory, position: PlanPosition, previous: PlanPosition | None
+) -> CodonStart | Halted:
+    """Return how the run goes on at a position that is not done; `previous` is the one before."""
+    failures, delay_ms = codons.failures(position), 0
     if failures:
-        if halted := _refused_retry(past, turn, failures):
+        if halted := _refused_retry(codons, position, failures):
             return halted
-        delay_ms = _delay_ms(past, turn, failures)
-    if turn.codon.continuation is Continuation.FRESH:
-        return Start(turn=turn, previous_session_id=None, delay_ms=delay_ms)
-    session_id, problem = _session(past, before)
+        delay_ms = _delay_ms(codons, position, failures)
+    if position.codon.continuation is SessionChoice.FRESH:
+        return CodonStart(position=position, previous_session_id=None, delay_ms=delay_ms)
+    session_id, problem = _session(codons, previous)
     if problem:
-        reason = f"{turn.runtime_id} is to continue the session before it, but {problem}"
-        return Halted(turn=turn, halt=Halt.NOTHING_TO_CONTINUE, reason=reason)
-    return Start(turn=turn, previous_session_id=session_id, delay_ms=delay_ms)
+        reason = f"{position.runtime_id} is to continue the session before it, but {problem}"
+        return Halted(position=position, cause=HaltReason.NOTHING_TO_CONTINUE, reason=reason)
+    return CodonStart(position=position, previous_session_id=session_id, delay_ms=delay_ms)
 
 
-def _refused_retry(past: _Past, turn: Turn, failures: int) -> Halted | None:
-    """Return why a codon that has failed is not tried again, or None if it is."""
-    on_failure, last = turn.codon.on_failure, past.last(turn)
-    assert last is not None, "what has failed has been executed"
-    failed = f"{turn.runtime_id} failed"
+def _refused_retry(codons: _CodonHistory, position: PlanPosition, failures: int) -> Halted | None:
+    """Return why a codon that failed is not tried again; None if it is."""
+    on_failure, last = position.codon.on_failure, codons.last(position)
+    assert last is not None, "a codon that failed was executed"
+    failed = f"{position.runtime_id} failed"
     match on_failure.policy:
-        case Policy.IGNORE:
-            raise AssertionError("a failure of this run that is to be ignored is done with")
-        case Policy.ABORT:
-            halt, reason = Halt.ABORTED, f"{failed}, and on_failure is abort"
-        case Policy.RETRY if not last.retriable:
-            halt, reason = Halt.NOT_RETRIABLE, f"{failed} in a way that trying again cannot mend"
-        case Policy.RETRY if failures >= on_failure.attempts:
-            halt = Halt.ATTEMPTS_USED
+        case FailurePolicy.IGNORE:
+            raise AssertionError("a codon whose failures are ignored is done")
+        case FailurePolicy.ABORT:
+            cause, reason = HaltReason.ABORTED, f"{failed}, and on_failure is abort"
+        case FailurePolicy.RETRY if not last.retriable:
+            cause, reason = (
+                HaltReason.NOT_RETRIABLE,
+                f"{failed} in a way that trying again cannot repair",
+            )
+        case FailurePolicy.RETRY if failures >= on_failure.attempts:
+            cause = HaltReason.ATTEMPTS_USED
             reason = f"{failed} at attempt {failures} of {on_failure.attempts}"
-        case Policy.RETRY:
+        case FailurePolicy.RETRY:
             return None
         case _:
             assert_never(on_failure.policy)
-    advice = "mend the cause, then `interlock run redo --as-is`"
-    return Halted(turn=turn, halt=halt, reason=f"{reason}; {advice}")
+    advice = "repair the cause, then `interlock run redo --as-is`"
+    return Halted(position=position, cause=cause, reason=f"{reason}; {advice}")
 
 
-def _delay_ms(past: _Past, turn: Turn, failures: int) -> int:
-    """Return how long to wait: as the failure told, or twice as long each time."""
-    last = past.last(turn)
-    told = None if last is None else last.retry_after_ms
-    if told is None or told > RETRY_AFTER_MS_MAX:
-        told = turn.codon.on_failure.delay_ms << (failures - 1)
-    return min(told, RETRY_DELAY_MS_MAX)
+def _delay_ms(codons: _CodonHistory, position: PlanPosition, failures: int) -> int:
+    """Return how long to wait: as long as the failure named, else twice as long each time."""
+    last = codons.last(position)
+    delay_ms = None if last is None else last.retry_after_ms
+    if delay_ms is None or delay_ms > RETRY_AFTER_MS_MAX:
+        delay_ms = position.codon.on_failure.delay_ms << (failures - 1)
+    return min(delay_ms, RETRY_DELAY_MS_MAX)
 
 
-def _session(past: _Past, before: Turn | None) -> tuple[str | None, str]:
-    """Return the session that a codon goes on with, and otherwise what is wrong with it."""
-    last = None if before is None else past.last(before)
-    if before is None or last is None:
-        return None, "nothing comes before it; let it begin fresh"
-    whose = f"{before.runtime_id}, which it follows,"
-    if last.status is Ended.FAILED:
-        return None, f"{whose} failed; let it begin fresh, or do not ignore that"
-    if last.status is Ended.SKIPPED and last.messages == 0:
-        return None, f"{whose} was skipped before its first message; let it begin fresh"
+def _session(codons: _CodonHistory, previous: PlanPosition | None) -> tuple[str | None, str]:
+    """Return the session that a codon continues, or None and why there is none."""
+    last = None if previous is None else codons.last(previous)
+    if previous is None or last is None:
+        return None, "no codon comes before it; let it start a fresh session"
+    subject = f"{previous.runtime_id}, which it follows,"
+    if last.status is CodonEnd.FAILED:
+        return (
+            None,
+            f"{subject} failed; let it start a fresh session, or do not ignore that failure",
+        )
+    if last.status is CodonEnd.SKIPPED and last.messages == 0:
+        return None, f"{subject} was skipped before its first message; let it start a fresh session"
     if last.session_id is None:
-        return None, f"{whose} told no session; let it begin fresh"
+        return None, f"{subject} reported no session; let it start a fresh session"
     return last.session_id, ""

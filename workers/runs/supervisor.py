@@ -1,7 +1,8 @@
-"""Conducts one run of codons: holds its lease, executes one codon after the other, tells its end.
+"""The supervisor of a run: holds its lease, executes its codons one by one, and ends the run.
 
-A forker forks it, with its brief as sys.argv[1]. It outlives whoever started it. Which codon comes
-next is told by the plan and the records of those before; nothing of that is kept here alone.
+The fork server starts it, with the path of its launch spec as sys.argv[1]. It outlives the worker
+that launched it. It decides each next codon anew from the plan and the records of the codons
+before, so its own memory holds nothing that a crash could lose.
 """
 
 from __future__ import annotations
@@ -26,220 +27,227 @@ from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
 from interlock.kernel.machines.runs.effects import CONDUCTOR
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
-from interlock.workers.engine.dispatch import Dispatch, assembled
+from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
-from interlock.workers.engine.polling import looks
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.polling import polls
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.gateways.git.shadow import Shadow
-from interlock.workers.runs.brief import RunBrief, read_brief
-from interlock.workers.runs.codon.budget import Used, exceeded
 from interlock.workers.runs.codon.execution import CodonExecution
-from interlock.workers.runs.context import RunWork
+from interlock.workers.runs.codon.limits import BudgetUsage, exceeded_limit
+from interlock.workers.runs.context import RunContext
 from interlock.workers.runs.history import codons_of, history
-from interlock.workers.runs.outcome import Ended
-from interlock.workers.runs.paths import RunPlace, codon_place, marks_of
-from interlock.workers.runs.plan.model import Plan
-from interlock.workers.runs.sequence import Execution, Finished, Halted, Start, next_step
-from interlock.workers.supervision.launch import detach
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.runs.outcome import CodonEnd
+from interlock.workers.runs.paths import RunPaths, codon_paths, process_labels
+from interlock.workers.runs.plan.model import RunPlan
+from interlock.workers.runs.sequence import CodonStart, Execution, Halted, PlanFinished, next_step
+from interlock.workers.supervision.launch import LaunchSpec, hand_over
+from interlock.workers.supervision.leftovers import kill_leftovers
 
-LOOK_S = 0.1
-# Beyond the lease and grace of what an earlier run left, nothing of it can be at work.
-CLEAR_S_MAX = 120.0
+POLL_S = 0.1
+# By then every lease that an earlier run held has lapsed, and so has the grace after it.
+CLEANUP_WAIT_S_MAX = 120.0
 LEFT_OUT_MAX = 100
 NAME_LENGTH_MAX = 500
 
 
-class Conductor:
-    """One run, from where its records say that it stands."""
+class RunSupervisor:
+    """The supervisor of one run, from the state that its records have."""
 
-    def __init__(self, brief: RunBrief, dispatch: Dispatch) -> None:
+    def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
         self.dispatch, settings = dispatch, dispatch.settings
         effect = dispatch.effect("run", CONDUCTOR.name)
         asked_at = time.monotonic()
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(
-            brief.key, effect, brief.token, nonce=uuid4().hex[:8], holder=holder
+            spec.key, effect, spec.token, nonce=uuid4().hex[:8], holder=holder
         )
         self.work = Work(
             dispatch,
-            Equipment(settings),
+            Resources(settings),
             MACHINES["run"],
             lease,
             lease_ms=effect.lease_ms,
             asked_at=asked_at,
         )
-        self.place = RunPlace(lease.record.id, settings)
+        self.paths = RunPaths(lease.record.id, settings)
         self.workspace = Path(str(lease.record.data["folder"]))
-        self.plan = Plan.of(lease.record.data["plan"])
+        self.plan = RunPlan.of(lease.record.data["plan"])
         self.heartbeat = Heartbeat(
             lambda: dispatch.leases, lease_s=effect.lease_ms / 1_000, begin=lambda: None
         )
 
-    def keep(self) -> None:
-        """Conduct the run to its end, and tell what became of it."""
+    def run(self) -> None:
+        """Execute the run to its end, and fire how it ended."""
         self.heartbeat.hold(self.work.held)
         try:
             try:
-                outcome = self._conducted()
+                outcome = self._run_codons()
             except ClosedParentError:
                 raise
             except (CallError, GitError, OSError) as error:
                 outcome = Outcome("fail", {"reason": str(error)[:4_000]})
             self.work.fire(outcome)
         except (ClosedParentError, FencedError):
-            # It was ended by somebody else: nothing of it is left here.
+            # The run was ended by a person or a sweep: only the lease is left to settle.
             with suppress(KernelError):
                 answer = self.dispatch.leases.settle(self.work.lease, self.dispatch.render)
                 self.dispatch.publish(answer.owed)
         self.heartbeat.drop(self.work.held)
 
-    # --- to begin --------------------------------------------------------------------------------
-
-    def _conducted(self) -> Outcome:
-        if why := self._cleared():
-            return Outcome("fail", {"reason": why})
-        run: RunWork | None = None
+    def _run_codons(self) -> Outcome:
+        if problem := self._wait_for_earlier_runs():
+            return Outcome("fail", {"reason": problem})
+        context: RunContext | None = None
         while True:
-            if self._stops():
-                return Outcome("fail", {"reason": self._asked_to_stop()})
-            run = run or self._begun()
-            codons = self.work.patiently(partial(codons_of, self.dispatch.views, self.place.id))
-            done, begins = history(self.work.record, codons)
-            match next_step(self.plan, done, begins=begins):
-                case Finished():
+            if self._is_stopping():
+                return Outcome("fail", {"reason": self._stop_reason()})
+            context = context or self._open_context()
+            codons = self.work.retried(partial(codons_of, self.dispatch.views, self.paths.id))
+            done, start_index = history(self.work.record, codons)
+            match next_step(self.plan, done, start_index=start_index):
+                case PlanFinished():
                     return Outcome("complete")
-                case Halted(turn=turn, reason=reason):
-                    return Outcome("fail", {"reason": reason, "codon": turn.runtime_id})
-                case Start() as start:
-                    used = used_by(codons, self._now_ms())
-                    if over := exceeded(self.plan.budget, used):
-                        told = f"{over.currency} is used up: {over.used} of {over.limit}"
-                        return Outcome("fail", {"reason": told, "codon": start.runtime_id})
-                    self._execute(run, start, len(codons) + 1, done, used)
+                case Halted(position=position, reason=reason):
+                    return Outcome("fail", {"reason": reason, "codon": position.runtime_id})
+                case CodonStart() as start:
+                    usage = usage_of(codons, self._now_ms())
+                    if over := exceeded_limit(self.plan.budget, usage):
+                        reason = f"{over.currency} is used up: {over.used} of {over.limit}"
+                        return Outcome("fail", {"reason": reason, "codon": start.runtime_id})
+                    self._execute(context, start, len(codons) + 1, done, usage)
 
-    def _begun(self) -> RunWork:
-        """Open the checkpoints, bring the workspace to where the run begins, and keep that."""
+    # --- before the first codon ------------------------------------------------------------------
+
+    def _open_context(self) -> RunContext:
+        """Open the checkpoints, restore the one from which the run starts, take the initial one."""
         shadow = Shadow.open(self.workspace)
-        run = RunWork(
+        context = RunContext(
             work=self.work,
             dispatch=self.dispatch,
             heartbeat=self.heartbeat,
             plan=self.plan,
             workspace=shadow.workspace,
-            place=self.place,
+            paths=self.paths,
             shadow=shadow,
         )
-        # One that is there already is of another store, or of a copy of this folder.
-        shadow.set_aside(run.branch)
+        # A branch of this name is of another store, or of a folder of which this one is a copy.
+        shadow.set_aside(context.branch)
         starting, rescued = self.work.record.data["starting"], {}
         if starting["kind"] == "continuation":
             sha = str(starting["source"]["checkpoint_sha"])
             if starting["restores"] and shadow.differs(sha):
-                kept = shadow.rescue()
-                self.work.audit("rescued", {"branch": kept.branch, "sha": kept.sha})
-                rescued = {"rescued": kept.sha}
+                recovery = shadow.rescue()
+                self.work.audit("rescued", {"branch": recovery.branch, "sha": recovery.sha})
+                rescued = {"rescued": recovery.sha}
                 shadow.restore(sha)
-            shadow.branch_from(run.branch, sha)
-        taken = run.checkpoint(f"initial [{self.place.id}]")
-        left_out = [_shown(name) for name in taken.left_out[:LEFT_OUT_MAX]]
-        told = {"sha": taken.sha, "left_out": left_out, **rescued}
-        self.work.fire(Outcome("initial_checkpoint_set", told))
-        return run
+            shadow.branch_from(context.branch, sha)
+        taken = context.checkpoint(f"initial [{self.paths.id}]")
+        left_out = [_storable(name) for name in taken.left_out[:LEFT_OUT_MAX]]
+        payload = {"sha": taken.sha, "left_out": left_out, **rescued}
+        self.work.fire(Outcome("initial_checkpoint_set", payload))
+        return context
 
-    def _cleared(self) -> str:
-        """Wait until nothing of an earlier run can be at work here; say what is, after long."""
-        for _ in looks(CLEAR_S_MAX):
-            left = self.work.patiently(self._left)
-            if not left:
+    def _wait_for_earlier_runs(self) -> str:
+        """Wait until no process of an earlier run can be alive; return why not, after the limit."""
+        for _ in polls(CLEANUP_WAIT_S_MAX):
+            active = self.work.retried(self._active_records)
+            if not active:
                 return ""
-            if self._stops():
-                return self._asked_to_stop()
-        return f"{left[0].id} is still being cleared away"
+            if self._is_stopping():
+                return self._stop_reason()
+        return f"the processes of {active[0].id} are still being ended"
 
-    def _left(self) -> list[Record]:
-        """Return what of earlier runs has work that somebody may still do."""
-        views, number = self.dispatch.views, int(self.place.id.partition("/")[2])
-        found: list[Record] = []
+    def _active_records(self) -> list[Record]:
+        """Return the earlier runs and codons whose effects a process may still execute.
+
+        Where a run has none, the leftovers of its last codon are killed.
+        """
+        views, number = self.dispatch.views, int(self.paths.id.partition("/")[2])
+        active: list[Record] = []
         while (number := number - 1) > 0:
-            run = views.record(f"{root_of(self.place.id)}/{number}")
+            run = views.record(f"{root_of(self.paths.id)}/{number}")
             codons = codons_of(views, run.id)
-            found += [one for one in (run, *codons) if _may_be_at_work(one)]
-            if codons and not found:
-                self._end_what_is_left(codons[-1].id)
+            active += [record for record in (run, *codons) if _may_be_active(record)]
+            if codons and not active:
+                self._kill_leftovers(codons[-1].id)
             if "initial_checkpoint" in run.data:
-                # It began, so it had looked itself at what was before it.
+                # It got past this wait itself, so the runs before it have no process any more.
                 break
-        return found
+        return active
 
-    def _end_what_is_left(self, codon: str) -> None:
-        """Kill what a conductor and its watchdog left when both died at once."""
-        mark = codon_place(codon, self.dispatch.settings).mark
-        if mark.is_file():
-            for one in marks_of(mark.read_text("utf-8")):
-                end_left(one, of=codon)
+    def _kill_leftovers(self, codon_id: str) -> None:
+        """Kill the processes of a codon whose supervisor and watchdog both died at once."""
+        file = codon_paths(codon_id, self.dispatch.settings).process_label
+        if file.is_file():
+            for label in process_labels(file.read_text("utf-8")):
+                kill_leftovers(label, owner=codon_id)
 
-    # --- to go on --------------------------------------------------------------------------------
+    # --- the codons ------------------------------------------------------------------------------
 
     def _execute(
-        self, run: RunWork, start: Start, number: int, done: list[Execution], used: Used
+        self,
+        context: RunContext,
+        start: CodonStart,
+        number: int,
+        done: list[Execution],
+        usage: BudgetUsage,
     ) -> None:
-        if not self._rested(start.delay_ms):
+        if not self._wait(start.delay_ms):
             return
-        previous = continued(start, done)
+        previous = continued_execution(start, done)
+        # HeldError: another codon of the workspace is still being ended. The caller tries again.
         with suppress(HeldError):
-            # Another of its workspace is still being ended: then it is tried again.
-            CodonExecution(run, start, number, previous=previous, used=used).perform()
+            CodonExecution(context, start, number, previous=previous, usage=usage).run()
             return
-        self._rested(int(LOOK_S * 1_000))
+        self._wait(int(POLL_S * 1_000))
 
-    def _rested(self, delay_ms: int) -> bool:
-        """Wait so long; False where somebody wants the run to end."""
+    def _wait(self, delay_ms: int) -> bool:
+        """Wait for the delay; return False as soon as the run is to stop."""
         until = time.monotonic() + delay_ms / 1_000
-        while (left_s := until - time.monotonic()) > 0 and not self._stops():
-            time.sleep(min(LOOK_S, left_s))
-        return not self._stops()
+        while (left_s := until - time.monotonic()) > 0 and not self._is_stopping():
+            time.sleep(min(POLL_S, left_s))
+        return not self._is_stopping()
 
-    def _stops(self) -> bool:
+    def _is_stopping(self) -> bool:
         return self.work.stopped.is_set() or self.work.interrupted.is_set()
 
-    def _asked_to_stop(self) -> str:
+    def _stop_reason(self) -> str:
         with suppress(KernelError):
-            return str(self.dispatch.views.record(self.place.id).data.get("stop", "stopped"))
+            return str(self.dispatch.views.record(self.paths.id).data.get("stop", "stopped"))
         return "stopped"
 
     def _now_ms(self) -> int:
-        return self.work.patiently(self.dispatch.views.now_ms)
+        return self.work.retried(self.dispatch.views.now_ms)
 
 
-def continued(start: Start, done: list[Execution]) -> Execution | None:
-    """Return the execution whose session a codon goes on with."""
+def continued_execution(start: CodonStart, done: list[Execution]) -> Execution | None:
+    """Return the execution whose session a codon continues."""
     if not start.previous_session_id:
         return None
     same = (one for one in reversed(done) if one.session_id == start.previous_session_id)
-    return next((one for one in same if one.status is not Ended.FAILED), None)
+    return next((one for one in same if one.status is not CodonEnd.FAILED), None)
 
 
-def used_by(codons: list[Record], now_ms: int) -> Used:
-    """Return what the codons of a run have used: cost, tokens, and the time since the first."""
+def usage_of(codons: list[Record], now_ms: int) -> BudgetUsage:
+    """Return the cost, the tokens and the time since the first codon that a run has used."""
     cost = sum(record.counters.get("spent", 0) for record in codons)
     tokens = sum(codon_tokens(codon_of(record)).output_tokens for record in codons)
-    began_ms = codons[0].created_ms if codons else now_ms
-    return Used().plus(Used(cost, now_ms - began_ms, tokens))
+    started_ms = codons[0].created_ms if codons else now_ms
+    return BudgetUsage().plus(BudgetUsage(cost, now_ms - started_ms, tokens))
 
 
-def _shown(name: str) -> str:
-    """Return a file's name as a record can hold it, whatever bytes are in it."""
+def _storable(name: str) -> str:
+    """Return the name of a file as a record can store it, whatever bytes are in it."""
     return name.encode(errors="replace").decode()[:NAME_LENGTH_MAX]
 
 
-def _may_be_at_work(record: Record) -> bool:
+def _may_be_active(record: Record) -> bool:
     return any(entry.state == "leased" or entry.exclusive for entry in record.entries)
 
 
 def main() -> None:
-    """Take over what a brief names, say so, and go on alone."""
-    brief = read_brief(Path(sys.argv[1]))
-    detach(Path(brief.papers), lambda: Conductor(brief, assembled(read_settings())))
+    """Take the run of the launch spec over from the worker, and execute it."""
+    spec = LaunchSpec.read(Path(sys.argv[1]))
+    hand_over(Path(spec.work_folder), lambda: RunSupervisor(spec, open_dispatch(read_settings())))

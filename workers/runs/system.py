@@ -1,4 +1,4 @@
-"""The line of runs of codons in the registry."""
+"""The registry line of runs of codons."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Agents as processes under a lease: launched, supervised, and read."""
+"""Runs agents as processes under a lease: launches supervisors, and reads agents' reports."""

@@ -1,6 +1,6 @@
-"""`interlock report`, for an agent or codon: says a line of its own work to whoever keeps it.
+"""`interlock report`: a command with which an agent's process reports to its supervisor.
 
-It needs no store and no settings: an agent is given neither, only a descriptor to write to.
+It needs no store and no settings. An agent has neither, only a file descriptor to write to.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import typer
 
 from interlock.workers.config import PREFIX
 from interlock.workers.processes.agent.process import REPORT_FD
-from interlock.workers.supervision.codon_streams import read_said
-from interlock.workers.supervision.reports import Rejected, parse_line
+from interlock.workers.supervision.reports import RejectedLine, parse_line
+from interlock.workers.supervision.session_streams import read_session_report
 from interlock.workers.terminal.answer import AsJson, fail
 
-# Only a codon's process is told which one it is; a codon may say what no task's agent can.
-CODON = f"{PREFIX}CODON"
+# Set to "session" by the supervisor of a process with a session, which has more kinds of reports.
+REPORT_KINDS = f"{PREFIX}REPORT_KINDS"
 
 
 def line_of(kind: str, fields: Sequence[str]) -> bytes:
-    """Return the line of a report; a value is JSON where it can be, and else text."""
-    told: dict[str, object] = {"type": kind}
+    """Return a report as a line. A value that is not JSON is text."""
+    message: dict[str, object] = {"type": kind}
     for field in fields:
         name, given, value = field.partition("=")
         if not given:
-            raise ValueError(f"{field!r} is no name=value")
+            raise ValueError(f"{field!r} must be name=value")
         try:
-            told[name] = json.loads(value)
+            message[name] = json.loads(value)
         except ValueError:
-            told[name] = value
-    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+            message[name] = value
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
 
 
 def report(
@@ -41,17 +41,19 @@ def report(
         str, typer.Argument(help="ready, tool_started, tool_completed, verify_requested, ...")
     ],
     fields: Annotated[
-        list[str] | None, typer.Argument(help="Its fields: name=value, as JSON or as text.")
+        list[str] | None, typer.Argument(help="The fields as name=value, in JSON or plain text.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how your own work goes; for the command of an agent or codon that Interlock runs."""
+    """Report on your own work. For the command of an agent that Interlock runs."""
     try:
         line = line_of(kind, fields or ())
     except ValueError as problem:
         fail(str(problem), as_json=as_json, kind="UsageError")
-    read = read_said(line) if CODON in os.environ else parse_line(line)
-    if isinstance(read, Rejected):
+    read = (
+        read_session_report(line) if os.environ.get(REPORT_KINDS) == "session" else parse_line(line)
+    )
+    if isinstance(read, RejectedLine):
         fail(read.reason, as_json=as_json, kind="UsageError")
     descriptor = os.environ.get(REPORT_FD, "")
     if not descriptor.isdigit():

@@ -1,4 +1,4 @@
-"""Whether a shell could run an agent's command, as far as that shows without running it."""
+"""Checks an agent's command for errors that show without running it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interlock.kernel.errors import CallError
 from interlock.workers.text import sentence
 
 LIMIT_S = 10.0
-_WORD = re.compile(r"[A-Za-z0-9_./+-]+")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 class CommandError(CallError):
@@ -22,25 +22,25 @@ class CommandError(CallError):
 
 
 def check_command(command: str, folder: Path) -> None:
-    """Refuse what is no shell command, or begins with a name that nothing here answers to.
+    """Raise CommandError if bash cannot parse the command or does not know its first word.
 
-    What begins otherwise, with a variable or a quote, shows only when it runs. Raises CommandError.
+    A first word with a variable or a quote is not checked: only running the command shows it.
     """
-    said = _bash("-n", "-c", command, folder=folder)
-    if said is not None:
-        raise CommandError(command, f"bash cannot read it: {said}")
+    refusal = _bash("-n", "-c", command, folder=folder)
+    if refusal is not None:
+        raise CommandError(command, f"bash cannot read it: {refusal}")
     first = command.split(maxsplit=1)[0] if command.split() else ""
-    # `type` knows builtins, keywords and programs alike; a path is looked up from the repository.
+    # `type` knows builtins, keywords and programs; it looks a path up from the folder.
     known = f"type -- {first} >/dev/null 2>&1"
-    if _WORD.fullmatch(first) and _bash("-c", known, folder=folder) is not None:
+    if _PLAIN_NAME.fullmatch(first) and _bash("-c", known, folder=folder) is not None:
         raise CommandError(command, f"there is no command {first} on this machine")
 
 
-def _bash(*words: str, folder: Path) -> str | None:
-    """Return why bash refuses, or None where it does not."""
+def _bash(*arguments: str, folder: Path) -> str | None:
+    """Return the reason why bash fails, or None if it does not."""
     try:
-        done = subprocess.run(  # the words are one command's text, and nothing of it is run
-            ["/usr/bin/env", "bash", *words],
+        done = subprocess.run(  # the arguments only parse or look up a command; they run none
+            ["/usr/bin/env", "bash", *arguments],
             cwd=folder,
             capture_output=True,
             timeout=LIMIT_S,

@@ -1,7 +1,7 @@
-"""Starts a keeper that outlives its starter: a process of its own, with its leases taken over.
+"""Launches a supervisor: a process that outlives the worker and takes its leases over.
 
-A forker, a process of the starter's that has imported what keepers need, forks them: it is made
-for the first, lives as long as its starter, and is made anew where it is gone.
+A fork server, which has imported what supervisors need, forks it. The first launch starts the fork
+server, which then lives as long as the worker; if it is gone, the next launch starts another.
 """
 
 from __future__ import annotations
@@ -17,69 +17,111 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
+
+from pydantic import TypeAdapter
 
 from interlock.kernel.errors import KernelError
+from interlock.workers.files.atomic import write_private
 
-KEEPER_S = 60
+LAUNCH_S_MAX = 60
+SPEC_FILE = "launch.json"
 ERROR_LENGTH_MAX = 2_000
-# What else is on its way to the starter is text.
-KEPT = b"\0kept"
-# Room for a keeper's own command line, which takes the place of the forker's.
-TITLE_ROOM = 1_000
+# Sent by a supervisor that has taken over. All else that it sends is the text of an error.
+READY = b"\0ready"
+# Room in the fork server's command line, which that of a supervisor replaces.
+COMMAND_LINE_ROOM = 1_000
 
 
-class KeeperError(RuntimeError):
-    """A keeper could not take over. The message says why."""
+class SupervisorError(RuntimeError):
+    """A supervisor could not take over; the message has the reason."""
 
 
-class Keeper(Protocol):
-    """Who keeps a process to its end; to make one takes its leases over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """The lease that a supervisor takes over, and its work folder.
 
-    def keep(self) -> None:
-        """Keep it to its end."""
+    Each kind of supervisor adds fields. The file is readable by its owner only, because it has the
+    token of the lease.
+    """
+
+    key: str
+    token: str
+    work_folder: str
+
+    def write(self) -> Path:
+        """Write the spec into the work folder, and return its file."""
+        file = Path(self.work_folder) / SPEC_FILE
+        write_private(file, json.dumps(asdict(self)))
+        return file
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read the file that `write` wrote. Raises FileNotFoundError, ValidationError."""
+        return TypeAdapter(cls).validate_json(file.read_bytes())
 
 
-class Forker:
-    """The starter's side of the process that forks its keepers. Safe to use from any thread."""
+def process_label(work_folder: Path) -> str | None:
+    """Return the label of all processes that a work folder's supervisor started, or None.
+
+    The label is the key of the lease that the supervisor took over. None means that no supervisor
+    was started there.
+    """
+    try:
+        return str(json.loads((work_folder / SPEC_FILE).read_text("utf-8"))["key"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        # A supervisor starts only after its file is complete.
+        return None
+
+
+class Supervisor(Protocol):
+    """Runs a process to its end. Making a supervisor takes its leases over."""
+
+    def run(self) -> None:
+        """Supervise the process to its end."""
+
+
+class ForkServer:
+    """The worker's connection to its fork server. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
-        # As this process was begun: its threads may be kept on one processor later.
+        # The processors at the start: later, threads of this process may be pinned to one of them.
         able = hasattr(os, "sched_setaffinity")
         self._processors = os.sched_getaffinity(0) if able else set[int]()
 
-    def order(self, module: str, brief: Path, descriptors: Sequence[int]) -> None:
-        """Order a keeper: the first descriptor becomes its stderr, the others are passed on."""
-        order = [json.dumps([module, str(brief)]).encode()]
+    def request(self, module: str, spec_file: Path, descriptors: Sequence[int]) -> None:
+        """Request a supervisor. Its stderr is the first descriptor; the others are passed on."""
+        request = [json.dumps([module, str(spec_file)]).encode()]
         with self._lock:
             with suppress(BrokenPipeError):
                 if self._link is not None:
-                    socket.send_fds(self._link, order, descriptors)
+                    socket.send_fds(self._link, request, descriptors)
                     return
-            # There was none, or it has been killed, and took no order.
+            # No server runs yet, or it was killed before it read the request.
             self._end()
-            socket.send_fds(self._begun(), order, descriptors)
+            socket.send_fds(self._start(), request, descriptors)
 
     def end(self) -> None:
-        """End it, if there is one; the next order makes another. Its keepers stay."""
+        """Kill the server if it runs. Its supervisors go on; the next request starts another."""
         with self._lock:
             self._end()
 
-    def _begun(self) -> socket.socket:
+    def _start(self) -> socket.socket:
         self._link, theirs = socket.socketpair()
-        with theirs, self._everywhere():
+        with theirs, self._on_all_processors():
             number = theirs.fileno()
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
-                    "interlock.workers.supervision.forker",
+                    "interlock.workers.supervision.fork_server",
                     str(number),
-                    " " * TITLE_ROOM,
+                    " " * COMMAND_LINE_ROOM,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -89,20 +131,20 @@ class Forker:
         return self._link
 
     @contextmanager
-    def _everywhere(self) -> Iterator[None]:
-        """Let what the calling thread starts within the block run on every processor."""
+    def _on_all_processors(self) -> Iterator[None]:
+        """Let processes that the calling thread starts in this block run on every processor."""
         if not self._processors:
             yield
             return
-        here = os.sched_getaffinity(0)
-        # Processors may be lost meanwhile; then the system has placed the thread itself.
+        present = os.sched_getaffinity(0)
+        # A container may lose processors while it runs; then the system has moved the thread.
         with suppress(OSError):
             os.sched_setaffinity(0, self._processors)
         try:
             yield
         finally:
             with suppress(OSError):
-                os.sched_setaffinity(0, here)
+                os.sched_setaffinity(0, present)
 
     def _end(self) -> None:
         if self._link is not None:
@@ -113,72 +155,73 @@ class Forker:
         self._link = self._process = None
 
 
-FORKER = Forker()
+FORK_SERVER = ForkServer()
 
 
-def start_detached(
+def launch(
     module: str,
-    brief: Path,
+    spec_file: Path,
     renew: Callable[[], object],
     *,
     every_s: float,
     pass_fds: Sequence[int] = (),
 ) -> None:
-    """Start a keeper, `main` of MODULE, and wait until it has taken over. Raises KeeperError.
+    """Start `main` of a supervisor's module, and wait until it has taken over.
 
-    It finds its brief as sys.argv[1]. Meanwhile the leases are renewed every so often.
+    The module finds its spec file in sys.argv[1]. Until it has taken over, `renew` is called every
+    `every_s` seconds. Raises SupervisorError.
     """
-    heard, told = os.pipe()
+    reading, writing = os.pipe()
     try:
         try:
-            FORKER.order(module, brief, (told, *pass_fds))
+            FORK_SERVER.request(module, spec_file, (writing, *pass_fds))
         finally:
-            os.close(told)
-        said = _answer(heard, renew, every_s=every_s)
+            os.close(writing)
+        output = _read_until_ready(reading, renew, every_s=every_s)
     finally:
-        os.close(heard)
-    if not said.endswith(KEPT):
-        why = said.decode(errors="replace").strip() or "it said nothing"
-        raise KeeperError(f"its keeper ended before it took over: {why}")
+        os.close(reading)
+    if not output.endswith(READY):
+        error = output.decode(errors="replace").strip() or "it gave no reason"
+        raise SupervisorError(f"its supervisor ended before it took over: {error}")
 
 
-def _answer(heard: int, renew: Callable[[], object], *, every_s: float) -> bytes:
-    """Return the end of what a keeper said until it took over, or ended. Raises KeeperError."""
-    # Other than select.select it takes any number of a descriptor.
-    coming = select.poll()
-    coming.register(heard, select.POLLIN)
-    said, until = b"", time.monotonic() + KEEPER_S
-    while not said.endswith(KEPT):
-        if coming.poll(every_s * 1_000):
-            chunk = os.read(heard, 4_096)
+def _read_until_ready(reading: int, renew: Callable[[], object], *, every_s: float) -> bytes:
+    """Return a supervisor's last output before it took over or ended. Raises SupervisorError."""
+    # Unlike select.select, poll takes descriptors of any number.
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    output, until = b"", time.monotonic() + LAUNCH_S_MAX
+    while not output.endswith(READY):
+        if poll.poll(every_s * 1_000):
+            chunk = os.read(reading, 4_096)
             if not chunk:
                 break
-            said = (said + chunk)[-ERROR_LENGTH_MAX:]
+            output = (output + chunk)[-ERROR_LENGTH_MAX:]
         elif time.monotonic() > until:
-            # It may be the forker that hangs: the next start shall not find it.
-            FORKER.end()
-            raise KeeperError(f"its keeper took nothing over in {KEEPER_S} s")
+            # The fork server itself may hang, so the next launch starts another.
+            FORK_SERVER.end()
+            raise SupervisorError(f"its supervisor did not take over in {LAUNCH_S_MAX} s")
         else:
             renew()
-    return said
+    return output
 
 
-def detach(papers: Path, make: Callable[[], Keeper]) -> None:
-    """Let who started this process go when the keeper has taken over, and keep on alone."""
-    log = os.open(papers / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    # Who started it waits no longer, and does without it then.
-    signal.alarm(KEEPER_S)
+def hand_over(work_folder: Path, make: Callable[[], Supervisor]) -> None:
+    """Make the supervisor, report to the launching process that it has taken over, and run it."""
+    log = os.open(work_folder / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    # The launching process waits no longer than this.
+    signal.alarm(LAUNCH_S_MAX)
     try:
-        keeper = make()
+        supervisor = make()
     except (KernelError, ValueError) as refusal:
         raise SystemExit(f"{type(refusal).__name__}: {refusal}") from None
     signal.alarm(0)
-    told = os.dup(2)
+    launching = os.dup(2)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
     os.close(log)
-    # Whose starter was killed meanwhile is kept all the same.
+    # If the launching process was killed meanwhile, the supervisor runs all the same.
     with suppress(BrokenPipeError):
-        os.write(told, KEPT)
-    os.close(told)
-    keeper.keep()
+        os.write(launching, READY)
+    os.close(launching)
+    supervisor.run()

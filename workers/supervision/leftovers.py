@@ -1,24 +1,25 @@
-"""What an agent left running on this machine, ended where nobody else is there to end it.
+"""Kills processes that an agent left running on this host.
 
-A watchdog ends it when the keeper dies, a keeper when the watchdog does. Where both are lost at
-once, what they guarded goes on, and would write where another is at work, or where nothing is.
+The watchdog ends an agent when its supervisor dies, and the supervisor ends it when the watchdog
+dies. If both are killed at once, the agent goes on, and would write into a folder in which another
+agent works by then.
 """
 
 from __future__ import annotations
 
 import sys
 
-from interlock.workers.processes.agent.containment import end_marked
+from interlock.workers.processes.agent.containment import kill_labelled
 
 END_S_MAX = 10.0
 
 
-class RemainsError(OSError):
-    """What an agent left running cannot be ended. Try again a little later."""
+class LeftoversError(OSError):
+    """Processes that an agent left running cannot be killed. Try again a little later."""
 
 
-def end_left(mark: str | None, *, of: str) -> None:
-    """Kill what still runs here under an agent's mark. Raises RemainsError if some stays."""
-    # Elsewhere the system does not show whose a process is.
-    if mark and sys.platform == "linux" and not end_marked(mark, within_s=END_S_MAX):
-        raise RemainsError(f"a process that {of} left behind cannot be ended")
+def kill_leftovers(label: str | None, *, owner: str) -> None:
+    """Kill the processes on this host with an agent's label. Raises LeftoversError."""
+    # Only Linux shows the environment of other processes.
+    if label and sys.platform == "linux" and not kill_labelled(label, within_s=END_S_MAX):
+        raise LeftoversError(f"a process that {owner} left behind cannot be ended")

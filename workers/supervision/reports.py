@@ -1,4 +1,4 @@
-"""What an agent says of its own work: JSON lines, read into reports; it never acts on one."""
+"""Reads the JSON lines in which an agent's process reports its work."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ WAIT_S_MAX = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """The agent is up and takes its task."""
+class AgentReady:
+    """The agent has started and begins its work."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool call began. Several may run at once; the id tells them apart."""
+    """A tool call began. Several may run at once, so each has an id."""
 
     tool: str
     id: str
@@ -44,7 +44,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolCompleted:
-    """A tool call ended, well or not."""
+    """A tool call ended, with success or without."""
 
     tool: str
     id: str
@@ -63,16 +63,17 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequested:
-    """The agent says that its work is done."""
+    """The agent reports that its work is done and can be verified."""
 
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The agent says that it cannot go on. No reason means that it named none.
+class AgentFailed:
+    """The agent reports that it cannot go on, with or without a reason.
 
-    `abort` is what broke it, where it was not the task; `retry_after_s` is its provider's wish.
+    `abort` is given if the agent was aborted and its work is not at fault. `retry_after_s` is the
+    wait that the model's provider asks for.
     """
 
     error: str
@@ -83,18 +84,18 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The agent got somewhere."""
+    """The agent reports a step forward."""
 
     message: str
     percent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What was used since the last such report, and how full the context window is now.
+class TokensUsed:
+    """Tokens and cost used since the last such report, and how full the context window is now.
 
-    Tokens and cost (micro-dollars) add up over the reports; the window's figures are levels. None
-    is what the agent did not say.
+    Tokens and cost (micro-dollars) add up over the reports; the figures of the context window are
+    present values. None means that the agent did not report the figure.
     """
 
     tokens_in: int | None = None
@@ -105,13 +106,13 @@ class Usage:
 
     @property
     def deltas(self) -> dict[str, int]:
-        """What is added to a record's counters."""
-        said = {
+        """The numbers to add to a record's counters."""
+        numbers = {
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
             "spent": self.cost_micro,
         }
-        return {name: number for name, number in said.items() if number}
+        return {name: number for name, number in numbers.items() if number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class AbortRaised:
 
 
 @dataclass(frozen=True, slots=True)
-class ChildCancelled:
-    """A part of the task is no longer wanted: its whole id."""
+class CancelRequested:
+    """The agent asks to cancel a child of its work; `child` is the child's whole id."""
 
     child: str
     reason: str = ""
@@ -132,7 +133,7 @@ class ChildCancelled:
 
 @dataclass(frozen=True, slots=True)
 class MailSent:
-    """A message to another agent, by its name."""
+    """Mail to another agent, given by its name."""
 
     to: str
     text: str
@@ -143,8 +144,8 @@ class MailSent:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """The work waits for another task or for what the text says; one of the two is there."""
+class AgentBlocked:
+    """The work waits for another record, or for the thing that the text names."""
 
     task: str | None = None
     text: str | None = None
@@ -152,62 +153,62 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """One part of a task that falls apart."""
+    """One part of a piece of work that the agent splits."""
 
     title: str
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """The task falls apart into these."""
+class SplitRequested:
+    """The agent asks to split its work into these parts."""
 
     subtasks: tuple[Subtask, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
-    """A line that is no report; the reason is one sentence."""
+class RejectedLine:
+    """A line that is not a report; the reason is one sentence."""
 
     reason: str
 
 
 Report: TypeAlias = (
-    Ready
+    AgentReady
     | ToolStarted
     | ToolCompleted
     | CompactNeeded
     | Compacted
     | VerifyRequested
-    | Failed
+    | AgentFailed
     | Progress
-    | Usage
+    | TokensUsed
     | AbortRaised
-    | ChildCancelled
+    | CancelRequested
     | MailSent
-    | Blocked
-    | Split
+    | AgentBlocked
+    | SplitRequested
 )
-Told: TypeAlias = Sequence[Report | Rejected]
+LineReports: TypeAlias = Sequence[Report | RejectedLine]
 
 
 class AgentStream(Protocol):
-    """One agent's output, read line by line from its start. Lines may be `line_bytes_max` long."""
+    """Reads the output of one agent line by line. A line may have up to `line_bytes_max` bytes."""
 
     line_bytes_max: int
 
-    def feed(self, line: bytes) -> Told:
-        """Return what the next line tells. Never raises."""
+    def feed(self, line: bytes) -> LineReports:
+        """Return the reports in the next line. Never raises."""
 
 
-def parse_line(line: bytes) -> Report | Rejected:
-    """Read one line. Never raises: whatever is wrong with it is told in one sentence."""
+def parse_line(line: bytes) -> Report | RejectedLine:
+    """Read one line. Never raises: a faulty line becomes a RejectedLine with one sentence."""
     try:
         message = read_object(line, bytes_max=LINE_BYTES_MAX)
         check_plain(message)
         return _report(message)
     except LineError as error:
-        return Rejected(str(error))
+        return RejectedLine(str(error))
 
 
 def _report(message: dict[str, Any]) -> Report:
@@ -217,16 +218,16 @@ def _report(message: dict[str, Any]) -> Report:
     if not isinstance(name, str) or name not in _SHAPES:
         raise LineError(f"{shown(name)} is no type of report; known: {', '.join(_SHAPES)}")
     make, fields = _SHAPES[name]
-    said = {field: value for field, value in message.items() if field != "type"}
-    return make(**read_fields(said, fields, of=name))
+    given = {field: value for field, value in message.items() if field != "type"}
+    return make(**read_fields(given, fields, object_name=name))
 
 
 def _percent(value: object, where: str) -> int:
-    return read_number(value, where, most=100)
+    return read_number(value, where, maximum=100)
 
 
 def _size(value: object, where: str) -> int:
-    return read_number(value, where, least=1)
+    return read_number(value, where, minimum=1)
 
 
 def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
@@ -241,15 +242,17 @@ def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
 
 
 def _wait_s(value: object, where: str) -> int:
-    return read_number(value, where, most=WAIT_S_MAX)
+    return read_number(value, where, maximum=WAIT_S_MAX)
 
 
-class _Scope(StrEnum):
+class AbortScope(StrEnum):
+    """Whether the agent aborts a tool call or its siblings."""
+
     TOOL = auto()
     SIBLING = auto()
 
 
-def _task(value: object, where: str) -> str:
+def _record(value: object, where: str) -> str:
     try:
         return record_id(read_text(value, where))
     except InvalidIdError as error:
@@ -260,23 +263,23 @@ def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= SUBTASKS_MAX:
         raise LineError(f"{where} must be a list of 1 to {SUBTASKS_MAX}, it is {shown(value)}")
     found = []
-    for index, one in enumerate(value):
-        if not isinstance(one, dict):
-            raise LineError(f"{where}[{index}] must be an object, it is {shown(one)}")
-        found.append(Subtask(**read_fields(one, _SUBTASK, of=f"{where}[{index}]")))
+    for index, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise LineError(f"{where}[{index}] must be an object, it is {shown(item)}")
+        found.append(Subtask(**read_fields(item, _SUBTASK, object_name=f"{where}[{index}]")))
     return tuple(found)
 
 
-def _usage(**said: int) -> Usage:
-    if not said:
-        raise LineError("usage says nothing; give tokens, context or cost")
-    return Usage(**said)
+def _usage(**numbers: int) -> TokensUsed:
+    if not numbers:
+        raise LineError("usage has no number; give tokens, context or cost")
+    return TokensUsed(**numbers)
 
 
-def _blocked(**on: str) -> Blocked:
-    if len(on) != 1:
+def _blocked(**cause: str) -> AgentBlocked:
+    if len(cause) != 1:
         raise LineError("blocked needs either 'task' or 'text'")
-    return Blocked(**on)
+    return AgentBlocked(**cause)
 
 
 _SUBTASK: Fields = {"title": read_name, "text?": read_remark}
@@ -284,18 +287,18 @@ _SUBTASK: Fields = {"title": read_name, "text?": read_remark}
 # A field with a question mark may be left out.
 # fmt: off
 _SHAPES: Mapping[str, tuple[Callable[..., Report], Fields]] = {
-    "ready":            (Ready,           {}),
+    "ready":            (AgentReady,      {}),
     "tool_started":     (ToolStarted,     {"tool": read_name, "id": read_name}),
     "tool_completed":   (ToolCompleted,   {"tool": read_name, "id": read_name,
                                            "success": read_flag}),
     "compact_needed":   (CompactNeeded,   {}),
     "compacted":        (Compacted,       {}),
     "verify_requested": (VerifyRequested, {"summary": read_remark}),
-    "failed":           (Failed,          {"error": read_text, "reason?": _one_of(TransitionReason),
+    "failed":           (AgentFailed,     {"error": read_text, "reason?": _one_of(TransitionReason),
                                            "abort?": _one_of(AbortReason),
                                            "retry_after_s?": _wait_s}),
-    "abort":            (AbortRaised,     {"scope": _one_of(_Scope), "reason?": read_remark}),
-    "cancel_child":     (ChildCancelled,  {"child": _task, "reason?": read_remark}),
+    "abort":            (AbortRaised,     {"scope": _one_of(AbortScope), "reason?": read_remark}),
+    "cancel_child":     (CancelRequested, {"child": _record, "reason?": read_remark}),
     "progress":         (Progress,        {"message": read_text, "percent?": _percent}),
     "usage":            (_usage,          {"tokens_in?": read_number, "tokens_out?": read_number,
                                            "context_used?": read_number, "context_size?": _size,
@@ -303,7 +306,7 @@ _SHAPES: Mapping[str, tuple[Callable[..., Report], Fields]] = {
     "mail":             (MailSent,        {"to": read_name, "text": read_text, "kind?": read_name,
                                            "urgent?": read_flag, "thread?": read_name,
                                            "reply_to?": read_name}),
-    "blocked":          (_blocked,        {"task?": _task, "text?": read_text}),
-    "split":            (Split,           {"subtasks": _subtasks}),
+    "blocked":          (_blocked,        {"task?": _record, "text?": read_text}),
+    "split":            (SplitRequested,  {"subtasks": _subtasks}),
 }
 # fmt: on

@@ -1,21 +1,23 @@
-"""Ends the processes that a dead agent of a task left running on this machine."""
+"""Kills the processes that a dead agent of a task left running on this machine."""
 
 from __future__ import annotations
 
 from interlock.kernel.errors import UnknownRecordError
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.supervision.leftovers import end_left
-from interlock.workers.tasks.brief import mark_told
-from interlock.workers.tasks.workplace import papers_of
+from interlock.workers.supervision.launch import process_label
+from interlock.workers.supervision.leftovers import kill_leftovers
+from interlock.workers.tasks.work_folders import work_folder_of
 
 
-def end_remains(dispatch: Dispatch, agent: str) -> None:
-    """Kill what still runs here of an agent that is dead. Raises RemainsError if some stays.
+def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
+    """Kill the processes of an agent, if its record is dead. Raises LeftoversError if one stays.
 
-    To be called once the grace of its keeper is over. One that lives is let be.
+    Call it only after the grace period of the agent's supervisor.
     """
     try:
         dead = dispatch.views.record(agent).state == "dead"
     except UnknownRecordError:
         return
-    end_left(mark_told(papers_of(agent, dispatch.settings)) if dead else None, of=agent)
+    kill_leftovers(
+        process_label(work_folder_of(agent, dispatch.settings)) if dead else None, owner=agent
+    )

@@ -1,4 +1,4 @@
-"""The line of coding tasks in the registry."""
+"""What coding tasks add to the registry of systems."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ SYSTEM = System(
     name="tasks",
     effects="interlock.workers.tasks.effects",
     sweeps="interlock.workers.tasks.sweeps",
+    resources=("interlock.workers.tasks.verification.judge_model:open_judge",),
     commands={
         "plan": "interlock.workers.tasks.plans.cli",
         "task": "interlock.workers.tasks.cli",

@@ -1,1 +1,1 @@
-"""How a command answers: JSON for programs, tables for people."""
+"""How commands answer: JSON for programs, tables and sentences for people."""

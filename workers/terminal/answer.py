@@ -1,4 +1,4 @@
-"""How the command line answers and refuses: for programs in JSON, for people in sentences."""
+"""Prints what commands return and refuse: JSON for programs, tables and sentences for people."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import typer
 
 from interlock.kernel.errors import KernelError, StoreDownError
 from interlock.workers.client import Client, WaitTimeoutError
-from interlock.workers.config import SetupError, settings_here
+from interlock.workers.config import SetupError, local_settings
 from interlock.workers.terminal import screen
 
 Id = Annotated[str, typer.Argument(help="A record's id.", metavar="ID")]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
-Actor = Annotated[str, typer.Option("--as", help="Who is acting; the log keeps it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Actor = Annotated[str, typer.Option("--as", help="The name under which you act; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; the log keeps it.")]
-STARTS = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
-FAULTS = (KernelError, SetupError, WaitTimeoutError)
+STORE_HINT = " (`interlock up` starts a store here; INTERLOCK_STORE_URL names another)"
+EXPECTED_ERRORS = (KernelError, SetupError, WaitTimeoutError)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what people can mend into one sentence and exit code 1."""
+    """Print an error that the user can correct as one sentence, and exit with code 1."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
             command(*args, **options)
-        except FAULTS as fault:
-            hint = STARTS if isinstance(fault, StoreDownError) else ""
-            kind = type(fault).__name__
-            fail(f"{fault}{hint}", as_json=bool(options.get("as_json")), kind=kind)
+        except EXPECTED_ERRORS as error:
+            hint = STORE_HINT if isinstance(error, StoreDownError) else ""
+            kind = type(error).__name__
+            fail(f"{error}{hint}", as_json=bool(options.get("as_json")), kind=kind)
 
     return run
 
 
 def fail(sentence: str, *, as_json: bool, kind: str) -> NoReturn:
-    """Say what is wrong, on stderr or as JSON, and end with 1."""
+    """Print an error, on stderr or as JSON, and exit with code 1."""
     if as_json:
         typer.echo(json.dumps({"error": kind, "message": sentence}))
     else:
@@ -56,21 +56,21 @@ def answer(value: Any, *, as_json: bool, show: Callable[[Any], None]) -> None:
 
 
 def client(actor: str = "person") -> Client:
-    """Open the client on the store that the settings name, or that `up` keeps here."""
-    return Client(settings_here(), actor=actor)
+    """Open the client on the store that the settings name, or on the one that `up` started here."""
+    return Client(local_settings(), actor=actor)
 
 
-def flagged(record_id: str, word: str, *, as_json: bool) -> None:
-    """Print what became of a flag. Ends with 1 where there was nothing to do it to."""
-    answer({"id": record_id, "answer": word}, as_json=as_json, show=screen.flagged)
-    if word in ("ended", "nothing"):
+def answer_flag(record_id: str, status: str, *, as_json: bool) -> None:
+    """Print what a pause, resume or retry came to. Exit with code 1 if it had nothing to act on."""
+    answer({"id": record_id, "answer": status}, as_json=as_json, show=screen.record_answer)
+    if status in ("ended", "nothing"):
         raise typer.Exit(1)
 
 
-def looked_at(here: Client, record_id: str, choice: str, *, as_json: bool) -> str:
-    """Show the card to who decides, and return the proposal that was seen."""
-    card = here.card(record_id)
-    seen = card.proposal if card else here.show(record_id).proposal
+def confirm_proposal(interlock: Client, record_id: str, choice: str, *, as_json: bool) -> str:
+    """Show a card, ask for confirmation, and return the proposal that the person saw."""
+    card = interlock.card(record_id)
+    seen = card.proposal if card else interlock.show(record_id).proposal
     if card is None or as_json or not sys.stdin.isatty():
         if card is not None:
             sentence = f"name the proposal that you saw: --proposal {seen} is the current one"

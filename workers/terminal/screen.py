@@ -1,4 +1,4 @@
-"""What people see in a terminal: tables and sentences made of plain data. It fetches nothing."""
+"""Prints tables and sentences for people, from plain data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-# Where nobody looks at a terminal, nothing is cut or broken at its usual width.
-WIDE = 240
-out = Console(width=None if sys.stdout.isatty() else WIDE)
+# The width where the output is no terminal, so that nothing is cut or folded at 80 columns.
+PIPED_WIDTH = 240
+out = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True)
 
-SHORT = 100
+LINE_LENGTH_MAX = 100
 COLOURS = {
     "done": "green",
     "done_cleanup_successful": "green",
@@ -45,20 +45,20 @@ COLOURS = {
 
 
 def error(sentence: str) -> None:
-    """Say what is wrong."""
-    # Not folded: a sentence is one line for whoever greps.
+    """Print an error on stderr."""
+    # Not folded, so that a sentence stays one line for grep.
     err.print(f"[bold red]error[/] {escape(sentence)}", highlight=False, soft_wrap=True)
 
 
 def state_text(state: str) -> Text:
-    """Return a state in its colour: green for an end, yellow where a person is asked."""
+    """Return a state in its colour: green for a good end, yellow where a person is asked."""
     asks = state.startswith("awaiting_") and state != "awaiting_inference"
     asks = asks or state == "done_cleanup_unsuccessful"
     return Text(state, style="yellow" if asks else COLOURS.get(state, "white"))
 
 
 def grid(*columns: str, title: str = "") -> Table:
-    """Return an empty table in the house style."""
+    """Return an empty table in the style of all commands."""
     table = Table(
         title=title or None,
         title_justify="left",
@@ -70,46 +70,46 @@ def grid(*columns: str, title: str = "") -> Table:
     )
     for column in columns[:-1]:
         table.add_column(column, no_wrap=True)
-    # The last column takes what is left of the terminal's width.
+    # The last column takes the rest of the terminal's width.
     table.add_column(columns[-1], no_wrap=True, overflow="ellipsis", ratio=1)
     return table
 
 
 def submissions(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Show what became of each submission."""
+    """Print what became of each submission."""
     table = grid("id", "answer")
     for row in rows:
-        said = "refused" if row["error"] else "known already" if row["replayed"] else "accepted"
-        table.add_row(row["id"] or "-", Text(said, style="red" if row["error"] else "green"))
+        status = "refused" if row["error"] else "known already" if row["replayed"] else "accepted"
+        table.add_row(row["id"] or "-", Text(status, style="red" if row["error"] else "green"))
     out.print(table)
-    for row in (one for one in rows if one["error"]):
+    for row in (refused for refused in rows if refused["error"]):
         error(f"{row['id']}: {row['error']}" if row["id"] else row["error"])
 
 
 def cards(found: Sequence[Mapping[str, Any]]) -> None:
-    """Show cards: what is asked, and how to answer."""
+    """Print cards: each question, and the commands that answer it."""
     if not found:
         out.print("nobody is asked anything", style="dim")
     for card in found:
         out.print(Text.assemble((card["title"], "bold"), "  ", state_text(card["state"])))
         out.print(f"  {escape(card['question'])}", highlight=False)
         seen = f"--proposal {card['proposal']}"
-        for one in card["affordances"]:
-            command = f"  interlock decide {card['record_id']} {one['name']} {seen}"
+        for choice in card["affordances"]:
+            command = f"  interlock decide {card['record_id']} {choice['name']} {seen}"
             out.print(Text(command, style="dim"), soft_wrap=True)
 
 
-def moved(value: Mapping[str, Any]) -> None:
-    """Show where a record stands now."""
+def record_state(value: Mapping[str, Any]) -> None:
+    """Print the state of a record."""
     out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
 
 
-def flagged(value: Mapping[str, Any]) -> None:
-    """Show the answer to pause, resume or retry."""
+def record_answer(value: Mapping[str, Any]) -> None:
+    """Print a record's id and the answer to a command on it."""
     out.print(Text.assemble((value["id"], "bold"), f": {value['answer']}"))
 
 
-def short(value: Any, length_max: int = SHORT) -> str:
+def short(value: Any, length_max: int = LINE_LENGTH_MAX) -> str:
     """Return a value as one line."""
     if isinstance(value, Mapping):
         value = ", ".join(
@@ -127,7 +127,7 @@ def clock(at_ms: int) -> str:
 
 
 def age(ms: int) -> str:
-    """Return a duration as people say it."""
+    """Return a duration in its largest unit."""
     seconds = max(ms, 0) // 1_000
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size:
@@ -135,10 +135,10 @@ def age(ms: int) -> str:
     return f"{seconds} s"
 
 
-def plain(value: Any) -> None:
-    """Print a value as lines of its fields, or say that there is none."""
+def fields(value: Any) -> None:
+    """Print each field of a value on a line; an empty value means that nothing can be claimed."""
     if not value:
         out.print("there is nothing to claim")
         return
-    for name, one in value.items():
-        out.print(Text.assemble((f"{name}: ", "dim"), short(one, SHORT)))
+    for name, field in value.items():
+        out.print(Text.assemble((f"{name}: ", "dim"), short(field, LINE_LENGTH_MAX)))

@@ -1,4 +1,4 @@
-"""The commands of threads: submit, cards, decide, cleanup, handoff. They only call the client."""
+"""The commands of threads: submit, cards, decide, cleanup, handoff. Each calls the client."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from interlock.workers.terminal.answer import (
     Reason,
     answer,
     client,
+    confirm_proposal,
     fail,
     guarded,
-    looked_at,
 )
 from interlock.workers.threads.client import Threads
 from interlock.workers.threads.requests import read_request, request_files
@@ -30,36 +30,36 @@ app = typer.Typer()
 @guarded
 def submit(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Requests (*.md), or folders of them.")
+        list[Path] | None, typer.Argument(help="Requests (*.md), or folders with requests.")
     ] = None,
-    title: Annotated[str, typer.Option(help="A request in one line, instead of files.")] = "",
-    text: Annotated[str, typer.Option(help="What there is to say about it.")] = "",
-    record_id: Annotated[str | None, typer.Option("--id", help="An id of your own.")] = None,
+    title: Annotated[str, typer.Option(help="The title of a request, instead of files.")] = "",
+    text: Annotated[str, typer.Option(help="The text of the request with that title.")] = "",
+    record_id: Annotated[str | None, typer.Option("--id", help="An id that you choose.")] = None,
     policy: Annotated[
         str | None, typer.Option(help="end_to_end, plan_then_review or hands_off.")
     ] = None,
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 is first, 9 is last.")] = 5,
-    hold: Annotated[bool, typer.Option(help="Leave it proposed until a person begins it.")] = False,
+    hold: Annotated[bool, typer.Option(help="Leave it proposed until a person starts it.")] = False,
     as_json: AsJson = False,
     actor: Actor = "cli",
 ) -> None:
-    """Hand in requests: files, folders, or one by --title. Repeating it changes nothing."""
+    """Submit requests: files, folders, or one with --title. Repeating it changes nothing."""
     if bool(paths) is bool(title):
         fail("give files or folders, or a --title, not both", as_json=as_json, kind="UsageError")
     if paths:
         requests = [read_request(file) for path in paths for file in request_files(path)]
     else:
-        one: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
-        requests = [one | {"id": record_id, "priority": priority, "policy": policy}]
-    payloads = [{k: v for k, v in request.items() if v is not None} for request in requests]
+        request: dict[str, Any] = {"inciting": {"source": "cli", "title": title, "text": text}}
+        requests = [request | {"id": record_id, "priority": priority, "policy": policy}]
+    payloads = [{k: v for k, v in fields.items() if v is not None} for fields in requests]
     payloads = [payload | ({"hold": True} if hold else {}) for payload in payloads]
-    done = Threads(client(actor)).submit_many(payloads)
+    submitted = Threads(client(actor)).submit_many(payloads)
     rows = [
-        {"id": one.id, "replayed": one.replayed, "error": str(one.error) if one.error else None}
-        for one in done
+        {"id": done.id, "replayed": done.replayed, "error": str(done.error) if done.error else None}
+        for done in submitted
     ]
     answer(rows, as_json=as_json, show=screen.submissions)
-    if any(one.error for one in done):
+    if any(done.error for done in submitted):
         raise typer.Exit(1)
 
 
@@ -69,7 +69,7 @@ def cards(
     limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List what people are asked, the longest waiting first."""
+    """List the cards, the questions that wait for a person; the longest waiting comes first."""
     found = [card.as_data() for card in client().cards(limit=limit)]
     answer(found, as_json=as_json, show=screen.cards)
 
@@ -78,31 +78,36 @@ def cards(
 @guarded
 def decide(
     record_id: Id,
-    choice: Annotated[str, typer.Argument(help="One of the card's answers, such as approve.")],
-    words: Annotated[
-        str, typer.Option("--answer", help="The answer's fields, as a JSON object.")
+    choice: Annotated[str, typer.Argument(help="One of the card's choices, such as approve.")],
+    fields_json: Annotated[
+        str, typer.Option("--answer", help="The fields of the answer, as a JSON object.")
     ] = "{}",
-    text: Annotated[str, typer.Option(help="Short for the answer's main text.")] = "",
+    text: Annotated[
+        str, typer.Option(help="The main text of the answer; short for --answer.")
+    ] = "",
     proposal: Annotated[
-        str | None, typer.Option(help="The proposal you saw; refused if stale.")
+        str | None,
+        typer.Option(
+            help="The proposal that you saw. The answer is refused if another one is shown now."
+        ),
     ] = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
     """Answer a card."""
     try:
-        fields = json.loads(words)
+        fields = json.loads(fields_json)
     except ValueError as refusal:
         fail(f"--answer is not JSON: {refusal}", as_json=as_json, kind="UsageError")
     if not isinstance(fields, dict):
         fail("--answer must be a JSON object", as_json=as_json, kind="UsageError")
-    here = client(actor)
+    connected = client(actor)
     if text:
         name = {"redirect": "feedback", "provide": "text", "edit": "intent"}.get(choice, "reason")
         fields[name] = text
-    seen = proposal or looked_at(here, record_id, choice, as_json=as_json)
-    record = here.decide(record_id, choice, fields, proposal=seen)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    seen = proposal or confirm_proposal(connected, record_id, choice, as_json=as_json)
+    record = connected.decide(record_id, choice, fields, proposal=seen)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
@@ -110,21 +115,21 @@ def decide(
 def cleanup(
     record_id: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Say that the work is done elsewhere: tidy up its source and end it."""
+    """End a thread whose work is done elsewhere, and remove the request from its source."""
     record = client(actor).fire(record_id, "cleanup_requested", reason=reason)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
 @app.command()
 @guarded
 def handoff(
     record_id: Id,
-    to: Annotated[str, typer.Option(help="Who goes on with it.")],
-    reference: Annotated[str, typer.Option(help="Where it is found there: a link, a number.")],
+    to: Annotated[str, typer.Option(help="The person or system that goes on with the thread.")],
+    reference: Annotated[str, typer.Option(help="Where to find it there: a link or a number.")],
     kind: Annotated[str, typer.Option(help="person or system.")] = "person",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Hand a matter to a person or system; nothing of ours runs on it afterwards."""
+    """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
     record = Threads(client(actor)).handoff(record_id, to=to, kind=kind, reference=reference)
-    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.moved)
+    answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

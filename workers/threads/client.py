@@ -13,7 +13,7 @@ from interlock.workers.client import Client, Submitted
 
 
 class Threads:
-    """What can be done with threads beside what a client does with every record."""
+    """The calls for threads, beside those that a client has for every record."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
@@ -25,7 +25,7 @@ class Threads:
         id: str | None = None,  # noqa: A002 - the word that everybody uses
         priority: int = 5,
     ) -> Submitted:
-        """Hand in a request. "Accepted" means that the thread exists; see `Client.submit`."""
+        """Submit a request. When it returns, the thread exists; see `Client.submit`."""
         return self.client.submit(payload, id=id, machine=THREAD.name, priority=priority)
 
     def submit_many(self, payloads: Sequence[Mapping[str, Any]]) -> list[Submitted]:
@@ -34,20 +34,25 @@ class Threads:
 
     def decompose(
         self,
-        thread: str,
+        record_id: str,
         children: Sequence[Mapping[str, Any]],
         *,
         proposal: str,
         relationship: str = "decompose",
     ) -> Record:
-        """Split a thread at its consent gate into parts that are resolved by themselves."""
-        warrant = Warrant.person(self.client.entered(self.client.show(thread), proposal))
-        parts = {"children": [dict(child) for child in children], "relationship": relationship}
+        """Split a thread that waits for consent into children, each a thread of its own."""
+        warrant = Warrant.person(
+            self.client.proposal_version(self.client.show(record_id), proposal)
+        )
+        plain = [dict(child) for child in children]
+        payload = {"children": plain, "relationship": relationship}
         call = Call(Cause(self.client.actor), warrant=warrant)
-        fired = self.dispatch.fire(thread, "decomposed", parts, call)
-        return fired.record or self.client.show(thread)
+        fired = self.dispatch.fire(record_id, "decomposed", payload, call)
+        return fired.record or self.client.show(record_id)
 
-    def handoff(self, thread: str, *, to: str, kind: str, reference: str) -> Record:
+    def handoff(self, record_id: str, *, to: str, kind: str, reference: str) -> Record:
         """Hand a thread to a person or system. Interlock runs nothing on it afterwards."""
         payload = {"to": to, "kind": kind, "reference": reference}
-        return self.client.fire(thread, THREAD.hands_off, payload, reason=f"handed to {to}")
+        return self.client.fire(
+            record_id, THREAD.handoff_trigger, payload, reason=f"handed to {to}"
+        )

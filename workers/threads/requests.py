@@ -1,6 +1,6 @@
-"""A request that a person wrote: Markdown with front matter, read into what a thread starts from.
+"""Reads a request that a person wrote, Markdown with front matter, into the payload of a thread.
 
-It only reads. Whatever is wrong with a file is told with its line; nothing is guessed.
+A file with a mistake is refused with the line of the mistake; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from interlock.kernel.errors import CallError, InvalidIdError
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
-from interlock.kernel.record import record_id
+from interlock.kernel.record import CHILDREN_MAX, record_id
 
 BYTES_MAX = 256 * 1024
 FRONT_LENGTH_MAX = 64 * 1024
@@ -44,7 +43,7 @@ _NOT_IN_IDS = re.compile(r"[^a-z0-9._~]+")
 
 
 class RequestError(CallError):
-    """A request's file cannot be read as one. Correct the file at the line it names."""
+    """A file is not a valid request. Correct the file at the line that the message names."""
 
     def __init__(self, path: Path, line: int, problem: str) -> None:
         super().__init__(f"{path}:{line}: {problem}" if line else f"{path}: {problem}")
@@ -52,15 +51,15 @@ class RequestError(CallError):
 
 
 def request_files(path: Path) -> tuple[Path, ...]:
-    """Return the requests a path stands for: the file, or a folder's *.md by name, not below it.
+    """Return the request files of a path: the file itself, or the *.md files directly in a folder.
 
-    Raises RequestError if there is nothing, or if the file is none of Markdown.
+    Raises RequestError for a folder without any, or for a file that is not Markdown.
     """
     if not path.is_dir():
         if path.suffix != ".md":
             raise RequestError(path, 0, "a request is a Markdown file, *.md")
         return (path,)
-    found = tuple(sorted(one for one in path.glob("*.md") if not one.name.startswith(".")))
+    found = tuple(sorted(file for file in path.glob("*.md") if not file.name.startswith(".")))
     if not found:
         raise RequestError(path, 0, "there is no request (*.md) in this folder")
     return found
@@ -70,32 +69,32 @@ def read_request(path: Path) -> dict[str, Any]:
     """Read one file: id, inciting, items, policy, children, relationship, priority.
 
     The id is the file's name as a slug, unless the front matter gives one. `inciting.fields` has
-    the file's path and sha256 beside the front matter's own `fields`. Raises RequestError.
+    the file's path and sha256 beside the `fields` of the front matter. Raises RequestError.
     """
     text, digest = _read(path)
     front, body = _split(path, text)
-    matter = _Matter(path, front)
-    title, text = _title_of(matter.text("title"), body)
-    source = matter.text("source") or "inbox"
-    children = matter.children()
+    front_matter = _FrontMatter(path, front)
+    title, text = _title_and_text(front_matter.text("title"), body)
+    source = front_matter.text("source") or "inbox"
+    children = front_matter.children()
     return {
-        "id": matter.id(default=path.stem),
+        "id": front_matter.id(default=path.stem),
         "inciting": {
             "source": source,
             "title": title,
             "text": text,
-            "at": matter.at(),
+            "at": front_matter.moment(),
             "fields": {
-                **matter.fields(),
+                **front_matter.fields(),
                 "request_path": str(path.resolve()),
                 "request_sha256": digest,
             },
         },
-        "items": matter.items(source),
-        "policy": matter.policy(),
+        "items": front_matter.items(source),
+        "policy": front_matter.policy(),
         "children": children,
-        "relationship": matter.relationship(children),
-        "priority": matter.priority(),
+        "relationship": front_matter.relationship(children),
+        "priority": front_matter.priority(),
     }
 
 
@@ -130,8 +129,8 @@ def _split(path: Path, text: str) -> tuple[str, str]:
     )
 
 
-def _title_of(given: str | None, body: str) -> tuple[str, str]:
-    """Return title and text; the title is the given one, or a heading on top, or the first line."""
+def _title_and_text(given: str | None, body: str) -> tuple[str, str]:
+    """Return title and text; the title is the given one, or the first heading or line."""
     text = body.strip()
     first, _, rest = text.partition("\n")
     if given is not None:
@@ -141,8 +140,8 @@ def _title_of(given: str | None, body: str) -> tuple[str, str]:
     return first.strip()[:120], text
 
 
-class _Matter:
-    """The front matter of one file; every answer is checked and knows its line."""
+class _FrontMatter:
+    """The front matter of one file. Every value is checked; an error names the value's line."""
 
     def __init__(self, path: Path, front: str) -> None:
         self._path = path
@@ -163,9 +162,9 @@ class _Matter:
                 self._values = yaml.safe_load(front)
         except yaml.MarkedYAMLError as error:
             line = _line_of(error.problem_mark)
-            raise self._error(line, f"is no YAML: {error.problem or error.context}") from error
+            raise self._error(line, f"is not YAML: {error.problem or error.context}") from error
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise self._error(0, f"is no YAML: {str(error) or type(error).__name__}") from error
+            raise self._error(0, f"is not YAML: {str(error) or type(error).__name__}") from error
 
     def _check_events(self, events: Iterable[yaml.Event]) -> None:
         depth = 0
@@ -173,11 +172,11 @@ class _Matter:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEPTH_MAX:
-                # Also a matter of time: the parser takes ever longer for each further bracket.
+                # The parser takes longer for each further bracket, so this limits its time too.
                 line = _line_of(event.start_mark)
                 raise self._error(line, f"is nested deeper than {DEPTH_MAX} levels")
             if isinstance(event, yaml.AliasEvent):
-                # A few aliases of aliases are enough to fill all memory.
+                # A few aliases of aliases would fill all memory.
                 line = _line_of(event.start_mark)
                 raise self._error(line, "aliases (*name) are not allowed")
 
@@ -188,7 +187,7 @@ class _Matter:
             line = key.start_mark.line
             if key.value not in KEYS:
                 known = ", ".join(KEYS)
-                raise self._error(line, f"{key.value!r} is no key of a request; known: {known}")
+                raise self._error(line, f"{key.value!r} is not a key of a request; known: {known}")
             if key.value in self._lines:
                 raise self._error(line, f"{key.value!r} is there twice")
             self._lines[key.value] = line
@@ -197,7 +196,7 @@ class _Matter:
         # Lines count from 0 within the front matter, which starts in the file's second line.
         return RequestError(self._path, line + 2, problem)
 
-    def _wrong(self, key: str, problem: str) -> RequestError:
+    def _error_at(self, key: str, problem: str) -> RequestError:
         return self._error(self._lines[key], f"{key}: {problem}")
 
     def text(self, key: str) -> str | None:
@@ -205,7 +204,7 @@ class _Matter:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise self._wrong(key, f"{value!r} is no text; put it in quotation marks")
+            raise self._error_at(key, f"{value!r} is not text; put it in quotation marks")
         return str(self._plain(key, value)).strip()
 
     def id(self, *, default: str) -> str:
@@ -215,12 +214,12 @@ class _Matter:
             root = _root_id(name)
         except InvalidIdError as error:
             if given:
-                raise self._wrong("id", str(error)) from error
+                raise self._error_at("id", str(error)) from error
             problem = f"its name gives no id ({error}); give one in the front matter"
             raise RequestError(self._path, 1, problem) from error
         return root
 
-    def at(self) -> str | None:
+    def moment(self) -> str | None:
         value = self._values.get("at")
         if value is None:
             return None
@@ -229,15 +228,15 @@ class _Matter:
         try:
             datetime.fromisoformat(value)
         except (TypeError, ValueError) as error:
-            problem = f"{value!r} is no date; write 2026-03-04 or 2026-03-04T10:00"
-            raise self._wrong("at", problem) from error
+            problem = f"{value!r} is not a date; write 2026-03-04 or 2026-03-04T10:00"
+            raise self._error_at("at", problem) from error
         return str(value)
 
     def priority(self) -> int:
         value = self._values.get("priority", PRIORITY_DEFAULT)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= PRIORITY_MAX:
-            problem = f"{value!r} is none; write 0 (first) to {PRIORITY_MAX} (last)"
-            raise self._wrong("priority", problem)
+            problem = f"{value!r} is not a priority; write 0 (first) to {PRIORITY_MAX} (last)"
+            raise self._error_at("priority", problem)
         return value
 
     def policy(self) -> dict[str, Any] | None:
@@ -246,12 +245,12 @@ class _Matter:
             return {"composition": value}
         if value is None or isinstance(value, dict):
             return value and self._json("policy", value)
-        raise self._wrong("policy", "write a composition's name, or axes as key: value")
+        raise self._error_at("policy", "write a composition's name, or axes as key: value")
 
     def fields(self) -> dict[str, Any]:
         value = self._values.get("fields", {})
         if not isinstance(value, dict):
-            raise self._wrong("fields", "write lines of the form key: value")
+            raise self._error_at("fields", "write lines of the form key: value")
         return self._json("fields", value)
 
     def items(self, source: str) -> list[dict[str, Any]]:
@@ -261,9 +260,9 @@ class _Matter:
             item = {"label": given} if isinstance(given, str) else given
             where = f"item {index}"
             if not isinstance(item, dict) or not isinstance(item.get("label"), str):
-                raise self._wrong("items", f"{where} needs a label (or be just a text)")
+                raise self._error_at("items", f"{where} needs a label (or be just a text)")
             if unknown := sorted(set(map(str, item)) - known):
-                raise self._wrong("items", f"{where} has {unknown[0]!r}; known: {sorted(known)}")
+                raise self._error_at("items", f"{where} has {unknown[0]!r}; known: {sorted(known)}")
             whole = {
                 "id": f"item-{index}",
                 "source": source,
@@ -273,11 +272,11 @@ class _Matter:
             }
             texts = all(isinstance(whole[key], str) for key in known - {"payload"})
             if not texts or not isinstance(whole["payload"], dict):
-                raise self._wrong(
+                raise self._error_at(
                     "items", f"{where}: all but payload is text, payload is a mapping"
                 )
             if any(whole["id"] == other["id"] for other in found):
-                raise self._wrong("items", f"two items have the id {whole['id']!r}")
+                raise self._error_at("items", f"two items have the id {whole['id']!r}")
             found.append(whole)
         return found
 
@@ -288,17 +287,17 @@ class _Matter:
         for index, child in enumerate(self._list("children", CHILDREN_MAX), start=1):
             where = f"child {index}"
             if not isinstance(child, dict) or not isinstance(child.get("title"), str):
-                raise self._wrong("children", f"{where} needs a title")
+                raise self._error_at("children", f"{where} needs a title")
             if unknown := sorted(set(map(str, child)) - {"title", "text", "fields"}):
-                raise self._wrong(
+                raise self._error_at(
                     "children", f"{where} has {unknown[0]!r}; known: title, text, fields"
                 )
             whole = {"text": "", "fields": {}, **self._json("children", child)}
             if not isinstance(whole["text"], str) or not isinstance(whole["fields"], dict):
-                raise self._wrong("children", f"{where}: text is text, fields is a mapping")
+                raise self._error_at("children", f"{where}: text is text, fields is a mapping")
             found.append(whole)
         if not found:
-            raise self._wrong("children", "the list is empty; leave it out")
+            raise self._error_at("children", "the list is empty; leave it out")
         return found
 
     def relationship(self, children: list[dict[str, Any]] | None) -> str | None:
@@ -306,23 +305,25 @@ class _Matter:
         if value is None:
             return None if children is None else RELATIONSHIPS[0]
         if value not in RELATIONSHIPS:
-            raise self._wrong("relationship", f"{value!r} is none of {', '.join(RELATIONSHIPS)}")
+            raise self._error_at(
+                "relationship", f"{value!r} is not one of {', '.join(RELATIONSHIPS)}"
+            )
         if children is None:
-            raise self._wrong("relationship", "there are no children it could be about")
+            raise self._error_at("relationship", "it needs children; list them, or leave it out")
         return value
 
     def _list(self, key: str, length_max: int) -> list[Any]:
         value = self._values.get(key, [])
         if not isinstance(value, list):
-            raise self._wrong(key, "write a list, each line starting with a dash")
+            raise self._error_at(key, "write a list, each line starting with a dash")
         if len(value) > length_max:
-            raise self._wrong(key, f"has {len(value)} entries, at most {length_max} are allowed")
+            raise self._error_at(key, f"has {len(value)} entries, at most {length_max} are allowed")
         return value
 
     def _json(self, key: str, value: dict[Any, Any]) -> dict[str, Any]:
-        """Return YAML data as JSON data: dates as text, keys as text, nothing JSON cannot say."""
+        """Return YAML data as JSON data, with dates and keys as text. Raises RequestError."""
         plain = self._plain(key, value)
-        assert isinstance(plain, dict), "a mapping stays one"
+        assert isinstance(plain, dict), "a mapping stays a mapping"
         return plain
 
     def _plain(self, key: str, value: object) -> object:
@@ -343,7 +344,7 @@ class _Matter:
                     for name, inner in value.items()
                 }
             case _:
-                raise self._wrong(key, f"{value!r} is nothing that JSON can say")
+                raise self._error_at(key, f"JSON cannot express {value!r}")
 
 
 def _line_of(mark: object) -> int:
@@ -353,5 +354,7 @@ def _line_of(mark: object) -> int:
 
 def _root_id(name: str) -> str:
     if "/" in name:
-        raise InvalidIdError(name, "a slash is for children, which are made by a parent")
+        raise InvalidIdError(
+            name, "a slash is only for the ids of children, which a parent creates"
+        )
     return record_id(name)

@@ -1,4 +1,4 @@
-"""Codon: fill in what is missing from what a person answered, in the file CORRECTIONS."""
+"""Codon: fill gaps with the answers of a person, from the file CORRECTIONS."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import csv
 import os
 from pathlib import Path
 
-import say
+import reports
 from table import COLUMNS, Row, read_table, write_table
 
 
 def corrections() -> list[Row]:
-    """Return what was answered: lines of state, column, value."""
+    """Return the answers: lines of state, column, value."""
     path = Path(os.environ["CORRECTIONS"])
     if not path.exists():
         return []
@@ -20,19 +20,19 @@ def corrections() -> list[Row]:
 
 
 def main() -> None:
-    """Fill gaps, and overwrite nothing."""
+    """Fill gaps, and overwrite no value."""
     rows = read_table()
-    say.begin(len(rows))
+    reports.begin(len(rows))
     filled = 0
-    for told in corrections():
+    for correction in corrections():
         for row in rows:
-            if row["state"] == told["state"] and not row[told["column"]]:
-                row[told["column"]] = told["value"]
+            if row["state"] == correction["state"] and not row[correction["column"]]:
+                row[correction["column"]] = correction["value"]
                 filled += 1
     write_table(rows)
     left = [f"{row['state']}: {column}" for row in rows for column in COLUMNS if not row[column]]
     missing = f"still missing: {', '.join(left)}" if left else "nothing is missing"
-    say.end(len(rows), len(rows), f"gaps filled: {filled}; {missing}")
+    reports.end(len(rows), len(rows), f"gaps filled: {filled}; {missing}")
 
 
 if __name__ == "__main__":

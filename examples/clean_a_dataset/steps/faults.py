@@ -1,4 +1,4 @@
-"""The classes of faults that cells have, in the order in which they are mended."""
+"""The classes of faults that cells have, in the order in which they are repaired."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ DATES = ("%Y-%m-%d", "%B %d, %Y", "%d %b %Y", "%m/%d/%Y")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A class of faults: in which columns, and how a cell is written without it."""
+    """A class of faults: its columns, and a function that repairs a cell."""
 
     name: str
     columns: tuple[str, ...]
-    mended: Callable[[str], str]
+    repaired: Callable[[str], str]
 
-    def mend(self, rows: list[Row]) -> int:
-        """Mend every cell that has it, and return how many had."""
+    def repair(self, rows: list[Row]) -> int:
+        """Repair every cell that has it, and return how many had it."""
         count = 0
         for row in rows:
             for column in self.columns:
-                written = self.mended(row[column])
+                written = self.repaired(row[column])
                 count += written != row[column]
                 row[column] = written
         return count
 
 
 def trimmed(cell: str) -> str:
-    """Return a cell with single spaces, and nothing where it says that it is missing."""
+    """Return a cell with single spaces, or an empty one where its value is marked as missing."""
     text = " ".join(cell.split())
     return "" if text in MISSING else text
 
 
 def in_square_miles(cell: str) -> str:
-    """Return an area in whole square miles. Raises ValueError where it is none."""
+    """Return an area in whole square miles. Raises ValueError where the cell is no area."""
     found = re.fullmatch(r"([\d,]+)(?: (km2))?", cell)
     if found is None:
-        raise ValueError(f"{cell!r} is no area that is known here")
+        raise ValueError(f"{cell!r} is no area in a known form")
     number, unit = found.groups()
     area = int(number.replace(",", ""))
     return str(round(area / KM2_IN_SQUARE_MILE) if unit else area)
 
 
 def iso_date(cell: str) -> str:
-    """Return a date as ISO 8601 has it. Raises ValueError where it is none that is known here."""
+    """Return a date in the form of ISO 8601. Raises ValueError where its form is unknown."""
     for form in DATES:
         try:
             return datetime.strptime(cell.strip(), form).replace(tzinfo=UTC).date().isoformat()
         except ValueError:
             continue
-    raise ValueError(f"{cell!r} is no date that is known here")
+    raise ValueError(f"{cell!r} is no date in a known form")
 
 
 FAULTS = (
@@ -68,5 +68,5 @@ FAULTS = (
 
 
 def counted(rows: list[Row]) -> dict[str, int]:
-    """Return how many cells have each fault, and change none."""
-    return {fault.name: fault.mend([dict(row) for row in rows]) for fault in FAULTS}
+    """Return how many cells have each fault, without changing any."""
+    return {fault.name: fault.repair([dict(row) for row in rows]) for fault in FAULTS}

@@ -1,18 +1,18 @@
-"""Codon: write REPORT.md of what was wrong with the table and what it says now."""
+"""Codon: write REPORT.md about the faults of the table and its figures."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import say
+import reports
 from table import read_table
 
 
 def main() -> None:
-    """Write it."""
+    """Write the report."""
     rows = read_table()
-    say.begin(len(rows))
+    reports.begin(len(rows))
     was, now = (
         json.loads(Path(f"data/{name}.json").read_text()) for name in ("profile", "summary")
     )
@@ -33,7 +33,7 @@ def main() -> None:
         f"- {now['first']} was the first, {now['last']} the last; {admitted}.",
     ]
     Path("REPORT.md").write_text("\n".join(lines) + "\n", "utf-8")
-    say.end(len(rows), len(rows), "REPORT.md is written")
+    reports.end(len(rows), len(rows), "REPORT.md is written")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Codon: add up what the table says, into data/summary.json."""
+"""Codon: write figures about the table to data/summary.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table that the codons work on, as rows of text; it knows nothing of faults."""
+"""The table that the codons work on, as rows of text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Row = dict[str, str]
 
 
 def read_table() -> list[Row]:
-    """Return its rows."""
+    """Return the rows of the table."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def write_table(rows: list[Row]) -> None:
-    """Replace it."""
+    """Replace the rows of the table."""
     with TABLE.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
         writer.writeheader()

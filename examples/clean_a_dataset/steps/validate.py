@@ -1,4 +1,4 @@
-"""Codon: refuse the table unless all of it is as it must be; it says nothing but what is wrong."""
+"""Codon: refuse the table unless it is complete and correct; print only problems."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ FIRST, LAST = "1787-12-07", "1959-08-21"
 FORMS = {"code": r"[A-Z]{2}", "admitted": r"\d{4}-\d\d-\d\d", "area_sq_mi": r"[1-9]\d*"}
 
 
-def wrong(row: Row) -> list[str]:
-    """Return what is wrong with one row."""
+def problems_of(row: Row) -> list[str]:
+    """Return the problems of one row."""
     state = row["state"]
     gaps = [f"{state} has no {column}" for column in COLUMNS if not row[column]]
     forms = [
@@ -27,9 +27,9 @@ def wrong(row: Row) -> list[str]:
 
 
 def main() -> None:
-    """End with 1 where anything is wrong."""
+    """Exit with 1 if there is a problem."""
     rows = read_table()
-    found = [problem for row in rows for problem in wrong(row)]
+    found = [problem for row in rows for problem in problems_of(row)]
     if len(rows) != STATES:
         found.append(f"these are {len(rows)} rows, not {STATES}")
     for column in ("state", "code", "capital"):
@@ -38,7 +38,7 @@ def main() -> None:
             found.append(f"a {column} is there more than once")
     if found:
         sys.exit("; ".join(found))
-    print(f"{len(rows)} rows, nothing is wrong with them")
+    print(f"{len(rows)} rows, no problems")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The scout: takes in what the smith mended, runs the tests, and asks for the next repair."""
+"""The scout: merges the smith's repairs, runs the tests, and asks for the next repair."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from letters import git, letters, report
+from mail import git, messages, report
 
 
 def first_failure() -> str:
@@ -21,10 +21,10 @@ def first_failure() -> str:
 
 
 def main() -> None:
-    """Do one session."""
-    for letter in letters(sys.stdin.read()):
-        if letter.kind == "status":
-            print(f"{letter.sender} wrote: {letter.text}")
+    """Run one session."""
+    for message in messages(sys.stdin.read()):
+        if message.kind == "status":
+            print(f"{message.sender} wrote: {message.text}")
             git("merge", "--quiet", "--no-edit", "interlock/agents/smith")
     name = first_failure()
     if name:

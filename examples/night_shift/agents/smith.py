@@ -1,4 +1,4 @@
-"""The smith: mends what it is asked to, one function a letter. Its very first repair goes wrong."""
+"""The smith: repairs one function for each message. Its first repair crashes on purpose."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import sys
 import time
 from pathlib import Path
 
-from letters import git, letters, report
+from mail import git, messages, report
 
 OPERATORS = {"add": "+", "subtract": "-", "multiply": "*"}
-# Untracked, so that it stays in the worktree alone.
+# Not committed, so that only this worktree has it.
 BURNT = Path(".burnt")
 SOURCE = Path("calculator.py")
 
 
-def mend(name: str) -> None:
-    """Mend one function, and commit it."""
+def repair(name: str) -> None:
+    """Repair one function and commit it."""
     source = SOURCE.read_text("utf-8")
     body = rf"(def {name}\(a, b\):\n    return a) \S+ b"
     SOURCE.write_text(re.sub(body, rf"\1 {OPERATORS[name]} b", source), "utf-8")
-    # A session that was interrupted is followed by one that is shown its mail again.
+    # After an interrupt the same message is shown again, and its repair may be committed already.
     if git("status", "--porcelain", "calculator.py"):
-        git("commit", "--quiet", "--message", f"Mend {name}", "calculator.py")
+        git("commit", "--quiet", "--message", f"Repair {name}", "calculator.py")
 
 
 def write_the_manual() -> None:
-    """Take all night, one line after the other."""
+    """Write one line after the other, for a minute."""
     print("writing the manual", flush=True)
     with Path("MANUAL.md").open("a", encoding="utf-8") as manual:
         for _ in range(600):
@@ -36,19 +36,19 @@ def write_the_manual() -> None:
 
 
 def main() -> None:
-    """Do one session: repairs first, whatever else was asked."""
-    mail = letters(sys.stdin.read())
-    for letter in mail:
-        if letter.kind == "task":
+    """Run one session: repairs first, then the manual."""
+    mail = messages(sys.stdin.read())
+    for message in mail:
+        if message.kind == "task":
             if not BURNT.exists():
                 BURNT.touch()
                 SOURCE.write_text("def add(a, b):\n    ret", "utf-8")
                 sys.exit("the forge exploded in the middle of a repair")
             git("checkout", "--quiet", "--", "calculator.py")
-            mend(letter.text)
-            print(f"mended {letter.text}")
-            report(type="mail", to="scout", kind="status", text=f"{letter.text} is mended")
-    if any(letter.kind == "message" for letter in mail):
+            repair(message.text)
+            print(f"repaired {message.text}")
+            report(type="mail", to="scout", kind="status", text=f"{message.text} is repaired")
+    if any(message.kind == "message" for message in mail):
         write_the_manual()
 
 

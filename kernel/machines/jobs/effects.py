@@ -8,7 +8,7 @@ from __future__ import annotations
 from interlock.kernel.effect import Effect
 
 REGISTRATION = Effect("registration", attempts_max=20, quick=True)
-# It shares the job's directory and place: what it starts must not meet what is still ending.
+# Exclusive, because the worker that it starts must not meet one that is still ending.
 SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True, quick=True)
 VACANCY = Effect("vacancy", attempts_max=20, exclusive=True, quick=True)
 WORKER = Effect("worker", attempts_max=1, exclusive=True, local=True, long=True)

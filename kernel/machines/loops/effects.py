@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from interlock.kernel.effect import Effect
 
-# An agent's worktree, prompt and session are on the machine that it lives on.
+# An agent's worktree, prompt and session are on one computer, its host.
 WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)
 PROMPT = Effect("prompt", attempts_max=20, exclusive=True, local=True)
 SESSION = Effect("session", exclusive=True, local=True)

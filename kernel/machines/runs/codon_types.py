@@ -1,6 +1,6 @@
-"""A codon as one type for each state: what is not known yet in a state cannot be read there.
+"""A codon as one type for each state, so that a field can only be read where a state has it.
 
-Source: Hankweave's state machine page, its discriminated union of executions. It changes nothing.
+Source: Hankweave's state machine page, its discriminated union of executions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Annotated, Literal, assert_never
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.codon.names import State
 from interlock.kernel.machines.runs.values import (
     BudgetExceeded,
-    CodonStatus,
     Count,
     ExitCode,
     FailureReason,
@@ -23,28 +23,28 @@ from interlock.kernel.machines.runs.values import (
     Path,
     SentinelState,
     Sha,
-    Shape,
-    Tokens,
+    TokenCounts,
 )
+from interlock.kernel.payload import Shape
 from interlock.kernel.record import Record
 
 
-class Loaded(Shape):
-    """Sentinels that are at work: their states still change."""
+class LoadedSentinels(Shape):
+    """Sentinels that are at work: their states may still change."""
 
     loaded: tuple[SentinelState, ...]
     total_cost: Micro
 
 
-class Executed(Shape):
-    """Sentinels whose work is over: nothing of this changes any more."""
+class ExecutedSentinels(Shape):
+    """Sentinels whose work is over: their states no longer change."""
 
     executed: tuple[SentinelState, ...]
     total_cost: Micro
 
 
 class _Codon(BaseModel):
-    # What is only the table's own, such as a wish to skip it, is nobody else's.
+    # Fields that only the table needs, such as a request to skip the codon, are left out.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     codon_id: Name
@@ -54,7 +54,7 @@ class _Codon(BaseModel):
 
 class _Started(_Codon):
     rig_setup_checkpoint: Sha | None = None
-    sentinels: Loaded | None = None
+    sentinels: LoadedSentinels | None = None
 
 
 class _Launched(_Started):
@@ -66,14 +66,14 @@ class _Launched(_Started):
 class _AtWork(_Launched):
     session_id: Name
     current_cost: Micro
-    current_tokens: Tokens
+    current_tokens: TokenCounts
     assistant_message_count: Count
 
 
 class _Ended(_Codon):
     end_time: Milliseconds
     rig_setup_checkpoint: Sha | None = None
-    sentinels: Executed | None = None
+    sentinels: ExecutedSentinels | None = None
     previous_session_id: Name | None = None
 
 
@@ -82,47 +82,47 @@ class _Unfinished(_Ended):
     log_path: Path | None = None
     session_id: Name | None = None
     partial_cost: Micro
-    partial_tokens: Tokens
+    partial_tokens: TokenCounts
 
 
 class PreparingCodon(_Codon):
-    """Its rig is set up: files are copied, commands run."""
+    """The rig is set up: files are copied, commands run."""
 
-    status: Literal[CodonStatus.PREPARING]
+    status: Literal[State.PREPARING]
 
 
 class StartingCodon(_Started):
-    """Its agent's process is started."""
+    """The agent's process is started."""
 
-    status: Literal[CodonStatus.STARTING]
+    status: Literal[State.STARTING]
 
 
 class InitializingCodon(_Launched):
-    """The process lives, and has not named its session."""
+    """The process lives; its session is not known yet."""
 
-    status: Literal[CodonStatus.INITIALIZING]
+    status: Literal[State.INITIALIZING]
 
 
 class RunningCodon(_AtWork):
     """The agent is at work."""
 
-    status: Literal[CodonStatus.RUNNING]
+    status: Literal[State.RUNNING]
 
 
 class CompletingSentinelsCodon(_AtWork):
     """The agent has ended, its sentinels have not."""
 
-    status: Literal[CodonStatus.COMPLETING_SENTINELS]
+    status: Literal[State.COMPLETING_SENTINELS]
 
 
 class CompletedCodon(_Ended):
-    """It did its work."""
+    """The agent did its work."""
 
-    status: Literal[CodonStatus.COMPLETED]
+    status: Literal[State.COMPLETED]
     log_path: Path
     session_id: Name
     final_cost: Micro
-    final_tokens: Tokens
+    final_tokens: TokenCounts
     exit_code: Literal[0]
     result_message_received: bool
     context_exceeded: bool = False
@@ -131,10 +131,10 @@ class CompletedCodon(_Ended):
 
 
 class FailedCodon(_Unfinished):
-    """It failed, while what is known."""
+    """The codon failed; `failed_during` says in which state."""
 
-    status: Literal[CodonStatus.FAILED]
-    failed_during: CodonStatus
+    status: Literal[State.FAILED]
+    failed_during: State
     exit_code: ExitCode
     failure_reason: FailureReason
     ignored: bool = False
@@ -142,10 +142,10 @@ class FailedCodon(_Unfinished):
 
 
 class SkippedCodon(_Unfinished):
-    """Somebody skipped it. What was spent is kept, and counts as nothing."""
+    """The codon was skipped. What was spent is kept; the codon itself costs nothing."""
 
-    status: Literal[CodonStatus.SKIPPED]
-    skipped_during: CodonStatus
+    status: Literal[State.SKIPPED]
+    skipped_during: State
     assistant_message_count: Count | None = None
     skip_checkpoint: Sha | None = None
 
@@ -166,9 +166,9 @@ _CODONS: TypeAdapter[Codon] = TypeAdapter(Annotated[Codon, Field(discriminator="
 def codon_of(record: Record) -> Codon:
     """Return a codon's record as the type of its state.
 
-    Raises InvalidPayloadError where its data is not what its state has: it is corrupt.
+    Raises InvalidPayloadError where its data does not fit its state: the record is corrupt.
     """
-    status = CodonStatus(record.state)
+    status = State(record.state)
     times = {"start_time": record.created_ms}
     times |= {"end_time": record.since_ms} if status.is_terminal else {}
     try:
@@ -182,7 +182,7 @@ def codon_of(record: Record) -> Codon:
 
 
 def codon_cost(codon: Codon) -> int:
-    """Return what a codon counts for, in micro-dollars; its sentinels' cost is not part of it."""
+    """Return what a codon costs, in micro-dollars, without its sentinels."""
     match codon:
         case CompletedCodon():
             return codon.final_cost
@@ -195,8 +195,8 @@ def codon_cost(codon: Codon) -> int:
     assert_never(codon)
 
 
-def codon_tokens(codon: Codon) -> Tokens:
-    """Return what a codon used of each kind of tokens, as far as it is known."""
+def codon_tokens(codon: Codon) -> TokenCounts:
+    """Return how many tokens of each kind a codon used; 0 where that is not known."""
     match codon:
         case CompletedCodon():
             return codon.final_tokens
@@ -205,5 +205,5 @@ def codon_tokens(codon: Codon) -> Tokens:
         case RunningCodon() | CompletingSentinelsCodon():
             return codon.current_tokens
         case PreparingCodon() | StartingCodon() | InitializingCodon():
-            return Tokens()
+            return TokenCounts()
     assert_never(codon)

@@ -1,6 +1,6 @@
-"""The 13 published events of runs of codons, typed and versioned; it applies none.
+"""The 13 published events of runs and codons, typed and versioned.
 
-They come in through a workspace's inbox and go out to whoever follows it, in one shape:
+They come in through a workspace's inbox and go out to those who follow it, in one form:
 `{"version": 1, "type": "CostsUpdated", "data": {...}}`. Source: Hankweave's state machine page.
 """
 
@@ -12,31 +12,33 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from interlock.kernel.errors import InvalidPayloadError
+from interlock.kernel.machines.runs.codon.names import State
+from interlock.kernel.machines.runs.codon.payloads import (
+    CodonCheckpoint,
+    CodonCosts,
+    CodonCostsIncrement,
+    CodonFinalCost,
+    CodonMessageCount,
+    CodonSentinelStates,
+)
 from interlock.kernel.machines.runs.values import (
-    SENTINELS_MAX,
     BudgetExceeded,
-    CheckpointType,
-    CodonStatus,
-    Count,
+    Detail,
     ExitCode,
     FailureReason,
-    Fresh,
+    FreshStart,
     LoopContext,
-    Micro,
     Milliseconds,
     Name,
     Path,
-    Said,
-    SentinelState,
     Sha,
-    Shape,
     StartingConditions,
-    Tokens,
 )
+from interlock.kernel.payload import Shape
 
 
-class Metadata(Shape):
-    """What a transition needs to say; which of it depends on where it leads."""
+class TransitionMetadata(Shape):
+    """The fields of a transition; `REQUIRED` says which of them each target needs."""
 
     pid: Annotated[int, Field(ge=1)] | None = None
     log_path: Path | None = None
@@ -44,242 +46,201 @@ class Metadata(Shape):
     session_id: Name | None = None
     exit_code: ExitCode | None = None
     failure_reason: FailureReason | None = None
-    failed_during: CodonStatus | None = None
+    failed_during: State | None = None
     ignored: bool | None = None
-    skipped_during: CodonStatus | None = None
+    skipped_during: State | None = None
     result_message_received: bool | None = None
     context_exceeded: bool | None = None
     budget_exceeded: BudgetExceeded | None = None
     checkpoint_sha: Annotated[str, Field(max_length=100)] | None = None
 
 
-REQUIRED: Mapping[CodonStatus, tuple[str, ...]] = {
-    CodonStatus.INITIALIZING: ("pid", "log_path"),
-    CodonStatus.RUNNING: ("session_id",),
-    CodonStatus.COMPLETED: ("checkpoint_sha",),
-    CodonStatus.FAILED: ("exit_code", "failure_reason", "failed_during"),
-    CodonStatus.SKIPPED: ("skipped_during",),
+REQUIRED: Mapping[State, tuple[str, ...]] = {
+    State.INITIALIZING: ("pid", "log_path"),
+    State.RUNNING: ("session_id",),
+    State.COMPLETED: ("checkpoint_sha",),
+    State.FAILED: ("exit_code", "failure_reason", "failed_during"),
+    State.SKIPPED: ("skipped_during",),
 }
 
 
-def missing(to: CodonStatus, metadata: Mapping[str, Any]) -> list[str]:
-    """Return what a transition to a state must say and does not; a blank is nothing said."""
-    said = {name for name, value in metadata.items() if value is not None and str(value).strip()}
-    return [name for name in REQUIRED.get(to, ()) if name not in said]
+def missing(to: State, metadata: Mapping[str, Any]) -> list[str]:
+    """Return the fields that a transition to a state requires and lacks; a blank one is lacking."""
+    given = {name for name, value in metadata.items() if value is not None and str(value).strip()}
+    return [name for name in REQUIRED.get(to, ()) if name not in given]
 
 
-class Costs(Shape):
-    """What a codon has cost so far."""
-
-    cost: Micro
-    tokens: Tokens = Tokens()
-
-
-class CostsMore(Shape):
-    """What a codon has cost more."""
-
-    cost_delta: Micro
-    tokens_delta: Tokens = Tokens()
-
-
-class FinalCosts(Shape):
-    """What a codon has cost, as its provider says in the end."""
-
-    final_cost: Micro
-    final_tokens: Tokens = Tokens()
-
-
-class MessageCount(Shape):
-    """How many messages the agent has written."""
-
-    new_count: Count
-
-
-class Sentinels(Shape):
-    """Where every sentinel of a codon stands."""
-
-    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
-
-
-class Taken(Shape):
-    """A checkpoint of the workspace was taken."""
-
-    checkpoint_type: CheckpointType
-    sha: Sha
-    branch: Name
-
-
-class OfRun(Shape):
-    """Which run it is about: the number that follows its workspace's name, or its whole id."""
+class RunEventData(Shape):
+    """The run of an event: the number that follows its workspace's name, or its whole id."""
 
     run_id: Name
 
 
-class OfCodon(OfRun):
-    """Which codon it is about, by its id in the plan."""
+class CodonEventData(RunEventData):
+    """The codon of an event, by its id in the plan."""
 
     codon_id: Name
 
 
-class RunStartedData(OfRun):
+class RunStartedData(RunEventData):
     """A run began."""
 
     run_folder: Path
     branch: Name
-    starting_conditions: StartingConditions = Fresh()
+    starting_conditions: StartingConditions = FreshStart()
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class RunEndedData(OfRun):
+class RunEndedData(RunEventData):
     """A run ended."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class RunCrashedData(OfRun):
-    """Who conducted a run is gone."""
+class RunCrashedData(RunEventData):
+    """The supervisor of a run is gone."""
 
     detected_at: Milliseconds | None = None
-    last_codon_status: CodonStatus | None = None
-    reason: Said = ""
+    last_codon_status: State | None = None
+    reason: Detail = ""
 
 
-class CodonStartedData(OfCodon):
+class CodonStartedData(CodonEventData):
     """A codon was added to its run."""
 
     loop_context: LoopContext | None = None
 
 
-class CodonTransitionedData(OfCodon):
+class CodonTransitionedData(CodonEventData):
     """A codon changed its state."""
 
-    from_: CodonStatus = Field(alias="from")
-    to: CodonStatus
-    metadata: Metadata = Metadata()
+    from_: State = Field(alias="from")
+    to: State
+    metadata: TransitionMetadata = TransitionMetadata()
 
 
-class CostsUpdatedData(Costs, OfCodon):
+class CostsUpdatedData(CodonCosts, CodonEventData):
     """What a codon has cost so far."""
 
 
-class CostsIncrementedData(CostsMore, OfCodon):
-    """What a codon has cost more."""
+class CostsIncrementedData(CodonCostsIncrement, CodonEventData):
+    """What a codon has cost since the last report."""
 
 
-class AssistantMessageCountUpdatedData(MessageCount, OfCodon):
+class AssistantMessageCountUpdatedData(CodonMessageCount, CodonEventData):
     """How many messages the agent has written."""
 
 
-class CodonFinalCostSetData(FinalCosts, OfCodon):
+class CodonFinalCostSetData(CodonFinalCost, CodonEventData):
     """What a codon has cost, as its provider says in the end."""
 
 
-class SentinelStatesUpdatedData(Sentinels, OfCodon):
-    """Where every sentinel of a codon stands."""
+class SentinelStatesUpdatedData(CodonSentinelStates, CodonEventData):
+    """The state of every sentinel of a codon."""
 
 
-class CheckpointCreatedData(Taken, OfCodon):
+class CheckpointCreatedData(CodonCheckpoint, CodonEventData):
     """A checkpoint of the workspace was taken."""
 
 
-class InitialCheckpointSetData(OfRun):
-    """The workspace as a run found it."""
+class InitialCheckpointSetData(RunEventData):
+    """The workspace as the run found it."""
 
     sha: Sha
 
 
-class _Told(BaseModel):
+class _VersionedEvent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
 
 
-class RunStarted(_Told):
+class RunStarted(_VersionedEvent):
     """Creates a run."""
 
     type: Literal["RunStarted"] = "RunStarted"
     data: RunStartedData
 
 
-class RunCompleted(_Told):
-    """Its last codon has ended."""
+class RunCompleted(_VersionedEvent):
+    """The last codon of a run has ended."""
 
     type: Literal["RunCompleted"] = "RunCompleted"
     data: RunEndedData
 
 
-class RunFailed(_Told):
-    """A codon failed, or something that cannot be mended."""
+class RunFailed(_VersionedEvent):
+    """A codon of the run failed, or something that cannot be repaired."""
 
     type: Literal["RunFailed"] = "RunFailed"
     data: RunEndedData
 
 
-class RunCrashed(_Told):
-    """Its conductor is gone."""
+class RunCrashed(_VersionedEvent):
+    """The supervisor of a run is gone."""
 
     type: Literal["RunCrashed"] = "RunCrashed"
     data: RunCrashedData
 
 
-class CodonStarted(_Told):
+class CodonStarted(_VersionedEvent):
     """Adds a codon to a run."""
 
     type: Literal["CodonStarted"] = "CodonStarted"
     data: CodonStartedData
 
 
-class CodonTransitioned(_Told):
+class CodonTransitioned(_VersionedEvent):
     """Changes a codon's state."""
 
     type: Literal["CodonTransitioned"] = "CodonTransitioned"
     data: CodonTransitionedData
 
 
-class CostsUpdated(_Told):
+class CostsUpdated(_VersionedEvent):
     """Sets what a codon has cost."""
 
     type: Literal["CostsUpdated"] = "CostsUpdated"
     data: CostsUpdatedData
 
 
-class CostsIncremented(_Told):
+class CostsIncremented(_VersionedEvent):
     """Adds to what a codon has cost."""
 
     type: Literal["CostsIncremented"] = "CostsIncremented"
     data: CostsIncrementedData
 
 
-class AssistantMessageCountUpdated(_Told):
-    """Sets how many messages there are."""
+class AssistantMessageCountUpdated(_VersionedEvent):
+    """Sets how many messages the agent has written."""
 
     type: Literal["AssistantMessageCountUpdated"] = "AssistantMessageCountUpdated"
     data: AssistantMessageCountUpdatedData
 
 
-class CodonFinalCostSet(_Told):
-    """Sets the authoritative cost."""
+class CodonFinalCostSet(_VersionedEvent):
+    """Sets the cost that the provider reports."""
 
     type: Literal["CodonFinalCostSet"] = "CodonFinalCostSet"
     data: CodonFinalCostSetData
 
 
-class SentinelStatesUpdated(_Told):
-    """Sets where the sentinels stand."""
+class SentinelStatesUpdated(_VersionedEvent):
+    """Sets the states of the sentinels."""
 
     type: Literal["SentinelStatesUpdated"] = "SentinelStatesUpdated"
     data: SentinelStatesUpdatedData
 
 
-class CheckpointCreated(_Told):
-    """Keeps a checkpoint."""
+class CheckpointCreated(_VersionedEvent):
+    """Keeps a checkpoint of a codon."""
 
     type: Literal["CheckpointCreated"] = "CheckpointCreated"
     data: CheckpointCreatedData
 
 
-class InitialCheckpointSet(_Told):
-    """Keeps what a run began with."""
+class InitialCheckpointSet(_VersionedEvent):
+    """Keeps the checkpoint that a run began with."""
 
     type: Literal["InitialCheckpointSet"] = "InitialCheckpointSet"
     data: InitialCheckpointSetData
@@ -300,17 +261,17 @@ RunEvent = (
     | CheckpointCreated
     | InitialCheckpointSet
 )
-TYPES = tuple(str(one.model_fields["type"].default) for one in get_args(RunEvent))
+TYPES = tuple(str(model.model_fields["type"].default) for model in get_args(RunEvent))
 _EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="type")])
 
 
-def run_event(said: Mapping[str, Any]) -> RunEvent:
+def run_event(data: Mapping[str, Any]) -> RunEvent:
     """Read one event. Raises InvalidPayloadError, which names every field that is wrong."""
-    if isinstance(said, Mapping) and said.get("type") not in TYPES:
-        problem = f"type: {said.get('type')!r} is none of {', '.join(TYPES)}"
+    if isinstance(data, Mapping) and data.get("type") not in TYPES:
+        problem = f"type: {data.get('type')!r} is none of {', '.join(TYPES)}"
         raise InvalidPayloadError("the event", [problem])
     try:
-        return _EVENTS.validate_python(said)
+        return _EVENTS.validate_python(data)
     except ValidationError as refusal:
         problems = []
         for error in refusal.errors(include_url=False):
@@ -319,11 +280,11 @@ def run_event(said: Mapping[str, Any]) -> RunEvent:
         raise InvalidPayloadError("the event", problems) from None
 
 
-def told(event: RunEvent) -> dict[str, Any]:
-    """Return an event in its published shape, JSON-able, without what it does not say."""
+def published_form(event: RunEvent) -> dict[str, Any]:
+    """Return an event in its published form, as JSON-able data, without the fields it lacks."""
     return event.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def admitted(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Check what is posted to a workspace."""
-    return told(run_event(said))
+def checked(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Check an event that is posted to a workspace."""
+    return published_form(run_event(data))

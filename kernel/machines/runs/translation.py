@@ -1,6 +1,6 @@
-"""Between the published events of runs and the tables that decide; it fires nothing.
+"""From the published events of runs to the triggers of the tables, and back. Pure.
 
-`wanted` says what an event asks of which record; `published` says which event a line of a log is.
+`wanted` returns the trigger of an event; `published` returns the event of a line of a log.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from interlock.kernel.errors import InvalidTransitionError, MetadataValidationError
 from interlock.kernel.event import Event
 from interlock.kernel.machines.runs.codon.changes import FORCED, forced
-from interlock.kernel.machines.runs.codon.names import TO
-from interlock.kernel.machines.runs.codon.names import Trigger as OfCodon
+from interlock.kernel.machines.runs.codon.names import TO, State
+from interlock.kernel.machines.runs.codon.names import Trigger as CodonTrigger
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.events import (
     AssistantMessageCountUpdated,
@@ -28,33 +28,32 @@ from interlock.kernel.machines.runs.events import (
     RunFailed,
     SentinelStatesUpdated,
     missing,
+    published_form,
     run_event,
-    told,
 )
-from interlock.kernel.machines.runs.run.table import T as OfRun
-from interlock.kernel.machines.runs.values import CodonStatus
+from interlock.kernel.machines.runs.run.table import Trigger as RunTrigger
 from interlock.kernel.record import parent_of
 from interlock.kernel.table import Data
 
-# What an event without a transition fires, as it is.
-OF_CODONS: Mapping[str, OfCodon] = {
-    "CostsUpdated": OfCodon.COSTS_UPDATED,
-    "CostsIncremented": OfCodon.COSTS_INCREMENTED,
-    "AssistantMessageCountUpdated": OfCodon.ASSISTANT_MESSAGE_COUNT_UPDATED,
-    "CodonFinalCostSet": OfCodon.CODON_FINAL_COST_SET,
-    "SentinelStatesUpdated": OfCodon.SENTINEL_STATES_UPDATED,
-    "CheckpointCreated": OfCodon.CHECKPOINT_CREATED,
+# The triggers of the events that are no CodonTransitioned.
+OF_CODONS: Mapping[str, CodonTrigger] = {
+    "CostsUpdated": CodonTrigger.COSTS_UPDATED,
+    "CostsIncremented": CodonTrigger.COSTS_INCREMENTED,
+    "AssistantMessageCountUpdated": CodonTrigger.ASSISTANT_MESSAGE_COUNT_UPDATED,
+    "CodonFinalCostSet": CodonTrigger.CODON_FINAL_COST_SET,
+    "SentinelStatesUpdated": CodonTrigger.SENTINEL_STATES_UPDATED,
+    "CheckpointCreated": CodonTrigger.CHECKPOINT_CREATED,
 }
-OF_RUNS: Mapping[str, OfRun] = {
-    "RunCompleted": OfRun.COMPLETE,
-    "RunFailed": OfRun.FAIL,
-    "RunCrashed": OfRun.CRASH,
-    "InitialCheckpointSet": OfRun.INITIAL_CHECKPOINT_SET,
+OF_RUNS: Mapping[str, RunTrigger] = {
+    "RunCompleted": RunTrigger.COMPLETE,
+    "RunFailed": RunTrigger.FAIL,
+    "RunCrashed": RunTrigger.CRASH,
+    "InitialCheckpointSet": RunTrigger.INITIAL_CHECKPOINT_SET,
 }
 _CODON_TYPES = {str(trigger): name for name, trigger in OF_CODONS.items()}
 _RUN_TYPES = {str(trigger): name for name, trigger in OF_RUNS.items()}
-# What a posted transition says besides is what the table itself knows better.
-_KNOWN = ("failed_during", "skipped_during")
+# The fields of a posted transition that must be the state of the record, and that it keeps itself.
+_STATE_FIELDS = ("failed_during", "skipped_during")
 
 RunFired = (
     RunCompleted
@@ -72,85 +71,85 @@ RunFired = (
 
 
 def wanted(event: RunFired, state: str) -> tuple[str, dict[str, Any]]:
-    """Return the trigger and the payload that an event fires at the record it is about.
+    """Return the trigger and the payload that an event fires at its record, which is in `state`.
 
-    `state` is where that stands. Raises InvalidTransitionError where a codon cannot make the
-    transition, or stands elsewhere; MetadataValidationError where something is not said.
+    Raises InvalidTransitionError where a codon cannot make the transition or is in another state,
+    MetadataValidationError where a required field is missing.
     """
     if isinstance(event, CodonTransitioned):
-        return _transition(event.data, CodonStatus(state))
-    said = told(event)["data"]
-    payload = {name: value for name, value in said.items() if name not in ("run_id", "codon_id")}
+        return _transition(event.data, State(state))
+    data = published_form(event)["data"]
+    payload = {name: value for name, value in data.items() if name not in ("run_id", "codon_id")}
     if isinstance(event, RunCrashed):
         payload = {"code": "told", "detail": event.data.reason}
     return str({**OF_CODONS, **OF_RUNS}[event.type]), payload
 
 
-def published(event: Event, machine: str, about: Data) -> dict[str, Any] | None:
-    """Return the published event that a log's line is; None where it is none.
+def published(event: Event, machine: str, record_data: Data) -> dict[str, Any] | None:
+    """Return the published event of a line of a log, or None where there is none.
 
-    `about` is the data of the record the line is of, as it is now.
+    `record_data` is the data of the line's record, as it is now.
     """
     if machine == "codon":
         run_id = str(parent_of(event.record_id))
-        found = _of_codon(event, {"run_id": run_id, "codon_id": about["codon_id"]})
+        found = _of_codon(event, {"run_id": run_id, "codon_id": record_data["codon_id"]})
     elif machine == "run":
-        found = _of_run(event, {"run_id": event.record_id}, about)
+        found = _of_run(event, {"run_id": event.record_id}, record_data)
     else:
         found = None
-    return told(run_event(found)) if found else None
+    return published_form(run_event(found)) if found else None
 
 
-def _transition(data: CodonTransitionedData, state: CodonStatus) -> tuple[str, dict[str, Any]]:
+def _transition(data: CodonTransitionedData, state: State) -> tuple[str, dict[str, Any]]:
     trigger = TO.get(data.to)
     if data.from_ is not state or trigger is None or not CODON.rows(state, trigger):
         raise InvalidTransitionError(state, data.to)
     metadata = data.metadata.model_dump(mode="json", exclude_none=True)
     if lacking := missing(data.to, metadata):
         raise MetadataValidationError(data.to, lacking)
-    for name in _KNOWN:
+    for name in _STATE_FIELDS:
         if metadata.pop(name, state) != state:
             raise InvalidTransitionError(getattr(data.metadata, name), data.to)
     return str(trigger), metadata
 
 
-def _of_codon(event: Event, of: dict[str, Any]) -> dict[str, Any] | None:
+def _of_codon(event: Event, ids: dict[str, Any]) -> dict[str, Any] | None:
     payload = dict(event.payload)
     if event.trigger == "created":
-        told_of = {"loop_context": payload.get("loop_context")}
-        return {"type": "CodonStarted", "data": {**of, **told_of}}
+        context = {"loop_context": payload.get("loop_context")}
+        return {"type": "CodonStarted", "data": {**ids, **context}}
     if event.trigger in _CODON_TYPES:
-        return {"type": _CODON_TYPES[event.trigger], "data": {**of, **payload}}
+        return {"type": _CODON_TYPES[event.trigger], "data": {**ids, **payload}}
     if event.source == event.target:
         return None
-    if event.target == CodonStatus.FAILED:
+    if event.target == State.FAILED:
         failure = forced(event.trigger, payload) if event.trigger in FORCED else payload
         payload = {**failure, "failed_during": event.source}
-    elif event.target == CodonStatus.SKIPPED:
+    elif event.target == State.SKIPPED:
         payload["skipped_during"] = event.source
     moved = {"from": event.source, "to": event.target, "metadata": payload}
-    return {"type": "CodonTransitioned", "data": {**of, **moved}}
+    return {"type": "CodonTransitioned", "data": {**ids, **moved}}
 
 
-def _of_run(event: Event, of: dict[str, Any], about: Data) -> dict[str, Any] | None:
+def _of_run(event: Event, ids: dict[str, Any], record_data: Data) -> dict[str, Any] | None:
     payload = event.payload
     match event.trigger:
         case "created":
-            began = {"run_folder": about["folder"], "branch": branch_of(event.record_id)}
+            began = {"run_folder": record_data["folder"], "branch": branch_of(event.record_id)}
             began |= {"starting_conditions": payload["starting"], "host": payload["host"]}
-            return {"type": "RunStarted", "data": {**of, **began}}
-        case OfRun.COMPLETE | OfRun.FAIL:
+            return {"type": "RunStarted", "data": {**ids, **began}}
+        case RunTrigger.COMPLETE | RunTrigger.FAIL:
             ended = {"reason": payload.get("reason", "")}
-            return {"type": _RUN_TYPES[event.trigger], "data": {**of, **ended}}
-        case OfRun.CRASH:
+            return {"type": _RUN_TYPES[event.trigger], "data": {**ids, **ended}}
+        case RunTrigger.CRASH:
             seen = {"detected_at": event.at_ms, "reason": payload.get("detail", "")}
-            return {"type": "RunCrashed", "data": {**of, **seen}}
-        case OfRun.INITIAL_CHECKPOINT_SET:
-            return {"type": "InitialCheckpointSet", "data": {**of, "sha": payload["sha"]}}
+            return {"type": "RunCrashed", "data": {**ids, **seen}}
+        case RunTrigger.INITIAL_CHECKPOINT_SET:
+            return {"type": "InitialCheckpointSet", "data": {**ids, "sha": payload["sha"]}}
         case _:
             return None
 
 
 def branch_of(run_id: str) -> str:
-    """Return the branch on which a run's checkpoints are."""
+    """Return the branch that has a run's checkpoints."""
     return f"run-{run_id.rpartition('/')[2]}"

@@ -1,20 +1,22 @@
-"""What runs of codons are told in: their states' names and the values that are passed around.
+"""The values of which the payloads of runs and codons consist, with their limits.
 
-Money is in micro-dollars, times are ms since the epoch. It decides nothing.
+Money is in micro-dollars, times are ms since the epoch.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum, auto
+from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from interlock.kernel.payload import Shape
 
 MICRO_MAX = 2**53 - 1  # what a script can count exactly
 Micro = Annotated[int, Field(ge=0, le=MICRO_MAX)]
 Count = Annotated[int, Field(ge=0, le=MICRO_MAX)]
 Milliseconds = Annotated[int, Field(ge=0, le=2**53)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Path = Annotated[str, Field(min_length=1, max_length=4_000)]
 ExitCode = Annotated[int, Field(ge=-255, le=255)]
@@ -22,35 +24,13 @@ SENTINELS_MAX = 100
 
 
 def not_blank(text: str) -> str:
-    """Return what is not blank."""
+    """Check that a text is not blank."""
     if not text.strip():
         raise ValueError("must not be blank")
     return text
 
 
 Sha = Annotated[str, Field(max_length=100), AfterValidator(not_blank)]
-
-
-class CodonStatus(StrEnum):
-    """Where a codon can stand."""
-
-    PREPARING = auto()
-    STARTING = auto()
-    INITIALIZING = auto()
-    RUNNING = auto()
-    COMPLETING_SENTINELS = auto()
-    COMPLETED = auto()
-    FAILED = auto()
-    SKIPPED = auto()
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether nothing ever happens there again."""
-        return self in TERMINAL
-
-
-TERMINAL = frozenset({CodonStatus.COMPLETED, CodonStatus.FAILED, CodonStatus.SKIPPED})
-LIVE = tuple(status for status in CodonStatus if status not in TERMINAL)
 
 
 class FailureType(StrEnum):
@@ -73,7 +53,7 @@ class CheckpointType(StrEnum):
 
 
 class UnloadReason(StrEnum):
-    """Why a sentinel observes no more: the published values; the last one is ours."""
+    """Why a sentinel was unloaded: the published values, and `shutdown`, which is ours."""
 
     CODON_COMPLETE = "codon-complete"
     FATAL_ERROR = "fatal-error"
@@ -81,13 +61,7 @@ class UnloadReason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Tokens(Shape):
+class TokenCounts(Shape):
     """The four kinds of tokens that providers charge for."""
 
     input_tokens: Count = 0
@@ -105,7 +79,7 @@ class LoopContext(Shape):
 
 
 class SentinelState(Shape):
-    """One sentinel: what it did for its codon so far."""
+    """One sentinel, and what it did for its codon so far."""
 
     id: Name
     model: Annotated[str, Field(max_length=200)]
@@ -121,47 +95,47 @@ class SentinelState(Shape):
 
 
 class FailureReason(Shape):
-    """Why a codon failed, whether to try again helps, and how long a provider wants to rest."""
+    """Why a codon failed, whether another try can help, and how long to wait before it."""
 
     type: FailureType
     retriable: bool
-    message: Said = ""
+    message: Detail = ""
     retry_after_ms: Annotated[int, Field(ge=0, le=3_600_000)] | None = None
     sentinel_refs: Annotated[tuple[Name, ...], Field(max_length=SENTINELS_MAX)] | None = None
 
 
 class BudgetExceeded(Shape):
-    """Which budget was used up: its limit, and what was used when that was seen."""
+    """The budget that was used up: its limit, and what was used at that time."""
 
     currency: Literal["cost", "duration", "output_tokens"]
     limit: Count
     used: Count
 
 
-class Source(Shape):
-    """What a continuation goes on from: a run, a codon of it ('' is before all), a checkpoint."""
+class ContinuationSource(Shape):
+    """What a run continues: an earlier run, a codon of it ('': before its first), a checkpoint."""
 
     run_id: Name
     after_codon: Annotated[str, Field(max_length=200)] = ""
     checkpoint_sha: Sha
 
 
-class Fresh(Shape):
-    """A run begins with the workspace as it is."""
+class FreshStart(Shape):
+    """The run begins with the workspace as it is."""
 
     kind: Literal["fresh"] = "fresh"
 
 
-class Continuation(Shape):
-    """A run goes on from a checkpoint of an earlier one.
+class ContinuedStart(Shape):
+    """The run goes on from a checkpoint of an earlier run.
 
-    Unless it `restores` that (ours), the workspace stays as somebody has mended it since.
+    `restores` is ours: without it the workspace stays as a person has changed it since.
     """
 
     kind: Literal["continuation"] = "continuation"
-    source: Source
+    source: ContinuationSource
     reason: Literal["retry", "rollback", "continue"]
     restores: bool = True
 
 
-StartingConditions = Annotated[Fresh | Continuation, Field(discriminator="kind")]
+StartingConditions = Annotated[FreshStart | ContinuedStart, Field(discriminator="kind")]

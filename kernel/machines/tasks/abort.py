@@ -1,4 +1,4 @@
-"""Who must hear of an abort, and as what; it tells nobody and aborts nothing."""
+"""How far an abort goes: which other sessions end with it, and with which reason. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import assert_never
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.reason import AbortReason
 
-# Each session and its parent. One that appears only as a parent is a root, like one under None.
+# Each session and its parent. A session whose parent is None, or which is only a parent, is a root.
 Tree = Mapping[str, str | None]
 Children = Mapping[str, list[str]]
 
 
 class AbortScope(StrEnum):
-    """What was aborted, and so how far the news goes."""
+    """What was aborted; it decides how far the abort goes."""
 
     TOOL = auto()
     SIBLING = auto()
@@ -25,7 +25,7 @@ class AbortScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AbortPolicy:
-    """Whether a scope escalates into the next; the published default is that none does."""
+    """Whether a scope escalates into the next; by the published default none does."""
 
     tool_to_sibling: bool = False
     sibling_to_session: bool = False
@@ -34,13 +34,13 @@ class AbortPolicy:
 CONTAINED = AbortPolicy()
 
 
-def told(
+def aborts(
     tree: Tree, *, session: str, scope: AbortScope, policy: AbortPolicy = CONTAINED
 ) -> Mapping[str, AbortReason]:
-    """Return who must hear of an abort that began in `session`, every parent before its children.
+    """Return the sessions that end by an abort of `session`, every parent before its children.
 
-    Children keep the order of the tree. A session that the tree lacks has nobody to tell. Raises
-    InvalidPayloadError for a tree in which a session is its own ancestor.
+    Children keep the order of the tree. An abort of a session that the tree lacks ends no other.
+    Raises InvalidPayloadError for a tree in which a session is its own ancestor.
     """
     _refuse_cycles(tree)
     children = _children(tree)
@@ -50,7 +50,7 @@ def told(
         case AbortScope.SIBLING:
             return _beside(tree, children, session, policy)
         case AbortScope.SESSION:
-            # The originator ends for a reason of its own.
+            # The aborted session itself ends for a reason of its own.
             return dict.fromkeys(_below([session], children), AbortReason.PARENT_ABORTED)
         case _:
             assert_never(scope)
@@ -61,16 +61,16 @@ def _beside(
 ) -> Mapping[str, AbortReason]:
     parent = tree.get(session)
     if parent is None:
-        # Roots are strangers to each other, not siblings.
+        # Two roots are no siblings.
         return {}
     siblings = [child for child in children[parent] if child != session]
     as_siblings = dict.fromkeys(siblings, AbortReason.SIBLING_ABORTED)
     if not policy.sibling_to_session:
-        # A sibling that is told ends as a session, so what it started ends with it.
+        # A sibling ends as a session does, so the sessions that it started end with it.
         below = dict.fromkeys(_below(siblings, children), AbortReason.PARENT_ABORTED)
         return as_siblings | below
-    # The session that is torn down is the parent's, so the parent hears of it too, and so does the
-    # originator, now as a child; otherwise the parent would go on, alone and unaware.
+    # The session that ends is the parent's, and with it all below: also the session in which the
+    # abort began, now as a child. Otherwise the parent would go on alone.
     below = dict.fromkeys(_below([parent], children), AbortReason.PARENT_ABORTED)
     return {parent: AbortReason.SIBLING_ABORTED, **below, **as_siblings}
 
@@ -91,15 +91,15 @@ def _below(sessions: Iterable[str], children: Children) -> Iterator[str]:
 
 
 def _refuse_cycles(tree: Tree) -> None:
-    ended: set[str] = set()  # from here a root is reached
+    rooted: set[str] = set()  # sessions from which a root is reached
     for start in tree:
         path: dict[str, None] = {}
         session: str | None = start
-        while session is not None and session not in ended:
+        while session is not None and session not in rooted:
             if session in path:
-                line = [*path][[*path].index(session) :]
-                shown = " under ".join([*line, session])
+                cycle = [*path][[*path].index(session) :]
+                shown = " under ".join([*cycle, session])
                 raise InvalidPayloadError("the tree of sessions", [f"{shown} is a cycle"])
             path[session] = None
             session = tree.get(session)
-        ended.update(path)
+        rooted.update(path)

@@ -1,4 +1,4 @@
-"""When an agent is cut off in the middle of its work: scope, budget, repeated failure; pure."""
+"""When an agent is cut off at work: for its scope, its budget or repeated failures. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from interlock.kernel.reason import AbortReason, TransitionReason
 SHOWN_MAX = 5
 
 
-class Cause(StrEnum):
-    """What tripped the breaker."""
+class TripCause(StrEnum):
+    """Why the breaker tripped."""
 
     SCOPE = auto()
     BUDGET = auto()
@@ -20,8 +20,8 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one try may cost in micro-dollars (None: anything), and failures in a row."""
+class BreakerLimits:
+    """What one try may cost, in micro-dollars (None: anything), and its failures in a row."""
 
     budget_micro: int | None = None
     failures_max: int = 5
@@ -31,7 +31,7 @@ class Limits:
 class Trip:
     """Why an agent is cut off, in words and in codes. `final`: another try cannot help."""
 
-    cause: Cause
+    cause: TripCause
     reason: str
     abort: AbortReason
     why: TransitionReason
@@ -39,16 +39,16 @@ class Trip:
 
 
 def tripped(
-    limits: Limits, *, spent_micro: int, failures_in_row: int, outside: Sequence[str]
+    limits: BreakerLimits, *, spent_micro: int, failures_in_row: int, outside: Sequence[str]
 ) -> Trip | None:
-    """Return why an agent must be cut off now, the gravest first, or None.
+    """Return why an agent must be cut off now, or None; of several causes the gravest.
 
     `outside` are the files that it changed and does not own.
     """
     if outside:
         named = ", ".join(outside[:SHOWN_MAX])
         return Trip(
-            Cause.SCOPE,
+            TripCause.SCOPE,
             f"it changed files that it does not own: {named}",
             AbortReason.PERMISSION_DENIED,
             TransitionReason.PERMISSION_DENIED,
@@ -56,14 +56,14 @@ def tripped(
         )
     if limits.budget_micro is not None and spent_micro > limits.budget_micro:
         return Trip(
-            Cause.BUDGET,
+            TripCause.BUDGET,
             f"it spent {spent_micro / 1e6:.6f} $ of {limits.budget_micro / 1e6:.6f} $",
             AbortReason.SHUTDOWN_SIGNAL,
             TransitionReason.ABORTED,
         )
     if failures_in_row >= limits.failures_max:
         return Trip(
-            Cause.FAILURES,
+            TripCause.FAILURES,
             f"it failed {failures_in_row} times in a row",
             AbortReason.BASH_ERROR,
             TransitionReason.ABORTED,

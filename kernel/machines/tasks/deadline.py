@@ -1,4 +1,4 @@
-"""How long a task may take, from its size and the history of its role; it measures no time."""
+"""How long a task may take, by its size and the history of its role. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CONFIDENCE_WITH_HISTORY = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Seconds from the start of the work, how sure they are (0 to 1), and one line a step."""
+    """Seconds from the start of the work, how sure they are (0 to 1), and a line for each step."""
 
     seconds: int
     confidence: float
@@ -62,10 +62,10 @@ def deadline(
     owned_files: int,
     durations_s: Iterable[float],
 ) -> Deadline:
-    """Return the longer of what the task's size and its role's history call for, within limits.
+    """Return the longer of two times, within limits: by the task's size, and by its role's history.
 
-    `model` is a model's id, long or short; `owned_files` a count; `durations_s` what finished tasks
-    of the same role took, in seconds. Durations that are not positive numbers are ignored.
+    `model` is a model's id, long or short; `owned_files` is a count; `durations_s` are the seconds
+    that finished tasks of the same role took. Those that are not positive numbers are ignored.
     """
     assert owned_files >= 0
     sized_s, reasons = _sized(scope, complexity, model, owned_files)
@@ -107,7 +107,7 @@ def _sized(
 
 
 def _family(model: str) -> tuple[str, float]:
-    # By substring, so that a full id counts as its family.
-    # Of two families in one id the slower counts: waiting costs less than cutting work off.
+    # A family is found as a substring, so that a full id counts. Of two families in one id the
+    # slower one counts: to wait costs less than to cut work off.
     found = [pair for pair in FACTOR_OF_FAMILY.items() if pair[0] in model.lower()]
     return max(found, key=lambda pair: pair[1], default=("", 1.0))

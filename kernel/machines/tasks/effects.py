@@ -13,7 +13,7 @@ SUPERVISION = Effect(
     "supervision", lease_ms=60_000, grace_ms=30_000, attempts_max=1, exclusive=True, kept=True
 )
 VERIFICATION = Effect("verification", exclusive=True, local=True)
-# A user may be at work in the target for a day: the stage's timer ends that, not the attempts.
+# A user may work in the target for a day: the stage's timer ends the wait, not the attempts.
 MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
 RECOVERY = Effect("recovery", exclusive=True, local=True)
 REAPING = Effect("reaping", attempts_max=20, local=True)

@@ -1,4 +1,4 @@
-"""Which triggers of a task an agent may fire, by the trust it has earned; it never fires one."""
+"""Which triggers of a task an agent may fire, by the trust that it has earned. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Trust(Ranked):
     ELEVATED = auto()
 
 
-# The least level that may fire each trigger of a task. The table is ours: the seed publishes none.
+# The lowest level that may fire each trigger of a task. The table is ours: none is published.
 # fmt: off
-NEEDED: Mapping[str, Trust] = {
+MINIMUM_TRUST: Mapping[str, Trust] = {
     "claimed":         Trust.UNTRUSTED,
     "started":         Trust.UNTRUSTED,
-    "completed":       Trust.UNTRUSTED,  # a completion is verified, whoever claims it
+    "completed":       Trust.UNTRUSTED,  # every completion is verified
     "failed":          Trust.UNTRUSTED,
     "blocked":         Trust.PROBATIONARY,
     "split":           Trust.TRUSTED,
@@ -31,7 +31,7 @@ NEEDED: Mapping[str, Trust] = {
 }
 # fmt: on
 
-# Successes that lift an agent out of a level; nothing lies above elevated.
+# How many successes lift an agent out of a level; no level is above elevated.
 SUCCESSES_TO_LEAVE: Mapping[Trust, int] = {
     Trust.UNTRUSTED: 1,
     Trust.PROBATIONARY: 3,
@@ -40,20 +40,20 @@ SUCCESSES_TO_LEAVE: Mapping[Trust, int] = {
 
 
 def earned(level: Trust, successes: int) -> bool:
-    """Tell whether so many successes since the last violation lift an agent out of its level."""
+    """Whether so many successes since the last violation lift an agent out of its level."""
     leaves_at = SUCCESSES_TO_LEAVE.get(level)
     return leaves_at is not None and successes >= leaves_at
 
 
 def allowed(level: Trust, trigger: str) -> bool:
-    """Tell whether an agent of this level may fire the trigger; what the table lacks, none may."""
-    return trigger in NEEDED and level >= NEEDED[trigger]
+    """Whether an agent of this level may fire the trigger; none may fire one that is not listed."""
+    return trigger in MINIMUM_TRUST and level >= MINIMUM_TRUST[trigger]
 
 
 def refusal(level: Trust, trigger: str) -> str:
-    """Return why the trigger is refused and which level would do; empty where it is allowed."""
+    """Return why the trigger is refused and which level it needs; empty where it is allowed."""
     if allowed(level, trigger):
         return ""
-    if trigger not in NEEDED:
+    if trigger not in MINIMUM_TRUST:
         return f"no level of trust lets an agent fire {trigger}"
-    return f"{trigger} needs the trust level {NEEDED[trigger]}; this agent's is {level}"
+    return f"{trigger} needs the trust level {MINIMUM_TRUST[trigger]}; this agent's is {level}"

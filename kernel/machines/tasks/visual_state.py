@@ -1,4 +1,4 @@
-"""How an agent looks to an operator, from what is known of its session; it decides nothing."""
+"""How an agent is shown to an operator, by its state, its age and its heartbeat. Pure."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class VisualState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One character, and the published name of its colour."""
+class Appearance:
+    """The character that shows a visual state, and the published name of its colour."""
 
     symbol: str
     colour: str
 
 
 # fmt: off
-LOOKS: Mapping[VisualState, Look] = {
-    VisualState.SPAWNING: Look("◔", "yellow"),
-    VisualState.RUNNING:  Look("●", "green"),
-    VisualState.STALLED:  Look("◐", "dark_orange"),
-    VisualState.MERGING:  Look("⇄", "blue"),
-    VisualState.DEAD:     Look("○", "red"),
-    VisualState.IDLE:     Look("□", "gray"),
-    VisualState.UNKNOWN:  Look("◌", "dim"),
+APPEARANCES: Mapping[VisualState, Appearance] = {
+    VisualState.SPAWNING: Appearance("◔", "yellow"),
+    VisualState.RUNNING:  Appearance("●", "green"),
+    VisualState.STALLED:  Appearance("◐", "dark_orange"),
+    VisualState.MERGING:  Appearance("⇄", "blue"),
+    VisualState.DEAD:     Appearance("○", "red"),
+    VisualState.IDLE:     Appearance("□", "gray"),
+    VisualState.UNKNOWN:  Appearance("◌", "dim"),
 }
 # fmt: on
 
-# The four states of the agent machine, and the status words that the page gives beside them.
+# The four states of the agent machine, and the other status words of the published page.
 _STARTING = frozenset({"starting"})
 _WORKING = frozenset({"working", "in_progress", "running"})
 _IDLE = frozenset({"idle", "waiting", "paused"})
@@ -51,7 +51,7 @@ _MERGING = frozenset({"committing", "merging", "pushing"})
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From how many seconds on silence is a stall, and a start is lost. Both are positive."""
+    """After how many seconds a silent agent is stalled, and a start is lost. Both are positive."""
 
     stall_s: float = 300
     spawn_s: float = 60
@@ -78,24 +78,24 @@ def classify(
     has_pid: bool,
     thresholds: Thresholds = PUBLISHED,
 ) -> VisualState:
-    """Return how an agent in `state` looks.
+    """Return how an agent in `state` is shown.
 
-    `activity` is what is being done with its work (committing, merging, pushing, or anything else),
-    `spawn_age_s` the seconds since its spawn, `heartbeat_age_s` those since its last heartbeat,
-    None before the first; `has_pid` tells whether a process of it is known.
+    `activity` is what is done with its work now: committing, merging, pushing, or anything else.
+    `spawn_age_s` are the seconds since its spawn, `heartbeat_age_s` those since its last heartbeat,
+    None before the first. `has_pid` says whether a process of the agent is known.
     """
     if state in _DEAD:
         return VisualState.DEAD
     if state in _IDLE:
-        # Published without a condition: the merge of its last task does not make it busy.
+        # The published rule has no condition: merging its last task does not make an agent busy.
         return VisualState.IDLE
     if state in _STARTING:
-        # With or without a pid: a spawn that never got a process is lost after the same time.
+        # With and without a pid: a spawn that never got a process is lost after the same time.
         lost = spawn_age_s >= thresholds.spawn_s
         return VisualState.DEAD if lost else VisualState.SPAWNING
     if state in _WORKING:
         if activity in _MERGING:
-            # Before the stall: a merge is a worker's and has its own limits, the agent is silent.
+            # Asked before the stall: a worker merges, under limits of its own; the agent is silent.
             return VisualState.MERGING
         silent_s = _silent_s(spawn_age_s, heartbeat_age_s, has_pid=has_pid)
         if silent_s is not None:
@@ -106,8 +106,8 @@ def classify(
 
 def _silent_s(spawn_age_s: float, heartbeat_age_s: float | None, *, has_pid: bool) -> float | None:
     if heartbeat_age_s is not None:
-        # Whatever its pid: agents that others run beat without one.
+        # With or without a pid: an agent outside of our supervision has a heartbeat and no pid.
         return heartbeat_age_s
-    # An agent that hangs before its first heartbeat has been silent since its spawn. Without a
-    # process either, nothing shows that there is an agent at all.
+    # An agent that hangs before its first heartbeat has been silent since its spawn. With neither
+    # heartbeat nor process nothing shows that there is an agent.
     return spawn_age_s if has_pid else None

@@ -1,7 +1,7 @@
-"""What may go ahead without a person: the autonomy policy; it decides and never acts.
+"""The autonomy policy: what may go ahead without a person. Pure.
 
 A policy has twelve axes. A record obeys the meet of its own policy and those of all its ancestors,
-so a child can only be more careful than its parent. Every decision names each comparison it made.
+so a child can only be more careful than its parent. A verdict names each comparison behind it.
 """
 
 from __future__ import annotations
@@ -12,36 +12,12 @@ from enum import StrEnum, auto
 from functools import reduce
 from math import isfinite
 
-from interlock.kernel.policy_axis import PolicyError, Ranked, budget, flag, fraction, word, words
-
-
-class Level(Ranked):
-    """How bad it can get. `Level(value)` reads an unknown or missing value as HIGH."""
-
-    LOW = auto()
-    MEDIUM = auto()
-    HIGH = auto()
-
-    @classmethod
-    def _missing_(cls, value: object) -> Level:
-        del value
-        return cls.HIGH
-
-
-class Tier(Ranked):
-    """Who infers, from cheap to dear."""
-
-    LOCAL_TOOL_CALLING = auto()
-    LOCAL_FAST = auto()
-    FRONTIER_FAST = auto()
-    FRONTIER_BALANCED = auto()
-    FRONTIER_BEST = auto()
-    AGENT_HEADLESS = auto()
-    USER = auto()
+from interlock.kernel.policy_axis import PolicyError, budget, flag, fraction, word, words
+from interlock.kernel.scales import Level, Tier
 
 
 class Gate(StrEnum):
-    """The waits that a policy may pass without a person."""
+    """The waiting states that a policy may pass without a person."""
 
     AWAITING_INTENT_CONFIRMATION = auto()
     AWAITING_CONTEXT_CONFIRMATION = auto()
@@ -57,7 +33,7 @@ class ProposalKind(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What sort of action is proposed. Only a standard one can ever run without a person."""
+    """What sort of action is proposed. Only a standard one may run without a person."""
 
     STANDARD = auto()
     IMPROVISED = auto()
@@ -66,7 +42,7 @@ class ActionKind(StrEnum):
 
 
 class InvocationContext(StrEnum):
-    """Where the wish to act comes from."""
+    """Where the proposal to act comes from."""
 
     ACTION_PROPOSAL = auto()
     AGENT_AUTONOMOUS = auto()
@@ -75,7 +51,7 @@ class InvocationContext(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AutonomyPolicy:
     """The twelve axes. An empty set allows nothing; thresholds are inclusive."""
 
     auto_advance_states: frozenset[Gate]
@@ -96,9 +72,9 @@ class Policy:
         return {axis: _plain(getattr(self, axis)) for axis in AXES}
 
 
-AXES = tuple(field.name for field in fields(Policy))
+AXES = tuple(field.name for field in fields(AutonomyPolicy))
 
-_PLAN_THEN_REVIEW = Policy(
+_PLAN_THEN_REVIEW = AutonomyPolicy(
     auto_advance_states=frozenset(Gate) - {Gate.AWAITING_CONFIRMATION},
     consent_required_kinds=frozenset({ProposalKind.ACTION_INFERRED}),
     inference_confidence_floor=0.6,
@@ -115,7 +91,7 @@ _PLAN_THEN_REVIEW = Policy(
     combined_inference=False,
 )
 
-COMPOSITIONS: Mapping[str, Policy] = {
+COMPOSITIONS: Mapping[str, AutonomyPolicy] = {
     "end_to_end": replace(
         _PLAN_THEN_REVIEW,
         auto_advance_states=frozenset(Gate),
@@ -142,7 +118,7 @@ class Risk:
 
     @classmethod
     def read(cls, data: Mapping[str, object]) -> Risk:
-        """Read a risk from JSON; whatever is missing or unknown counts as the worst."""
+        """Read a risk from JSON; a missing or unknown value counts as the worst."""
         return cls(
             irreversibility=Level(str(data.get("irreversibility"))),
             regret_potential=Level(str(data.get("regret_potential"))),
@@ -152,7 +128,7 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class ActionAsk:
-    """An action that would like to run; its risk is the join of the declared and the claimed."""
+    """An action that may run; its risk is the worse of what is declared and what is claimed."""
 
     kind: ActionKind
     risk: Risk
@@ -161,7 +137,7 @@ class ActionAsk:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One comparison that a decision rests on."""
+    """One comparison that a verdict is based on."""
 
     axis: str
     passed: bool
@@ -169,7 +145,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdvanceVerdict:
     """Whether to advance instead of asking a person, and why."""
 
     advance: bool
@@ -182,17 +158,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Whether a person looks at the finished action, and why. A failed check demands it."""
+    """Whether a person must look at the finished action, and why: a failed check demands it."""
 
     demanded: bool
     checks: tuple[Check, ...]
 
     def as_data(self) -> dict[str, object]:
-        """Return the answer as JSON-able data for the log."""
+        """Return the review as JSON-able data for the log."""
         return {"demanded": self.demanded, "checks": [asdict(check) for check in self.checks]}
 
 
-def parse(value: Mapping[str, object] | str | None) -> Policy:
+def parse(value: Mapping[str, object] | str | None) -> AutonomyPolicy:
     """Read a policy: a composition's name, or axes laid over a composition's own.
 
     A mapping names its base under `composition` (otherwise plan_then_review) and may give the
@@ -204,7 +180,7 @@ def parse(value: Mapping[str, object] | str | None) -> Policy:
         raise PolicyError(unknown[0], given[unknown[0]], "only the axes " + ", ".join(AXES))
     base = _composition(given.get("composition", DEFAULT_COMPOSITION))
     data = {**base.as_data(), **given}
-    policy = Policy(
+    policy = AutonomyPolicy(
         auto_advance_states=words(Gate, data, "auto_advance_states"),
         consent_required_kinds=words(ProposalKind, data, "consent_required_kinds"),
         inference_confidence_floor=fraction(data, "inference_confidence_floor"),
@@ -224,13 +200,13 @@ def parse(value: Mapping[str, object] | str | None) -> Policy:
     return policy
 
 
-def meet(a: Policy, b: Policy) -> Policy:
+def meet(a: AutonomyPolicy, b: AutonomyPolicy) -> AutonomyPolicy:
     """Return the more conservative of two policies, axis by axis.
 
-    `combined_inference` holds only where both want it: one call for three answers leaves a person
+    `combined_inference` holds only where both want it: one call for three proposals leaves a person
     fewer places to step in. The floor tier can end up above the ceiling tier; see `tier_for`.
     """
-    return Policy(
+    return AutonomyPolicy(
         auto_advance_states=a.auto_advance_states & b.auto_advance_states,
         consent_required_kinds=a.consent_required_kinds | b.consent_required_kinds,
         inference_confidence_floor=max(a.inference_confidence_floor, b.inference_confidence_floor),
@@ -246,7 +222,7 @@ def meet(a: Policy, b: Policy) -> Policy:
     )
 
 
-def effective(policies: Iterable[Policy]) -> Policy:
+def effective(policies: Iterable[AutonomyPolicy]) -> AutonomyPolicy:
     """Return the meet of an ancestor chain and the record's own policy; of none, the default."""
     chain = tuple(policies)
     return reduce(meet, chain) if chain else COMPOSITIONS[DEFAULT_COMPOSITION]
@@ -262,13 +238,13 @@ def join(declared: Risk, claimed: Risk) -> Risk:
 
 
 def judge(
-    policy: Policy,
+    policy: AutonomyPolicy,
     *,
     wait_state: str,
     proposal_kind: str,
     confidence: float | None,
     action: ActionAsk | None,
-) -> Verdict:
+) -> AdvanceVerdict:
     """Decide whether a proposal advances instead of waiting for a person in `wait_state`.
 
     It advances if every check passes. An action's proposal without its action never advances.
@@ -282,13 +258,13 @@ def judge(
         checks += _check_action(policy, action)
     elif proposal_kind == ProposalKind.ACTION_INFERRED:
         checks.append(Check("allowed_action_kinds", passed=False, why="the proposal has no action"))
-    return Verdict(advance=all(check.passed for check in checks), checks=tuple(checks))
+    return AdvanceVerdict(advance=all(check.passed for check in checks), checks=tuple(checks))
 
 
-def demands_review(policy: Policy, risk: Risk, *, requires_post_review: bool) -> Review:
+def demands_review(policy: AutonomyPolicy, risk: Risk, *, requires_post_review: bool) -> Review:
     """Decide whether an executed action waits for a person's review.
 
-    It does if its template says so, or if a person had let it pass above the threshold.
+    It does if its capability says so, or if it is above the threshold of irreversibility.
     """
     why = f"the action's template says {requires_post_review}"
     checks = (
@@ -298,28 +274,28 @@ def demands_review(policy: Policy, risk: Risk, *, requires_post_review: bool) ->
     return Review(demanded=not all(check.passed for check in checks), checks=checks)
 
 
-def tier_for(policy: Policy, default: Tier) -> Tier:
+def tier_for(policy: AutonomyPolicy, default: Tier) -> Tier:
     """Return the tier to infer with: the default, moved between floor and ceiling.
 
-    Where a meet left the floor above the ceiling, the ceiling wins: the dearer tier was forbidden
-    by someone, the better one merely wished for.
+    Where a meet left the floor above the ceiling, the ceiling wins: one policy forbids the dearer
+    tier, the other only asks for a better one.
     """
     return min(max(default, policy.inference_floor_tier), policy.inference_ceiling_tier)
 
 
-def wants_combined(policy: Policy) -> bool:
-    """Tell whether intent, context and action are asked for in one call."""
+def wants_combined(policy: AutonomyPolicy) -> bool:
+    """Whether intent, context and action are asked for in one call."""
     return policy.combined_inference
 
 
-def _check_state(policy: Policy, wait_state: str) -> Check:
+def _check_state(policy: AutonomyPolicy, wait_state: str) -> Check:
     passed = wait_state in policy.auto_advance_states
     relation = "is" if passed else "is not"
     why = f"{wait_state} {relation} among {_listed(policy.auto_advance_states)}"
     return Check("auto_advance_states", passed, why)
 
 
-def _check_confidence(policy: Policy, confidence: float | None) -> Check:
+def _check_confidence(policy: AutonomyPolicy, confidence: float | None) -> Check:
     floor = policy.inference_confidence_floor
     if confidence is None or not isfinite(confidence) or not 0 <= confidence <= 1:
         why = f"confidence {confidence} is no number from 0 to 1, the floor is {floor}"
@@ -330,7 +306,7 @@ def _check_confidence(policy: Policy, confidence: float | None) -> Check:
     return Check("inference_confidence_floor", passed, why)
 
 
-def _check_consent(policy: Policy, proposal_kind: str) -> Check:
+def _check_consent(policy: AutonomyPolicy, proposal_kind: str) -> Check:
     asked = policy.consent_required_kinds
     known = proposal_kind in frozenset[str](ProposalKind)
     passed = known and proposal_kind not in asked
@@ -339,7 +315,7 @@ def _check_consent(policy: Policy, proposal_kind: str) -> Check:
     return Check("consent_required_kinds", passed, why)
 
 
-def _check_action(policy: Policy, action: ActionAsk) -> list[Check]:
+def _check_action(policy: AutonomyPolicy, action: ActionAsk) -> list[Check]:
     risk = action.risk
     return [
         _check_level("irreversibility", risk.irreversibility, policy.irreversibility_threshold),
@@ -367,7 +343,7 @@ def _check_level(what: str, level: Level, threshold: Level) -> Check:
     return Check(f"{what}_threshold", passed, why)
 
 
-def _check_kind(policy: Policy, kind: ActionKind) -> Check:
+def _check_kind(policy: AutonomyPolicy, kind: ActionKind) -> Check:
     allowed = policy.allowed_action_kinds
     if kind is not ActionKind.STANDARD:
         why = f"an action of kind {kind} never runs without a person, whatever the policy allows"
@@ -376,11 +352,11 @@ def _check_kind(policy: Policy, kind: ActionKind) -> Check:
     return Check("allowed_action_kinds", kind in allowed, why)
 
 
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(sorted(words)) or "none"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
-def _composition(name: object) -> Policy:
+def _composition(name: object) -> AutonomyPolicy:
     if isinstance(name, str) and name in COMPOSITIONS:
         return COMPOSITIONS[name]
     raise PolicyError("composition", name, ", ".join(COMPOSITIONS))

@@ -1,9 +1,9 @@
 """The worker app of the tests: `interlock.workers.main`, with a kill -9 where a record asks.
 
 A record whose id is `kill-<point>-<effect>-...` kills the worker that comes to that point of that
-effect for the first time. With HOUSE_BROKER=bad three of ten messages are lost on their way to this
-worker, and three of ten come twice at once. With HOUSE_WITHOUT=<effect> that effect's handler does
-nothing. Nothing else differs from a worker that is deployed.
+effect for the first time. With DEPLOYMENT_BROKER=bad three of ten messages are lost on their way to
+this worker, and three of ten come twice at once. With DEPLOYMENT_WITHOUT=<effect> that effect's
+handler does nothing. Nothing else differs from a worker that is deployed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def around(owner: type, name: str, before: Callable[..., None], after: Callable[
     setattr(owner, name, wrapped)
 
 
-def nowhere(*_: Any) -> None:
+def do_nothing(*_: Any) -> None:
     """Reach nothing."""
 
 
@@ -75,7 +75,7 @@ def settled(_: Leases, __: Any, lease: Lease, *___: Any) -> None:
     reach("after_settle", lease.record.id, lease.name)
 
 
-def born(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
+def child_created(_: Dispatch, __: Any, machine: str, new_id: str, *___: Any) -> None:
     del machine
     reach("between_children", new_id.partition("/")[0], "spawn")
 
@@ -94,18 +94,18 @@ def spoil(perform: Callable[..., str]) -> Callable[..., str]:
     return spoilt
 
 
-if os.environ.get("HOUSE_BROKER") == "bad":
+if os.environ.get("DEPLOYMENT_BROKER") == "bad":
     setattr(Runner, "perform", spoil(Runner.perform))  # noqa: B010 - the type is a method's
 
-if without := os.environ.get("HOUSE_WITHOUT"):
+if without := os.environ.get("DEPLOYMENT_WITHOUT"):
     # interlock.workers.main, imported below, registers what this returns.
-    found = {**handlers(), without: nowhere}
+    found = {**handlers(), without: do_nothing}
     vars(interlock.workers.systems)["handlers"] = lambda: found
 
 around(Leases, "claim", to_claim, claimed)
 around(Leases, "settle", to_settle, settled)
 around(Work, "fire", to_fire, fired)
-around(Dispatch, "create", nowhere, born)
+around(Dispatch, "create", do_nothing, child_created)
 
 # Imported last: importing it makes the app of this process.
 from interlock.workers.main import app  # noqa: E402

@@ -4,96 +4,97 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, overlaps, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, overlaps, thread
 from tests.end_to_end.threads.test_families import part, split
 
 RESTARTS = ("before_claim", "after_claim", "before_commit", "after_commit")
 
 
-def spans(house: House, record_id: str) -> list[dict[str, float]]:
+def spans(deployment: Deployment, record_id: str) -> list[dict[str, float]]:
     """Return when each run of a record's capability began and ended."""
-    ends = {line["token"]: line["at"] for line in house.saw(record_id, "end")}
+    ends = {line["token"]: line["at"] for line in deployment.saw(record_id, "end")}
     return [
         {"started": line["at"], "ended": ends.get(line["token"], line["at"])}
-        for line in house.saw(record_id, "start")
+        for line in deployment.saw(record_id, "start")
     ]
 
 
 def test_a_worker_killed_at_any_step_of_an_idempotent_execution_finishes_it_under_one_key(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house().tend(3)
+    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-execution-idempotent" for point in RESTARTS]
     for name in ids:
-        house.client.submit(thread("jot"), machine="thread", id=name)
-    house.client.submit(thread("deadly"), machine="thread", id="mid-execution")
+        deployment.client.submit(thread("jot"), machine="thread", id=name)
+    deployment.client.submit(thread("deadly"), machine="thread", id="mid-execution")
 
-    ended = house.ends(*ids, "mid-execution")
+    ended = deployment.ends(*ids, "mid-execution")
 
-    assert house.killed(*ids)
+    assert deployment.killed(*ids)
     assert {record.state for record in ended} == {"done"}
     for record in ended:
-        assert len({line["key"] for line in house.saw(record.id, "start")}) == 1
-        assert house.saw(record.id, "end")
+        assert len({line["key"] for line in deployment.saw(record.id, "start")}) == 1
+        assert deployment.saw(record.id, "end")
         started, finished = (
-            len(house.notes(record.id, f"execution_{what}")) for what in ("started", "finished")
+            len(deployment.notes(record.id, f"execution_{what}"))
+            for what in ("started", "finished")
         )
         assert started == finished, "every start in the log has an end, also of a lost worker"
-    assert len(house.saw("mid-execution", "start")) == 2
-    assert len(house.saw("kill-after_commit-execution-idempotent", "start")) == 1
+    assert len(deployment.saw("mid-execution", "start")) == 2
+    assert len(deployment.saw("kill-after_commit-execution-idempotent", "start")) == 1
 
 
 def test_a_worker_killed_in_an_execution_that_is_not_idempotent_leaves_a_card_and_no_second_run(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house().tend(2)
+    deployment = new_deployment().tend(2)
     begun = ["kill-after_claim-execution-once", "kill-before_commit-execution-once", "mid-once"]
     unbegun = ["kill-before_claim-execution-once", "kill-after_commit-execution-once"]
     for name in [*begun[:2], *unbegun]:
-        house.client.submit(thread("jot_once"), machine="thread", id=name)
-    house.client.submit(thread("deadly_once"), machine="thread", id="mid-once")
+        deployment.client.submit(thread("jot_once"), machine="thread", id=name)
+    deployment.client.submit(thread("deadly_once"), machine="thread", id="mid-once")
 
     for name in begun:
-        record = house.reaches(name, "awaiting_redirect", within_s=60)
+        record = deployment.reaches(name, "awaiting_redirect", within_s=60)
         assert record.data["failure"]["code"] == "lost_worker"
-        assert house.events(name)[-1].cause.actor == "orphans"
-        assert "lost" in house.client.cards()[0].question
-        assert len(house.saw(name, "start")) <= 1
-    assert {record.state for record in house.ends(*unbegun)} == {"done"}
-    assert house.killed(*begun[:2], *unbegun)
-    house.sees(
+        assert deployment.events(name)[-1].cause.actor == "orphans"
+        assert "lost" in deployment.client.cards()[0].question
+        assert len(deployment.saw(name, "start")) <= 1
+    assert {record.state for record in deployment.ends(*unbegun)} == {"done"}
+    assert deployment.killed(*begun[:2], *unbegun)
+    deployment.sees(
         lambda: (
-            [n.detail["error"] for n in house.notes("mid-once", "execution_finished")]
+            [n.detail["error"] for n in deployment.notes("mid-once", "execution_finished")]
             == ["unconfirmed"]
         ),
         what="the execution that was begun and lost has its end in the log",
     )
     for name in unbegun:
-        assert len(house.saw(name, "start")) == 1
+        assert len(deployment.saw(name, "start")) == 1
 
 
 def test_a_worker_killed_at_any_step_of_an_inference_costs_an_attempt_or_asks_a_person(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house().tend(3)
+    deployment = new_deployment().tend(3)
     restarts = [f"kill-{point}-inference" for point in ("before_claim", "after_claim")]
     restarts.append("kill-after_commit-inference")
     carried = [f"kill-{point}-inference" for point in ("after_start", "before_commit")]
     for name in [*restarts, *carried]:
-        house.client.submit(thread("jot"), machine="thread", id=name)
+        deployment.client.submit(thread("jot"), machine="thread", id=name)
 
-    assert {record.state for record in house.ends(*restarts)} == {"done"}
-    assert house.killed(*restarts)
+    assert {record.state for record in deployment.ends(*restarts)} == {"done"}
+    assert deployment.killed(*restarts)
     for name in carried:
-        record = house.reaches(name, "awaiting_intent_clarification", within_s=60)
+        record = deployment.reaches(name, "awaiting_intent_clarification", within_s=60)
         assert record.data["failure"]["code"] == "lost_worker"
 
 
 def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_once(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house().tend(3)
+    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-cascade" for point in RESTARTS]
     ids += [
         f"kill-{point}-spawn"
@@ -102,80 +103,88 @@ def test_a_worker_killed_at_any_step_of_a_family_bears_and_hears_every_child_onc
     for name in ids:
         matter = thread("jot")
         matter["given"]["action"]["kind"] = "suggestion"
-        house.client.submit(matter, machine="thread", id=name)
+        deployment.client.submit(matter, machine="thread", id=name)
     for name in ids:
-        split(house, [part(), part()], of=name)
+        split(deployment, [part(), part()], of=name)
 
-    ended = house.ends(*ids, within_s=90)
+    ended = deployment.ends(*ids, within_s=90)
 
-    assert house.killed(*ids)
+    assert deployment.killed(*ids)
     assert [record.data["tally"] for record in ended] == [{"done": 2}] * len(ids)
 
 
 def test_a_worker_killed_at_any_step_of_a_clean_up_cleans_up_under_one_key(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house().tend(3)
+    deployment = new_deployment().tend(3)
     ids = [f"kill-{point}-cleanup" for point in RESTARTS]
     for name in [*ids, "mid-cleanup"]:
         matter = thread("jot", policy="plan_then_review", source="witnessed")
         matter["inciting"]["fields"] = {"deadly": name == "mid-cleanup"}
-        house.client.submit(matter, machine="thread", id=name)
+        deployment.client.submit(matter, machine="thread", id=name)
     for name in [*ids, "mid-cleanup"]:
-        house.reaches(name, "awaiting_confirmation")
-        house.client.fire(name, "cleanup_requested")
+        deployment.reaches(name, "awaiting_confirmation")
+        deployment.client.fire(name, "cleanup_requested")
 
-    ended = house.ends(*ids, "mid-cleanup")
+    ended = deployment.ends(*ids, "mid-cleanup")
 
-    assert house.killed(*ids)
+    assert deployment.killed(*ids)
     assert {record.state for record in ended} == {"done_cleanup_successful"}
     for record in ended:
-        assert len({line["key"] for line in house.saw(record.id, "clean")}) == 1
+        assert len({line["key"] for line in deployment.saw(record.id, "clean")}) == 1
 
 
-def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(new_house: NewHouse) -> None:
-    house = new_house(INTERLOCK_CARDS="").tend(2)
-    house.variables["INTERLOCK_CARDS"] = str(house.folder / "cards")
+def test_a_worker_killed_while_it_shows_a_card_shows_it_after_all(
+    new_deployment: NewDeployment,
+) -> None:
+    deployment = new_deployment(INTERLOCK_CARDS="").tend(2)
+    deployment.variables["INTERLOCK_CARDS"] = str(deployment.folder / "cards")
     points = ("before_claim", "after_claim", "before_settle", "after_settle")
     ids = [f"kill-{point}-resolution" for point in points]
     for name in ids:
-        house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id=name)
+        deployment.client.submit(
+            thread("jot", policy="plan_then_review"), machine="thread", id=name
+        )
 
     for name in ids:
-        card = house.folder / "cards" / f"{name}.json"
-        house.sees(card.exists, what=f"the card of {name}", within_s=60)
-        house.settles(name)
-    assert house.killed(*ids)
+        card = deployment.folder / "cards" / f"{name}.json"
+        deployment.sees(card.exists, what=f"the card of {name}", within_s=60)
+        deployment.settles(name)
+    assert deployment.killed(*ids)
 
 
-def test_an_effect_that_kills_every_worker_ends_before_a_person(new_house: NewHouse) -> None:
-    house = new_house().tend(2)
-    house.client.submit(thread("always_deadly"), machine="thread", id="poison")
+def test_an_effect_that_kills_every_worker_ends_before_a_person(
+    new_deployment: NewDeployment,
+) -> None:
+    deployment = new_deployment().tend(2)
+    deployment.client.submit(thread("always_deadly"), machine="thread", id="poison")
 
-    record = house.reaches("poison", "awaiting_redirect", within_s=90)
+    record = deployment.reaches("poison", "awaiting_redirect", within_s=90)
 
     assert record.data["failure"]["code"] == "exhausted"
-    assert len(house.saw("poison", "start")) == 3, "as many as the effect has attempts"
+    assert len(deployment.saw("poison", "start")) == 3, "as many as the effect has attempts"
 
 
-def test_a_long_effect_under_a_short_lease_runs_once(new_house: NewHouse) -> None:
-    runs_once(new_house().full(workers=2), seconds=6)
+def test_a_long_effect_under_a_short_lease_runs_once(new_deployment: NewDeployment) -> None:
+    runs_once(new_deployment().full(workers=2), seconds=6)
 
 
 @pytest.mark.proof
-def test_an_effect_of_18_s_under_a_lease_of_5_s_runs_once_at_a_time(new_house: NewHouse) -> None:
-    runs_once(new_house(INTERLOCK_LEASE_S="5").full(workers=2), seconds=18)
+def test_an_effect_of_18_s_under_a_lease_of_5_s_runs_once_at_a_time(
+    new_deployment: NewDeployment,
+) -> None:
+    runs_once(new_deployment(INTERLOCK_LEASE_S="5").full(workers=2), seconds=18)
 
 
-def runs_once(house: House, *, seconds: float) -> None:
+def runs_once(deployment: Deployment, *, seconds: float) -> None:
     """Run long effects of both kinds, and count."""
     for name, capability in (("soft", "slow"), ("hard", "stubborn"), ("once", "slow_once")):
-        house.client.submit(thread(capability, seconds=seconds), machine="thread", id=name)
+        deployment.client.submit(thread(capability, seconds=seconds), machine="thread", id=name)
 
-    ended = house.ends("soft", "hard", "once", within_s=seconds + 30)
+    ended = deployment.ends("soft", "hard", "once", within_s=seconds + 30)
 
     for record in ended:
         assert record.state == "done"
-        assert len(house.saw(record.id, "start")) == 1
-        assert not list(overlaps(spans(house, record.id)))
-        assert not house.notes(record.id, "lapse")
+        assert len(deployment.saw(record.id, "start")) == 1
+        assert not list(overlaps(spans(deployment, record.id)))
+        assert not deployment.notes(record.id, "lapse")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.workers.processes.bound import end_tethered, start_tethered
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import ROOT, House
+from interlock.workers.processes.bound import end_bound, start_bound
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import ROOT, Deployment
 
 BLOCKS = re.findall(
     r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
@@ -24,8 +24,8 @@ IMPORTS = ("from celery import Celery",)
 
 
 @pytest.fixture
-def house(new_house: NewHouse, tmp_path: Path) -> House:
-    return new_house(
+def deployment(new_deployment: NewDeployment, tmp_path: Path) -> Deployment:
+    return new_deployment(
         INTERLOCK_MODEL="embedded:wordllama",
         INTERLOCK_CAPABILITIES=str(ROOT / "examples" / "capabilities.toml"),
         EXAMPLE_DESK=str(tmp_path / "desk"),
@@ -33,53 +33,53 @@ def house(new_house: NewHouse, tmp_path: Path) -> House:
 
 
 def test_the_producer_of_the_readme_brings_its_request_to_an_end(
-    house: House, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    house.full()
+    deployment.full()
 
-    alone([TYPED], cwd=str(ROOT), environment={**os.environ, **house.environment})
+    alone([TYPED], cwd=str(ROOT), environment={**os.environ, **deployment.environment})
 
-    assert house.ends("mail-1042")[0].state == "done"
+    assert deployment.ends("mail-1042")[0].state == "done"
     assert "dentist" in (tmp_path / "desk" / "todo.txt").read_text()
 
 
-def test_the_plain_message_of_the_readme_is_taken_in(house: House) -> None:
+def test_the_plain_message_of_the_readme_is_taken_in(deployment: Deployment) -> None:
     matter = {"inciting": {"source": "mail", "title": "Call the dentist", "text": "On my list."}}
-    queue = f"{house.prefix}.intake"
+    queue = f"{deployment.prefix}.intake"
     filled = (
-        PLAIN.replace("broker=...", f"broker={house.store_url!r}")
+        PLAIN.replace("broker=...", f"broker={deployment.store_url!r}")
         .replace("{...}", repr(matter))
         .replace('"interlock.intake"', repr(queue))
     )
 
     alone([*IMPORTS, filled], cwd="/", environment=dict(os.environ))
 
-    with intake(house):
-        house.sees(
-            lambda: house.client.list(machine="thread", limit=1),
+    with intake(deployment):
+        deployment.sees(
+            lambda: deployment.client.list(machine="thread", limit=1),
             what="the record exists",
             within_s=60,
         )
-    assert house.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
+    assert deployment.client.show("mail-1042").data["inciting"]["title"] == "Call the dentist"
 
 
 @contextmanager
-def intake(house: House) -> Iterator[None]:
+def intake(deployment: Deployment) -> Iterator[None]:
     """Run an intake worker for as long as the block."""
     command = [sys.executable, "-m", "celery", "-A", "interlock.workers.intake", "worker"]
     command += ["-n", "intake@%h", "-P", "threads", "-c", "1", "--without-mingle"]
-    with (house.folder / "intake.log").open("wb") as output:
-        keeper = start_tethered(
+    with (deployment.folder / "intake.log").open("wb") as output:
+        keeper = start_bound(
             command,
             folder=ROOT,
             output=output,
             grace_s=10,
-            environment={**os.environ, **house.environment},
+            environment={**os.environ, **deployment.environment},
         )
         try:
             yield
         finally:
-            end_tethered(keeper, patience_s=15)
+            end_bound(keeper, patience_s=15)
 
 
 def alone(lines: list[str], *, cwd: str, environment: dict[str, str]) -> None:

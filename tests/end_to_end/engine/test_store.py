@@ -14,16 +14,16 @@ import pytest
 from interlock.kernel.errors import StoreError, StoreFullError
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 
 
 class Producer(threading.Thread):
     """Submits one thread after the other, each until it is acknowledged."""
 
-    def __init__(self, house: House, number: int) -> None:
+    def __init__(self, deployment: Deployment, number: int) -> None:
         super().__init__()
-        self.house, self.number = house, number
+        self.deployment, self.number = deployment, number
         self.accepted: list[str] = []
         self.refused = 0
 
@@ -36,7 +36,7 @@ class Producer(threading.Thread):
             parameters: dict[str, Any] = {"seconds": 0.3} if capability == "slow" else {}
             while len(self.accepted) == n:
                 try:
-                    self.house.client.submit(
+                    self.deployment.client.submit(
                         thread(capability, **parameters), machine="thread", id=f"t{n}"
                     )
                     self.accepted.append(f"t{n}")
@@ -52,61 +52,67 @@ def crash(store: EmbeddedServer) -> None:
 
 
 def test_a_store_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
-    new_server: NewServer, new_house: NewHouse
+    new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url).full(workers=2, concurrency=4)
-    producer = Producer(house, 120)
+    deployment = new_deployment(store.url).full(workers=2, concurrency=4)
+    producer = Producer(deployment, 120)
     producer.start()
     for wanted in (30, 60, 90):
-        house.sees(partial(producer.reached, wanted), what="load")
+        deployment.sees(partial(producer.reached, wanted), what="load")
         crash(store)
     producer.join()
 
     for name in producer.accepted:
         with suppress(AssertionError):
-            house.ends(name, within_s=60)
-    states = {name: house.checked(name).state for name in producer.accepted}
+            deployment.ends(name, within_s=60)
+    states = {name: deployment.checked(name).state for name in producer.accepted}
 
     assert len(states) == 120
     left = {name: state for name, state in states.items() if state != "done"}
-    assert not left, [house.story(name) for name in list(left)[:2]]
+    assert not left, [deployment.story(name) for name in list(left)[:2]]
     for name in producer.accepted:
-        assert len({line["key"] for line in house.saw(name, "start")}) == 1
-        assert len(house.saw(name, "end")) == 1
+        assert len({line["key"] for line in deployment.saw(name, "start")}) == 1
+        assert len(deployment.saw(name, "end")) == 1
 
 
-def test_a_store_that_is_away_ends_no_worker(new_server: NewServer, new_house: NewHouse) -> None:
+def test_a_store_that_is_away_ends_no_worker(
+    new_server: NewServer, new_deployment: NewDeployment
+) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url).full()
-    house.client.submit(thread("slow_once", seconds=2), machine="thread", id="during")
-    house.sees(lambda: house.saw("during", "start"), what="it runs")
+    deployment = new_deployment(store.url).full()
+    deployment.client.submit(thread("slow_once", seconds=2), machine="thread", id="during")
+    deployment.sees(lambda: deployment.saw("during", "start"), what="it runs")
 
     store.stop()
-    house.sees(lambda: house.saw("during", "end"), what="it ended while the store was away")
+    deployment.sees(
+        lambda: deployment.saw("during", "end"), what="it ended while the store was away"
+    )
     store.start()
 
-    assert house.ends("during")[0].state == "done", "its outcome waited for the store"
-    assert all(process.alive for process in house.processes)
-    house.client.submit(thread("jot"), machine="thread", id="after")
-    assert house.ends("after")[0].state == "done"
+    assert deployment.ends("during")[0].state == "done", "its outcome waited for the store"
+    assert all(process.alive for process in deployment.processes)
+    deployment.client.submit(thread("jot"), machine="thread", id="after")
+    assert deployment.ends("after")[0].state == "done"
 
 
 def test_a_store_that_is_full_refuses_in_one_sentence_and_goes_on_when_there_is_room(
-    new_server: NewServer, new_house: NewHouse
+    new_server: NewServer, new_deployment: NewDeployment
 ) -> None:
     store = new_server()
-    house = new_house(store.url).full()
-    house.client.submit(thread("slow", seconds=2), machine="thread", id="during")
-    house.sees(lambda: house.saw("during", "start"), what="it runs")
+    deployment = new_deployment(store.url).full()
+    deployment.client.submit(thread("slow", seconds=2), machine="thread", id="during")
+    deployment.sees(lambda: deployment.saw("during", "start"), what="it runs")
 
-    admin = house.client.dispatch.client
+    admin = deployment.client.dispatch.client
     admin.config_set("maxmemory", 1)
     with pytest.raises(StoreFullError, match="full"):
-        house.client.submit(thread("jot"), machine="thread", id="refused")
-    house.sees(lambda: house.saw("during", "end"), what="it ended while the store was full")
+        deployment.client.submit(thread("jot"), machine="thread", id="refused")
+    deployment.sees(
+        lambda: deployment.saw("during", "end"), what="it ended while the store was full"
+    )
     admin.config_set("maxmemory", 0)
 
-    assert house.ends("during")[0].state == "done"
-    house.client.submit(thread("jot"), machine="thread", id="refused")
-    assert house.ends("refused")[0].state == "done"
+    assert deployment.ends("during")[0].state == "done"
+    deployment.client.submit(thread("jot"), machine="thread", id="refused")
+    assert deployment.ends("refused")[0].state == "done"

@@ -8,46 +8,48 @@ import pytest
 
 from interlock.kernel.errors import StoreError
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.threads.test_families import part, split
 from tests.servers import Watched
 from tests.waiting import until
 
 
 def test_on_a_cluster_threads_families_and_orphans_come_to_their_end(
-    new_house: NewHouse, cluster: EmbeddedServer, server: EmbeddedServer
+    new_deployment: NewDeployment, cluster: EmbeddedServer, server: EmbeddedServer
 ) -> None:
     url = f"redis+cluster://127.0.0.1:{cluster.port}"
-    house = new_house(url, INTERLOCK_BROKER_URL=server.url).tend(3)
-    house.client.submit(thread("deadly"), machine="thread", id="orphan")
-    children = split(house, [part(), part("slow", seconds=1), part()])
+    deployment = new_deployment(url, INTERLOCK_BROKER_URL=server.url).tend(3)
+    deployment.client.submit(thread("deadly"), machine="thread", id="orphan")
+    children = split(deployment, [part(), part("slow", seconds=1), part()])
 
-    assert {record.state for record in house.ends("family", "orphan", *children)} == {"done"}
-    assert len(house.saw("orphan", "start")) == 2, "its worker was lost, and a sweep found it"
+    assert {record.state for record in deployment.ends("family", "orphan", *children)} == {"done"}
+    assert len(deployment.saw("orphan", "start")) == 2, "its worker was lost, and a sweep found it"
 
 
 @pytest.mark.slow
 def test_behind_sentinel_threads_come_to_their_end_through_a_failover(
-    new_house: NewHouse, watched: Watched, server: EmbeddedServer
+    new_deployment: NewDeployment, watched: Watched, server: EmbeddedServer
 ) -> None:
-    house = new_house(watched.url, INTERLOCK_BROKER_URL=server.url).full(workers=2, concurrency=4)
+    deployment = new_deployment(watched.url, INTERLOCK_BROKER_URL=server.url).full(
+        workers=2, concurrency=4
+    )
     ids = [f"t{n}" for n in range(12)]
     for name in ids:
-        house.client.submit(thread("slow", seconds=1.5), machine="thread", id=name)
-    house.sees(lambda: len(house.witness) > 3, what="some of them are at work")
+        deployment.client.submit(thread("slow", seconds=1.5), machine="thread", id=name)
+    deployment.sees(lambda: len(deployment.recorded) > 3, what="some of them are at work")
     watched.kill_master()
-    until(partial(answers, house), what="the replica is the master", within_s=60)
+    until(partial(answers, deployment), what="the replica is the master", within_s=60)
 
-    assert {record.state for record in house.ends(*ids, within_s=90)} == {"done"}
-    assert all(process.alive for process in house.processes)
+    assert {record.state for record in deployment.ends(*ids, within_s=90)} == {"done"}
+    assert all(process.alive for process in deployment.processes)
     assert watched.ask("GET-MASTER-ADDR-BY-NAME", "interlock")[1] == str(watched.replica.port)
 
 
-def answers(house: House) -> bool:
+def answers(deployment: Deployment) -> bool:
     """Whether the store can be asked again."""
     try:
-        house.client.submit(thread("jot"), machine="thread", id="after")
+        deployment.client.submit(thread("jot"), machine="thread", id="after")
     except StoreError:
         return False
     return True

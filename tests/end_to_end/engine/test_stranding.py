@@ -12,147 +12,151 @@ from interlock.kernel.store.commands import Call
 from interlock.kernel.store.keys import Keys
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.threads.client import Threads
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 
 
-def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(house: House) -> None:
+def test_proposed_whose_producer_died_before_it_began_is_begun_by_the_sweep(
+    deployment: Deployment,
+) -> None:
     producer = Call(Cause("producer"))
-    house.client.dispatch.create("thread", "one", thread("jot"), producer)
+    deployment.client.dispatch.create("thread", "one", thread("jot"), producer)
 
-    assert house.ends("one")[0].state == "done"
-    begun = next(event for event in house.events("one") if event.trigger == "begin_inference")
+    assert deployment.ends("one")[0].state == "done"
+    begun = next(event for event in deployment.events("one") if event.trigger == "begin_inference")
     assert begun.cause.actor == "stalls"
 
 
 def test_awaiting_inference_whose_message_was_lost_is_published_again(
-    new_house: NewHouse, client: redis.Redis
+    new_deployment: NewDeployment, client: redis.Redis
 ) -> None:
-    house = new_house()
-    house.client.submit(thread("jot"), machine="thread", id="one")
-    for name in client.keys(f"{house.prefix}.*"):
+    deployment = new_deployment()
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
+    for name in client.keys(f"{deployment.prefix}.*"):
         client.delete(name)
 
-    house.full()
+    deployment.full()
 
-    assert house.ends("one")[0].state == "done"
+    assert deployment.ends("one")[0].state == "done"
 
 
-def test_awaiting_inference_goes_on_when_a_worker_comes_back(new_house: NewHouse) -> None:
-    house = new_house()
-    worker = house.worker()
-    house.beat()
+def test_awaiting_inference_goes_on_when_a_worker_comes_back(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    worker = deployment.worker()
+    deployment.beat()
     worker.kill()
-    house.client.submit(thread("jot"), machine="thread", id="one")
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
 
-    house.worker()
+    deployment.worker()
 
-    assert house.ends("one")[0].state == "done"
+    assert deployment.ends("one")[0].state == "done"
 
 
-def test_executing_a_capability_that_hangs_ends_at_its_deadline(house: House) -> None:
-    house.client.submit(thread("endless"), machine="thread", id="one")
+def test_executing_a_capability_that_hangs_ends_at_its_deadline(deployment: Deployment) -> None:
+    deployment.client.submit(thread("endless"), machine="thread", id="one")
 
-    record = house.reaches("one", "awaiting_redirect")
+    record = deployment.reaches("one", "awaiting_redirect")
 
     assert record.data["failure"]["code"] == "deadline"
-    finished = house.notes("one", "execution_finished")[-1].detail
+    finished = deployment.notes("one", "execution_finished")[-1].detail
     assert (finished["success"], finished["error"]) == (False, "deadline")
 
 
-def test_executing_without_a_proposal_is_refused_and_the_card_says_what_to_do(house: House) -> None:
-    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
-    asked = house.reaches("one", "awaiting_confirmation")
-    cleared = house.client.decide("one", "edit", {"clear": True}, proposal=asked.proposal)
+def test_executing_without_a_proposal_is_refused_and_the_card_says_what_to_do(
+    deployment: Deployment,
+) -> None:
+    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
+    asked = deployment.reaches("one", "awaiting_confirmation")
+    cleared = deployment.client.decide("one", "edit", {"clear": True}, proposal=asked.proposal)
 
     with pytest.raises(GuardRefusedError, match="edit it first"):
-        house.client.decide("one", "approve", proposal=cleared.proposal)
-    card = house.client.card("one")
+        deployment.client.decide("one", "approve", proposal=cleared.proposal)
+    card = deployment.client.card("one")
     assert card is not None
     assert "taken back" in card.question
     again = {"capability": "jot", "parameters": {"text": "again"}}
-    edited = house.client.decide("one", "edit", again, proposal=cleared.proposal)
-    house.client.decide("one", "approve", proposal=edited.proposal)
+    edited = deployment.client.decide("one", "edit", again, proposal=cleared.proposal)
+    deployment.client.decide("one", "approve", proposal=edited.proposal)
 
-    assert house.ends("one")[0].data["result"] == "again"
+    assert deployment.ends("one")[0].data["result"] == "again"
 
 
-def test_cleaning_up_whose_worker_dies_is_done_by_another(new_house: NewHouse) -> None:
-    house = new_house()
-    first = house.worker()
-    house.beat()
+def test_cleaning_up_whose_worker_dies_is_done_by_another(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    first = deployment.worker()
+    deployment.beat()
     matter = thread("jot", policy="plan_then_review", source="witnessed")
     matter["inciting"]["fields"] = {"seconds": 5}
-    house.client.submit(matter, machine="thread", id="one")
-    house.reaches("one", "awaiting_confirmation")
-    house.client.fire("one", "cleanup_requested")
-    house.sees(lambda: house.saw("one", "clean"), what="it cleans up")
+    deployment.client.submit(matter, machine="thread", id="one")
+    deployment.reaches("one", "awaiting_confirmation")
+    deployment.client.fire("one", "cleanup_requested")
+    deployment.sees(lambda: deployment.saw("one", "clean"), what="it cleans up")
     first.kill()
 
-    house.worker()
+    deployment.worker()
 
-    assert house.ends("one")[0].state == "done_cleanup_successful"
-    assert len({line["key"] for line in house.saw("one", "clean")}) == 1
+    assert deployment.ends("one")[0].state == "done_cleanup_successful"
+    assert len({line["key"] for line in deployment.saw("one", "clean")}) == 1
 
 
 def test_monitoring_that_missed_the_end_of_a_child_looks_again(
-    house: House, client: redis.Redis
+    deployment: Deployment, client: redis.Redis
 ) -> None:
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, machine="thread", id="one")
-    asked = house.reaches("one", "awaiting_confirmation")
+    deployment.client.submit(matter, machine="thread", id="one")
+    asked = deployment.reaches("one", "awaiting_confirmation")
     parts = [
         {"title": "quick", "given": thread("jot")["given"]},
         {"title": "asks", "policy": "hands_off", "given": thread("jot")["given"]},
     ]
-    parent = Threads(house.client).decompose("one", parts, proposal=asked.proposal)
+    parent = Threads(deployment.client).decompose("one", parts, proposal=asked.proposal)
     quick, asks = (f"one/{parent.version}.{n}" for n in (1, 2))
-    house.ends(quick)
-    house.reaches(asks, "awaiting_intent_confirmation")
+    deployment.ends(quick)
+    deployment.reaches(asks, "awaiting_intent_confirmation")
     # As if the end of the first had never been counted, and it were time to look.
-    keys, members = Keys(house.prefix), f"children:{parent.version}"
+    keys, members = Keys(deployment.prefix), f"children:{parent.version}"
     client.sadd(keys.members("one", members), quick)
     client.hdel(keys.tally("one", members), "done")
-    house.client.cancel(asks)
-    due(house.client.dispatch, client, "one", "recheck")
+    deployment.client.cancel(asks)
+    due(deployment.client.dispatch, client, "one", "recheck")
 
-    record = house.ends("one")[0]
+    record = deployment.ends("one")[0]
 
     assert (record.state, record.data["tally"]) == ("done", {"done": 1, "dismissed": 1})
 
 
-def test_a_wait_whose_card_could_not_be_shown_is_shown_later(new_house: NewHouse) -> None:
-    house = new_house()
-    cards = house.folder / "cards"
+def test_a_wait_whose_card_could_not_be_shown_is_shown_later(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    cards = deployment.folder / "cards"
     cards.write_text("a file where a folder should be")
-    house.variables["INTERLOCK_CARDS"] = str(cards)
-    house.full()
-    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
-    house.sees(lambda: house.notes("one", "effect_failed"), what="the surface failed")
+    deployment.variables["INTERLOCK_CARDS"] = str(cards)
+    deployment.full()
+    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="one")
+    deployment.sees(lambda: deployment.notes("one", "effect_failed"), what="the surface failed")
 
     cards.unlink()
 
-    house.sees((cards / "one.json").exists, what="the card is there")
-    asked = house.client.show("one")
-    house.client.decide("one", "approve", proposal=asked.proposal)
-    house.ends("one")
-    house.sees(lambda: not (cards / "one.json").exists(), what="the card is taken away")
+    deployment.sees((cards / "one.json").exists, what="the card is there")
+    asked = deployment.client.show("one")
+    deployment.client.decide("one", "approve", proposal=asked.proposal)
+    deployment.ends("one")
+    deployment.sees(lambda: not (cards / "one.json").exists(), what="the card is taken away")
 
 
 def test_an_active_state_that_gets_no_outcome_for_hours_asks_a_person(
-    new_house: NewHouse, client: redis.Redis
+    new_deployment: NewDeployment, client: redis.Redis
 ) -> None:
-    house = new_house()
-    house.beat()
-    house.worker(queues=("sweeps", "resolution"))
-    house.client.submit(thread("jot"), machine="thread", id="one")
-    due(house.client.dispatch, client, "one", "stall")
+    deployment = new_deployment()
+    deployment.beat()
+    deployment.worker(queues=("sweeps", "resolution"))
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
+    due(deployment.client.dispatch, client, "one", "stall")
 
-    record = house.reaches("one", "awaiting_intent_clarification")
+    record = deployment.reaches("one", "awaiting_intent_clarification")
 
     assert record.data["failure"]["code"] == "stalled"
-    assert house.events("one")[-1].cause.actor == "stalls"
+    assert deployment.events("one")[-1].cause.actor == "stalls"
 
 
 def due(dispatch: Dispatch, client: redis.Redis, record_id: str, timer: str) -> None:

@@ -1,4 +1,4 @@
-"""A worker that freezes: its command has ended before anybody begins it again."""
+"""A worker that freezes: its command has ended before another worker starts it again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.jobs.graphs import Graphs
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 
 pytestmark = pytest.mark.timeout(180)
 
-# The second run sees with its own eyes whether the first is still there.
+# The second run checks whether the process of the first still exists.
 ONCE_AT_A_TIME = """
 echo $$ >> pids
 if [ $INTERLOCK_JOB_RUN = 1 ]; then while sleep 0.2; do date +%s.%N > beat; done; fi
@@ -23,25 +23,27 @@ echo done >> made.txt
 
 @pytest.mark.proof
 def test_the_command_of_a_frozen_worker_is_dead_before_another_worker_starts_it_again(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house(INTERLOCK_LEASE_S="2")
-    frozen = house.worker()
-    house.beat()
+    deployment = new_deployment(INTERLOCK_LEASE_S="2")
+    frozen = deployment.worker()
+    deployment.beat()
     phases = [{"worker": {"command": ONCE_AT_A_TIME}}]
-    place = {"folder": str(tmp_path), "dir": str(tmp_path / "out"), "auto_approve": True}
-    Graphs(house.client).create("g/a", {"phases": phases, **place}, held=False)
-    house.sees((tmp_path / "beat").exists, what="its command runs")
+    folders = {"folder": str(tmp_path), "dir": str(tmp_path / "out"), "auto_approve": True}
+    Graphs(deployment.client).create("g/a", {"phases": phases, **folders}, held=False)
+    deployment.sees((tmp_path / "beat").exists, what="its command runs")
 
-    house.worker()
+    deployment.worker()
     frozen.signal(signal.SIGSTOP)
-    house.reaches("g/a", "success", within_s=60)
+    deployment.reaches("g/a", "success", within_s=60)
     assert len((tmp_path / "pids").read_text().split()) == 2
     assert not (tmp_path / "both").exists(), "two ran at once"
 
-    # What it says when it is back counts for nothing.
+    # The result of the frozen worker counts for nothing when it continues.
     frozen.signal(signal.SIGCONT)
-    house.sees(lambda: house.notes("g/a", "stale_result"), what="it has heard that it is late")
-    assert house.client.show("g/a").state == "success"
+    deployment.sees(
+        lambda: deployment.notes("g/a", "stale_result"), what="its late result is noted"
+    )
+    assert deployment.client.show("g/a").state == "success"
     assert (tmp_path / "made.txt").read_text() == "done\n"
-    assert [one.trigger for one in house.events("g/a")].count("agent_completed") == 1
+    assert [one.trigger for one in deployment.events("g/a")].count("agent_completed") == 1

@@ -11,17 +11,17 @@ import pytest
 from interlock.kernel.errors import IdTakenError
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.view import manifest_now
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from interlock.workers.jobs.manifest import manifest_now
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
-def jobs(new_house: NewHouse) -> House:
-    return new_house(INTERLOCK_LEASE_S="3").full()
+def jobs(new_deployment: NewDeployment) -> Deployment:
+    return new_deployment(INTERLOCK_LEASE_S="3").full()
 
 
 def job(folder: Path, command: str = "true", *, name: str = "a", **more: Any) -> dict[str, Any]:
@@ -29,15 +29,15 @@ def job(folder: Path, command: str = "true", *, name: str = "a", **more: Any) ->
     return {**found, "dir": str(folder / "out" / name), "auto_approve": True, **more}
 
 
-def triggers(house: House, of: str) -> list[str]:
-    return [event.trigger for event in house.events(of)]
+def triggers(deployment: Deployment, job_id: str) -> list[str]:
+    return [event.trigger for event in deployment.events(job_id)]
 
 
-def written(place: Path) -> str:
-    return place.read_text().strip() if place.exists() else ""
+def written(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
 
 
-def test_a_job_runs_is_reviewed_and_signed_off(jobs: House, tmp_path: Path) -> None:
+def test_a_job_runs_is_reviewed_and_signed_off(jobs: Deployment, tmp_path: Path) -> None:
     jobs.client.submit(job(tmp_path, "echo done > made.txt"), id="g/a", machine="job")
     jobs.reaches("g/a", "success", within_s=30)
     assert triggers(jobs, "g/a") == [
@@ -54,7 +54,7 @@ def test_a_job_runs_is_reviewed_and_signed_off(jobs: House, tmp_path: Path) -> N
 
 
 def test_a_fan_out_and_a_fan_in_run_in_order_within_their_slots(
-    jobs: House, tmp_path: Path
+    jobs: Deployment, tmp_path: Path
 ) -> None:
     graphs = Graphs(jobs.client)
     graphs.open("g", {"slots": 2})
@@ -78,7 +78,7 @@ def test_a_fan_out_and_a_fan_in_run_in_order_within_their_slots(
 
 
 def test_a_canceled_dependency_starves_until_a_person_waives_it(
-    jobs: House, tmp_path: Path
+    jobs: Deployment, tmp_path: Path
 ) -> None:
     graphs = Graphs(jobs.client)
     graphs.create("other/x", job(tmp_path, name="x"))
@@ -95,7 +95,9 @@ def test_a_canceled_dependency_starves_until_a_person_waives_it(
     assert triggers(jobs, "g/y").count("dependencies_met") == 1
 
 
-def test_a_suspended_job_stops_its_worker_and_goes_on_later(jobs: House, tmp_path: Path) -> None:
+def test_a_suspended_job_stops_its_worker_and_goes_on_later(
+    jobs: Deployment, tmp_path: Path
+) -> None:
     graphs = Graphs(jobs.client)
     worker = "echo $$ > pid; test -e go || sleep 60; echo done > made.txt"
     graphs.create("g/a", job(tmp_path, worker, name="a"), held=False)
@@ -109,7 +111,7 @@ def test_a_suspended_job_stops_its_worker_and_goes_on_later(jobs: House, tmp_pat
 
 
 def test_a_killed_worker_is_recovered_and_its_command_dies_with_it(
-    jobs: House, tmp_path: Path
+    jobs: Deployment, tmp_path: Path
 ) -> None:
     graphs = Graphs(jobs.client)
     worker = "echo $$ >> pids; test $INTERLOCK_JOB_RUN = 2 || sleep 60"
@@ -122,7 +124,7 @@ def test_a_killed_worker_is_recovered_and_its_command_dies_with_it(
     assert triggers(jobs, "g/a").count("recovered") == 1
 
 
-def test_a_time_limit_stops_a_worker_and_asks_a_person(jobs: House, tmp_path: Path) -> None:
+def test_a_time_limit_stops_a_worker_and_asks_a_person(jobs: Deployment, tmp_path: Path) -> None:
     graphs = Graphs(jobs.client)
     graphs.create("g/a", job(tmp_path, "sleep 60", name="a", limits={"time_s": 1}), held=False)
     jobs.reaches("g/a", "intervention_required", within_s=30)
@@ -133,17 +135,17 @@ def test_a_time_limit_stops_a_worker_and_asks_a_person(jobs: House, tmp_path: Pa
     jobs.reaches("g/a", "success", within_s=30)
 
 
-def test_the_manifest_says_what_the_log_says(jobs: House, tmp_path: Path) -> None:
+def test_the_manifest_says_what_the_log_says(jobs: Deployment, tmp_path: Path) -> None:
     graphs = Graphs(jobs.client)
     phases = [{"name": n, "worker": {"command": f"echo {n}"}} for n in ("plan", "build")]
     graphs.create("g/a", job(tmp_path, name="a", phases=phases), held=False)
     jobs.reaches("g/a", "success", within_s=30)
-    place = tmp_path / "out" / "a" / "job_manifest.json"
+    path = tmp_path / "out" / "a" / "job_manifest.json"
     jobs.sees(
-        lambda: json.loads(place.read_text()) == manifest_now(jobs.client.dispatch, "g/a"),
+        lambda: json.loads(path.read_text()) == manifest_now(jobs.client.dispatch, "g/a"),
         what="the manifest says the same",
     )
-    found = json.loads(place.read_text())
+    found = json.loads(path.read_text())
     assert found["status"] == "SUCCESS"
     assert [(e["phase"], e["status"]) for e in found["history"]] == [
         ("plan", "SUCCESS"),
@@ -153,33 +155,39 @@ def test_the_manifest_says_what_the_log_says(jobs: House, tmp_path: Path) -> Non
     ]
 
 
-def test_a_full_disk_suspends_a_job_before_it_begins(new_house: NewHouse, tmp_path: Path) -> None:
-    house = new_house(INTERLOCK_LEASE_S="3", INTERLOCK_DISK_FREE_MIN_MB=str(10**12)).full()
-    Graphs(house.client).create("g/a", job(tmp_path, "touch made"), held=False)
-    record = house.reaches("g/a", "suspended", within_s=30)
+def test_a_full_disk_suspends_a_job_before_it_begins(
+    new_deployment: NewDeployment, tmp_path: Path
+) -> None:
+    deployment = new_deployment(
+        INTERLOCK_LEASE_S="3", INTERLOCK_DISK_FREE_MIN_MB=str(10**12)
+    ).full()
+    Graphs(deployment.client).create("g/a", job(tmp_path, "touch made"), held=False)
+    record = deployment.reaches("g/a", "suspended", within_s=30)
     assert not (tmp_path / "made").exists()
-    event = house.events("g/a")[-1]
+    event = deployment.events("g/a")[-1]
     assert (event.trigger, event.cause.actor) == ("suspend", "worker")
     assert "INTERLOCK_DISK_FREE_MIN_MB" in event.cause.reason
     assert record.data["phase"] == 0
 
 
-def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(jobs: House, tmp_path: Path) -> None:
+def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(
+    jobs: Deployment, tmp_path: Path
+) -> None:
     graphs = Graphs(jobs.client)
     text = "graph: f\ndir: out\ndefaults: {auto_approve: true}\nsteps:\n"
     steps = [
         f"  - {{name: s{n}, worker: 'true', depends_on: [{deps}]}}\n"
         for n, deps in [(0, ""), (1, "s0"), (2, "s0"), (3, "s1, s2")]
     ]
-    place = tmp_path / "graph.yaml"
-    place.write_text(text + "".join(steps))
-    file = read_graph(place)
+    path = tmp_path / "graph.yaml"
+    path.write_text(text + "".join(steps))
+    file = read_graph(path)
     graphs.create("f/s3", job(tmp_path, "false", name="s3"))
     with pytest.raises(IdTakenError, match="f/s3"):
         graphs.submit(file)
     assert graphs.jobs("f") == ["f/s3"]
-    place.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
-    file = read_graph(place)
+    path.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
+    file = read_graph(path)
     graphs.submit(file)
     jobs.reaches("h/s3", "success", within_s=30)
     assert all(one.replayed for one in graphs.submit(file).jobs)

@@ -1,4 +1,4 @@
-"""Long-lived agents on two machines: where one is gone, they go on on the other, never on both."""
+"""Long-lived agents on two machines: if one is gone, its agents run on the other, never on both."""
 
 from __future__ import annotations
 
@@ -14,237 +14,245 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, Process
-from tests.end_to_end.loops.agents import Colony
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, Process
+from tests.end_to_end.loops.agents import Agents
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive, processes
 
 pytestmark = pytest.mark.timeout(240)
 
-# It says who of its kind is there beside it, and ends by nobody's order but a kill.
-LONELY = """\
+# Writes down which other processes of this command are alive, and ignores SIGTERM.
+ALONE = """\
 trap '' TERM
-there() {{ while read -r pid _; do kill -0 "$pid" && printf '%s ' "$pid"; done < {book}; }}
-touch {book}
-printf '%s %s beside:%s\\n' $$ "$PWD" "$(there)" >> {book}
+others() {{ while read -r pid _; do kill -0 "$pid" && printf '%s ' "$pid"; done < {journal}; }}
+touch {journal}
+printf '%s %s beside:%s\\n' $$ "$PWD" "$(others)" >> {journal}
 while [ ! -e {go} ]; do sleep 0.05; done
 """
 
 
 @dataclass
 class Machine:
-    """A worker with a name and files of its own."""
+    """A worker with a host name and files of its own."""
 
     name: str
     home: Path
     worker: Process
 
-    def is_lost(self) -> None:
-        """Lose it with its files; the repository is on the other as well."""
+    def destroy(self) -> None:
+        """Kill the worker and delete its files. The other machine has the repository too."""
         self.worker.kill()
         shutil.rmtree(self.home)
 
 
-def machine(house: House, folder: Path, name: str) -> Machine:
-    """Start a machine."""
+def machine(deployment: Deployment, folder: Path, name: str) -> Machine:
+    """Start a worker under a host name."""
     home = folder / name
-    return Machine(name, home, house.worker(INTERLOCK_HOST=name, INTERLOCK_HOME=str(home)))
+    return Machine(name, home, deployment.worker(INTERLOCK_HOST=name, INTERLOCK_HOME=str(home)))
 
 
-def written(colony: Colony, book: Path, number: int) -> None:
-    """Wait until so many sessions have written themselves down."""
+def wait_for_lines(agents: Agents, journal: Path, number: int) -> None:
+    """Wait until the journal has one line for each of so many sessions."""
 
     def done() -> bool:
-        return book.exists() and len(book.read_text().splitlines()) == number
+        return journal.exists() and len(journal.read_text().splitlines()) == number
 
     try:
-        colony.house.sees(done, what=f"session {number}", within_s=60)
+        agents.deployment.sees(done, what=f"session {number}", within_s=60)
     except AssertionError as late:
-        raise AssertionError(f"{late}\n{colony.house.story('owl/1')}") from None
+        raise AssertionError(f"{late}\n{agents.deployment.story('owl/1')}") from None
 
 
-def since(colony: Colony, record: Record) -> list[str]:
-    """Return what has moved an agent since it was looked at."""
-    events = colony.house.events(record.id)
+def triggers_since(agents: Agents, record: Record) -> list[str]:
+    """Return the triggers in an agent's log after this version of its record."""
+    events = agents.deployment.events(record.id)
     return [one.trigger for one in events if one.version > record.version]
 
 
-def keeper_of(record: Record) -> int:
-    """Return who keeps an agent's session."""
+def supervisor_of(record: Record) -> int:
+    """Return the process id of the supervisor of an agent's session."""
     [entry] = [one for one in record.entries if one.name == "session"]
     return int(entry.holder.rpartition(":")[2])
 
 
 @pytest.fixture
-def colony(new_house: NewHouse, tmp_path: Path) -> Colony:
-    house = new_house()
-    house.beat()
-    return Colony(house, tmp_path)
+def agents(new_deployment: NewDeployment, tmp_path: Path) -> Agents:
+    deployment = new_deployment()
+    deployment.beat()
+    return Agents(deployment, tmp_path)
 
 
 @pytest.fixture(autouse=True)
-def no_keeper_left(tmp_path: Path) -> Iterator[None]:
-    """End what lives in machines' files: a house knows of its own alone."""
+def no_process_left(tmp_path: Path) -> Iterator[None]:
+    """Kill the processes of both machines: a deployment only ends those in its own folder."""
     yield
-    for one in processes(lambda _, words: str(tmp_path).encode() in words):
+    for pid in processes(lambda _, words: str(tmp_path).encode() in words):
         with suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.proof
-def test_an_agent_whose_machine_is_gone_goes_on_on_the_other_with_its_branch_and_its_mail(
-    colony: Colony, tmp_path: Path
+def test_an_agent_whose_machine_is_gone_runs_on_the_other_with_its_branch_and_its_mail(
+    agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(agents.deployment, tmp_path, "north")
     never = {"wait": str(tmp_path / "never")}
-    colony.start("owl", host="north", building_s=4)
-    colony.reaches("owl", "session_complete")
-    first = colony.send("owl", {"write": "note.txt"})
-    colony.sees("owl", 2, "end")
-    colony.reaches("owl", "session_complete")
-    tree = Path(colony.record("owl").data["worktree"])
+    agents.start("owl", host="north", building_s=4)
+    agents.reaches("owl", "session_complete")
+    first = agents.send("owl", {"write": "note.txt"})
+    agents.wait_for("owl", 2, "end")
+    agents.reaches("owl", "session_complete")
+    tree = Path(agents.record("owl").data["worktree"])
     assert tree.is_relative_to(north.home)
     git(tree, "add", "--all")
     git(tree, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "a note")
-    second = colony.send("owl", "look at the fuse box", never)
-    busy = colony.sees("owl", 3)
-    running = colony.reaches("owl", "running")
+    second = agents.send("owl", "look at the fuse box", never)
+    busy = agents.wait_for("owl", 3)
+    running = agents.reaches("owl", "running")
 
-    os.kill(keeper_of(running), signal.SIGKILL)
-    north.is_lost()
-    third = colony.send("owl", "the barn is open")
-    south = machine(colony.house, tmp_path, "south")
-    colony.house.sees(
-        lambda: "worktree_ready" in since(colony, running), what="it has moved", within_s=60
+    os.kill(supervisor_of(running), signal.SIGKILL)
+    north.destroy()
+    third = agents.send("owl", "the barn is open")
+    south = machine(agents.deployment, tmp_path, "south")
+    agents.deployment.sees(
+        lambda: "worktree_ready" in triggers_since(agents, running),
+        what="the other machine has its worktree",
+        within_s=60,
     )
-    following = colony.sees("owl", 4)
+    following = agents.wait_for("owl", 4)
 
     assert not is_alive(busy["pid"])
-    assert (busy["mail"], following["mail"]) == ([second], [third]), "none is lost, none doubled"
+    assert (busy["mail"], following["mail"]) == ([second], [third]), (
+        "no mail is lost or given twice"
+    )
     assert first not in following["prompt"]
-    again = following["prompt"].partition("# What the session before you had been sent")[2]
-    assert second in again.partition("# Your mail")[0]
-    now = colony.reaches("owl", "session_complete").data
+    shown_again = following["prompt"].partition("# What the session before you had been sent")[2]
+    assert second in shown_again.partition("# Your mail")[0]
+    now = agents.reaches("owl", "session_complete").data
     assert (now["host"], now["branch"]) == ("south", "interlock/agents/owl")
-    place = Path(now["worktree"])
-    assert place.is_relative_to(south.home)
-    assert git(place, "show", "HEAD:note.txt") == "owl", "what was committed is on its branch"
-    events = colony.house.events("owl/1")
-    moved = [one for one in events if (one.trigger, one.target) == ("overdue", "initializing")]
-    assert [one.payload["unbegun"] for one in moved] == [True], colony.house.story("owl/1")
-    assert now["total_errors"] == 1, "a machine that is gone is no error but its lost session's"
+    tree = Path(now["worktree"])
+    assert tree.is_relative_to(south.home)
+    assert git(tree, "show", "HEAD:note.txt") == "owl", "the commit is on its branch"
+    events = agents.deployment.events("owl/1")
+    overdue = [one for one in events if (one.trigger, one.target) == ("overdue", "initializing")]
+    assert [one.payload["unbegun"] for one in overdue] == [True], agents.deployment.story("owl/1")
+    assert now["total_errors"] == 1, "only the lost session counts as an error, not the machine"
 
 
 @pytest.mark.proof
-def test_what_a_lost_session_leaves_does_not_hide_that_nobody_builds_its_prompt(
-    colony: Colony, tmp_path: Path
+def test_a_prompt_that_nobody_builds_is_overdue_while_a_lost_session_is_still_waited_for(
+    agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
-    colony.start("owl", {"wait": str(tmp_path / "never")}, host="north", building_s=2)
-    colony.sees("owl")
-    running = colony.reaches("owl", "running")
-    os.kill(keeper_of(running), signal.SIGKILL)
-    north.is_lost()
+    north = machine(agents.deployment, tmp_path, "north")
+    agents.start("owl", {"wait": str(tmp_path / "never")}, host="north", building_s=2)
+    agents.wait_for("owl")
+    running = agents.reaches("owl", "running")
+    os.kill(supervisor_of(running), signal.SIGKILL)
+    north.destroy()
 
-    machine(colony.house, tmp_path, "south")
+    machine(agents.deployment, tmp_path, "south")
 
-    colony.house.sees(lambda: "overdue" in since(colony, running), what="no prompt is built")
+    agents.deployment.sees(
+        lambda: "overdue" in triggers_since(agents, running), what="no prompt is built"
+    )
     first = next(
         one
-        for one in colony.house.events("owl/1")
+        for one in agents.deployment.events("owl/1")
         if one.trigger == "overdue" and one.version > running.version
     )
     [left] = [one for one in running.entries if one.name == "session"]
-    assert first.at_ms < left.kill_by, "its lost session is still waited for"
-    assert first.payload["unbegun"], "nobody has begun it"
+    assert first.at_ms < left.kill_by, "the lost session is still waited for"
+    assert first.payload["unbegun"], "no worker has started to build it"
 
 
 @pytest.mark.proof
-def test_where_machines_share_their_files_it_goes_on_in_the_worktree_that_it_had(
-    colony: Colony, tmp_path: Path
+def test_machines_that_share_their_files_go_on_in_the_same_worktree(
+    agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
-    colony.start("owl", host="north", building_s=4)
-    before = colony.reaches("owl", "session_complete").data
+    north = machine(agents.deployment, tmp_path, "north")
+    agents.start("owl", host="north", building_s=4)
+    before = agents.reaches("owl", "session_complete").data
     (Path(before["worktree"]) / "half.txt").write_text("not committed")
     north.worker.kill()
 
-    machine(colony.house, tmp_path, "south")
-    colony.send("owl")
-    colony.sees("owl", 2)
+    machine(agents.deployment, tmp_path, "south")
+    agents.send("owl")
+    agents.wait_for("owl", 2)
 
-    now = colony.reaches("owl", "session_complete").data
+    now = agents.reaches("owl", "session_complete").data
     assert (now["host"], now["worktree"]) == ("south", before["worktree"])
     assert (Path(now["worktree"]) / "half.txt").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.proof), True])
-def test_no_second_session_starts_while_the_first_may_live(
-    colony: Colony, tmp_path: Path, *, gone: bool
+def test_no_second_session_starts_while_the_first_may_still_run(
+    agents: Agents, tmp_path: Path, *, gone: bool
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
-    book, go = tmp_path / "book", tmp_path / "go"
-    told = {"book": shlex.quote(str(book)), "go": shlex.quote(str(go))}
-    colony.loops.start(
-        "owl", repo=colony.repo, command=LONELY.format(**told), host="north", building_s=4
+    north = machine(agents.deployment, tmp_path, "north")
+    journal, go = tmp_path / "journal", tmp_path / "go"
+    paths = {"journal": shlex.quote(str(journal)), "go": shlex.quote(str(go))}
+    agents.loops.start(
+        "owl", repo=agents.repo, command=ALONE.format(**paths), host="north", building_s=4
     )
-    written(colony, book, 1)
-    running = colony.reaches("owl", "running")
-    machine(colony.house, tmp_path, "south")
+    wait_for_lines(agents, journal, 1)
+    running = agents.reaches("owl", "running")
+    machine(agents.deployment, tmp_path, "south")
     if gone:
         north.worker.kill()
 
-    # Seen from elsewhere, who is frozen or cut off looks like one that is gone.
-    os.kill(keeper_of(running), signal.SIGSTOP)
+    # To the other machine a frozen supervisor looks like one that is gone.
+    os.kill(supervisor_of(running), signal.SIGSTOP)
     [held] = [one for one in running.entries if one.name == "session"]
-    written(colony, book, 2)
+    wait_for_lines(agents, journal, 2)
 
-    first, second = book.read_text().splitlines()
-    assert second.endswith("beside:"), f"{first!r} was there beside it"
-    started = [one for one in colony.house.events("owl/1") if one.trigger == "session_started"]
-    assert started[1].at_ms >= held.kill_by, "the first had all of its time"
+    first, second = journal.read_text().splitlines()
+    assert second.endswith("beside:"), f"{first!r} was still alive beside it"
+    started = [one for one in agents.deployment.events("owl/1") if one.trigger == "session_started"]
+    assert started[1].at_ms >= held.kill_by, "the first kept its lease and its grace to the end"
     host = "south" if gone else "north"
-    assert colony.reaches("owl", "running").data["host"] == host
+    assert agents.reaches("owl", "running").data["host"] == host
     go.touch()
 
 
-def test_an_agent_stays_where_it_is_while_its_session_lives_though_no_worker_is_there(
-    colony: Colony, tmp_path: Path
+def test_an_agent_stays_on_its_machine_while_its_session_runs_without_a_worker(
+    agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
+    north = machine(agents.deployment, tmp_path, "north")
     go = tmp_path / "go"
-    colony.start("owl", {"wait": str(go)}, host="north", building_s=4)
-    first = colony.sees("owl")
-    before = colony.reaches("owl", "running")
+    agents.start("owl", {"wait": str(go)}, host="north", building_s=4)
+    first = agents.wait_for("owl")
+    before = agents.reaches("owl", "running")
     [held] = before.entries
 
     north.worker.stop()
-    machine(colony.house, tmp_path, "south")
-    now_ms = colony.house.client.dispatch.views.now_ms
-    colony.house.sees(lambda: now_ms() > held.lease_until + 2_000, what="more than its lease")
+    machine(agents.deployment, tmp_path, "south")
+    now_ms = agents.deployment.client.dispatch.views.now_ms
+    agents.deployment.sees(
+        lambda: now_ms() > held.lease_until + 2_000, what="its first lease is over"
+    )
 
-    now = colony.record("owl")
+    now = agents.record("owl")
     assert (now.state, now.version, now.data["host"]) == ("running", before.version, "north")
     assert is_alive(first["pid"])
     go.touch()
-    colony.reaches("owl", "session_complete")
-    assert len(colony.saw("owl")) == 1
+    agents.reaches("owl", "session_complete")
+    assert len(agents.journal("owl")) == 1
 
 
 @pytest.mark.proof
-def test_a_name_that_was_stopped_where_its_machine_is_gone_can_live_again_on_another(
-    colony: Colony, tmp_path: Path
+def test_a_name_that_was_stopped_on_a_lost_machine_can_be_started_on_another(
+    agents: Agents, tmp_path: Path
 ) -> None:
-    north = machine(colony.house, tmp_path, "north")
-    colony.start("owl", host="north")
-    colony.reaches("owl", "session_complete")
-    north.is_lost()
-    colony.loops.stop("owl")
+    north = machine(agents.deployment, tmp_path, "north")
+    agents.start("owl", host="north")
+    agents.reaches("owl", "session_complete")
+    north.destroy()
+    agents.loops.stop("owl")
 
-    machine(colony.house, tmp_path, "south")
-    colony.start("owl", host="south")
+    machine(agents.deployment, tmp_path, "south")
+    agents.start("owl", host="south")
 
-    now = colony.reaches("owl", "session_complete")
+    now = agents.reaches("owl", "session_complete")
     assert (now.id, now.data["host"]) == ("owl/2", "south")

@@ -1,4 +1,4 @@
-"""Mail to agents while workers, keepers and sessions are killed at random: each to one session."""
+"""Each message goes to one session while workers, supervisors and sessions are killed."""
 
 from __future__ import annotations
 
@@ -11,170 +11,173 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.loops.mail_soak import (
-    Aviary,
     Killer,
+    MailSoak,
     Producer,
-    figures,
-    of_sessions,
-    wrong_deliveries,
-    wrong_posts,
-    wrong_readings,
-    wrong_sessions,
-    wrong_times,
+    delivery_faults,
+    overlap_faults,
+    post_faults,
+    reading_faults,
+    session_faults,
+    session_processes,
+    summary,
 )
 
 SEED = "LOOP_MAIL_SEED"
 KILLS_MIN = 5
-KINDS = ("worker", "keeper", "watchdog", "both", "session", "launch")
+KINDS = ("worker", "supervisor", "watchdog", "both", "session", "launch")
 
 
-def under_fire(
-    aviary: Aviary,
+def send_while_killing(
+    soak: MailSoak,
     *,
-    mails: int,
+    messages: int,
     producers: int,
     pause_s: float,
     kill_pause_s: float,
     within_s: float,
 ) -> Killer:
-    """Send so many mails while whatever runs is killed, and see what became of each."""
+    """Send messages while processes of the agents are killed, and assert what became of each."""
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
-    began, first = time.monotonic(), aviary.names[0]
-    each, burst = mails // producers, 5 if mails < 1_000 else 10
+    began_at, first = time.monotonic(), soak.names[0]
+    each, burst = messages // producers, 5 if messages < 1_000 else 10
     writers = [
-        Producer(aviary, f"{seed}-{n}", each, pause_s=pause_s, burst=burst)
-        for n in range(producers)
+        Producer(soak, f"{seed}-{n}", each, pause_s=pause_s, burst=burst) for n in range(producers)
     ]
-    killer = Killer(aviary, seed, KINDS, pause_s=kill_pause_s)
-    aviary.equip(first)
+    killer = Killer(soak, seed, KINDS, pause_s=kill_pause_s)
+    soak.write_command(first)
     killer.hide(first)
-    for name in aviary.names:
-        aviary.start(name)
-    aviary.loops.send(first, "whoever comes first", sender="operator")
-    aviary.house.sees(partial(aviary.released, first), what="mail of a launch that failed")
+    for name in soak.names:
+        soak.start(name)
+    soak.loops.send(first, "for the first session that starts", sender="operator")
+    soak.deployment.sees(
+        partial(soak.failed_starts_with_mail, first), what="a session with mail that fails to start"
+    )
     for writer in writers:
         writer.start()
     try:
-        killer.rage(
+        killer.kill_while(
             lambda: any(writer.is_alive() for writer in writers) or killer.done.total() < KILLS_MIN
         )
     finally:
         for writer in writers:
-            writer.over.set()
+            writer.finished.set()
             writer.join()
-    killed_s = time.monotonic() - began
-    settle(aviary, within_s=within_s)
+    killed_s = time.monotonic() - began_at
+    settle(soak, within_s=within_s)
 
-    assert sum(len(writer.accepted) for writer in writers) == mails
-    sys.stdout.write(f"{figures(aviary)}, {sum(w.repeated for w in writers)} posts repeated, ")
-    sys.stdout.write(f"{killed_s:.0f} s of kills, {time.monotonic() - began:.0f} s in all\n")
-    faults = [fault for name in aviary.names for fault in wrong(aviary, name)]
-    assert "\n".join([*faults, *wrong_posts(aviary, writers)]) == ""
+    assert sum(len(writer.accepted) for writer in writers) == messages
+    sys.stdout.write(f"{summary(soak)}, {sum(w.repeated for w in writers)} messages sent twice, ")
+    sys.stdout.write(f"{killed_s:.0f} s of kills, {time.monotonic() - began_at:.0f} s in all\n")
+    faults = [fault for name in soak.names for fault in faults_of(soak, name)]
+    assert "\n".join([*faults, *post_faults(soak, writers)]) == ""
     return killer
 
 
-def wrong(aviary: Aviary, name: str) -> list[str]:
-    """Return whatever is wrong with an agent's mail."""
+def faults_of(soak: MailSoak, name: str) -> list[str]:
+    """Return every fault in the mail and the sessions of an agent."""
     return [
-        *wrong_deliveries(aviary, name),
-        *wrong_sessions(aviary, name),
-        *wrong_readings(aviary, name),
-        *wrong_times(aviary, name),
-        *(f"{name}: {mail} waits still" for mail in aviary.waiting(name)),
+        *delivery_faults(soak, name),
+        *session_faults(soak, name),
+        *reading_faults(soak, name),
+        *overlap_faults(soak, name),
+        *(f"{name}: {mail} still waits" for mail in soak.waiting(name)),
     ]
 
 
-def settle(aviary: Aviary, *, within_s: float) -> None:
-    """Wait until every agent was given all its mail, then stop it: nothing of it is left."""
-    house = aviary.house
-    for name in aviary.names:
+def settle(soak: MailSoak, *, within_s: float) -> None:
+    """Wait until every agent was given all its mail, then stop it; nothing of it may be left."""
+    deployment = soak.deployment
+    for name in soak.names:
         try:
-            house.sees(partial(aviary.rests, name), what=f"{name} rests", within_s=within_s)
+            deployment.sees(partial(soak.is_idle, name), what=f"{name} is idle", within_s=within_s)
         except AssertionError as late:
-            told = house.story(aviary.record(name).id)
-            last = aviary.record(name).data.get("last")
-            raise AssertionError(f"{late}\n{last}\n{told[-6_000:]}") from None
+            story = deployment.story(soak.record(name).id)
+            last = soak.record(name).data.get("last")
+            raise AssertionError(f"{late}\n{last}\n{story[-6_000:]}") from None
 
-    def all_rest() -> bool:
-        # Twice: who was looked at later may have written to who was looked at before.
-        return all(aviary.rests(name) for _ in range(2) for name in aviary.names)
+    def all_idle() -> bool:
+        # Twice: an agent that was checked later may have written to one that was checked before.
+        return all(soak.is_idle(name) for _ in range(2) for name in soak.names)
 
-    house.sees(all_rest, what="all rest at once", within_s=within_s)
-    for name in aviary.names:
-        aviary.loops.stop(name)
-    for name in aviary.names:
-        of = aviary.loops.latest(name)
-        house.reaches(of, "stopped")
-        house.settles(of)
-        house.checked(of)
-        assert house.client.dispatch.views.holds(name) == {}
-    # A keeper that has told how its session ended needs a moment to go.
-    house.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
+    deployment.sees(all_idle, what="all agents are idle at once", within_s=within_s)
+    for name in soak.names:
+        soak.loops.stop(name)
+    for name in soak.names:
+        life = soak.loops.latest_life(name)
+        deployment.reaches(life, "stopped")
+        deployment.settles(life)
+        deployment.checked(life)
+        assert deployment.client.dispatch.views.holds(name) == {}
+    # A supervisor that has reported how its session ended needs a moment to exit.
+    deployment.sees(lambda: not session_processes(soak), what="no process of a session is left")
 
 
 @pytest.mark.proof
-def test_mail_is_given_to_one_session_each_whoever_is_killed(
-    new_house: NewHouse, tmp_path: Path
+def test_each_message_goes_to_one_session_whatever_is_killed(
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(new_house().full(workers=2, concurrency=6), tmp_path)
+    soak = MailSoak(new_deployment().full(workers=2, concurrency=6), tmp_path)
 
-    killer = under_fire(aviary, mails=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=60)
+    killer = send_while_killing(
+        soak, messages=150, producers=3, pause_s=0.8, kill_pause_s=0.6, within_s=60
+    )
 
     assert killer.done.total() >= KILLS_MIN
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1_800)
-def test_ten_thousand_mails_are_given_to_one_session_each_whoever_is_killed(
-    new_house: NewHouse, tmp_path: Path
+def test_each_of_ten_thousand_messages_goes_to_one_session_whatever_is_killed(
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(new_house().full(workers=2, concurrency=6), tmp_path)
+    soak = MailSoak(new_deployment().full(workers=2, concurrency=6), tmp_path)
 
-    killer = under_fire(
-        aviary, mails=10_000, producers=4, pause_s=1.2, kill_pause_s=1.2, within_s=300
+    killer = send_while_killing(
+        soak, messages=10_000, producers=4, pause_s=1.2, kill_pause_s=1.2, within_s=300
     )
 
     assert killer.done.total() > 100
     assert set(killer.done) == set(KINDS)
 
 
-def test_a_post_that_is_repeated_when_its_agent_has_a_new_life_is_posted_once(
-    house: House, tmp_path: Path
+def test_a_message_that_is_sent_again_with_its_op_id_to_a_new_life_is_stored_once(
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    aviary = Aviary(house, tmp_path, names=("owl",))
-    aviary.start("owl")
-    house.sees(partial(aviary.rests, "owl"), what="owl rests")
-    send = partial(aviary.loops.send, "owl", "hello", sender="operator", op_id="once")
-    posted = send()
-    aviary.loops.stop("owl", wait_s=30)
-    aviary.start("owl")
+    soak = MailSoak(deployment, tmp_path, names=("owl",))
+    soak.start("owl")
+    deployment.sees(partial(soak.is_idle, "owl"), what="owl is idle")
+    send = partial(soak.loops.send, "owl", "hello", sender="operator", op_id="once")
+    sent = send()
+    soak.loops.stop("owl", wait_s=30)
+    soak.start("owl")
 
-    assert send() == posted
-    assert [one.id for one in aviary.inbox("owl")] == [posted]
+    assert send() == sent
+    assert [one.id for one in soak.inbox("owl")] == [sent]
 
 
 @pytest.mark.slow
-def test_a_life_that_ended_before_it_had_settled_in_hands_on_what_mail_was_read(
-    new_house: NewHouse, tmp_path: Path
+def test_a_life_that_stops_before_it_has_a_worktree_passes_the_read_position_on(
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
-    aviary = Aviary(house, tmp_path, names=("owl",))
-    aviary.start("owl")
-    aviary.loops.send("owl", "hello", sender="operator")
-    house.sees(partial(aviary.rests, "owl"), what="owl was given its mail")
-    aviary.loops.stop("owl", wait_s=30)
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
+    soak = MailSoak(deployment, tmp_path, names=("owl",))
+    soak.start("owl")
+    soak.loops.send("owl", "hello", sender="operator")
+    deployment.sees(partial(soak.is_idle, "owl"), what="owl was given its mail")
+    soak.loops.stop("owl", wait_s=30)
     worker.stop()
-    aviary.start("owl")
-    aviary.loops.stop("owl")
-    house.worker()
-    aviary.start("owl")
-    house.sees(partial(aviary.rests, "owl"), what="owl rests")
+    soak.start("owl")
+    soak.loops.stop("owl")
+    deployment.worker()
+    soak.start("owl")
+    deployment.sees(partial(soak.is_idle, "owl"), what="owl is idle")
 
-    assert aviary.lives("owl") == ["owl/1", "owl/2", "owl/3"]
-    assert wrong(aviary, "owl") == []
+    assert soak.lives("owl") == ["owl/1", "owl/2", "owl/3"]
+    assert faults_of(soak, "owl") == []

@@ -1,4 +1,4 @@
-"""What once went wrong with long-lived agents, and is kept from coming back."""
+"""Regression tests of long-lived agents: each was a bug once."""
 
 from __future__ import annotations
 
@@ -9,108 +9,110 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.record import Record
-from tests.end_to_end.deployment import House
-from tests.end_to_end.loops.agents import Colony
+from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.loops.agents import Agents
 from tests.processes import is_alive, parent_of
 
-# Eight of them fill a prompt.
-LONG = "x" * 15_000
+# Eight messages of this length fill a prompt.
+LONG_TEXT = "x" * 15_000
 
 
 @pytest.fixture
-def colony(house: House, tmp_path: Path) -> Colony:
-    return Colony(house, tmp_path)
+def agents(deployment: Deployment, tmp_path: Path) -> Agents:
+    return Agents(deployment, tmp_path)
 
 
-def keeper_of(record: Record) -> int:
+def supervisor_of(record: Record) -> int:
     [entry] = [one for one in record.entries if one.name == "session"]
     return int(entry.holder.rpartition(":")[2])
 
 
-def test_urgent_mail_behind_more_than_a_prompt_holds_is_one_interrupt_and_no_letter_is_skipped(
-    colony: Colony,
+def test_urgent_mail_behind_a_full_prompt_is_one_interrupt_and_no_message_is_skipped(
+    agents: Agents,
 ) -> None:
-    never = {"wait": str(colony.folder / "never")}
-    colony.start("owl")
-    colony.reaches("owl", "session_complete")
-    colony.send("owl", never)
-    colony.sees("owl", 2)
-    colony.reaches("owl", "running")
-    plain = [colony.send("owl", LONG) for _ in range(12)]
+    never = {"wait": str(agents.folder / "never")}
+    agents.start("owl")
+    agents.reaches("owl", "session_complete")
+    agents.send("owl", never)
+    agents.wait_for("owl", 2)
+    agents.reaches("owl", "running")
+    plain = [agents.send("owl", LONG_TEXT) for _ in range(12)]
 
-    urgent = colony.send("owl", "the barn is on fire", urgent=True)
-    answered = colony.sees("owl", 3)
-    following = colony.sees("owl", 4)
+    urgent = agents.send("owl", "the barn is on fire", urgent=True)
+    answered = agents.wait_for("owl", 3)
+    following = agents.wait_for("owl", 4)
 
     assert urgent in answered["mail"]
     read = [*answered["mail"], *following["mail"]]
     assert sorted(read) == sorted([*plain, urgent])
     assert [one for one in read if one != urgent] == plain
-    colony.reaches("owl", "session_complete")
-    assert colony.triggers("owl").count("urgent_message") == 1
-    assert colony.record("owl").data["ahead"] == [urgent]
-    last = colony.send("owl")
-    assert colony.sees("owl", 5)["mail"] == [last]
-    data = colony.reaches("owl", "session_complete").data
-    assert (data["acknowledged"], data["ahead"]) == (last, []), "its turn has come, and is over"
+    agents.reaches("owl", "session_complete")
+    assert agents.triggers("owl").count("urgent_message") == 1
+    assert agents.record("owl").data["ahead"] == [urgent]
+    last = agents.send("owl")
+    assert agents.wait_for("owl", 5)["mail"] == [last]
+    data = agents.reaches("owl", "session_complete").data
+    assert (data["acknowledged"], data["ahead"]) == (last, []), (
+        "all mail before it has been given as well"
+    )
 
 
-def test_letters_that_a_session_has_answered_are_not_shown_again_when_a_launch_fails(
-    colony: Colony,
+def test_mail_of_a_successful_session_is_not_shown_again_after_a_failed_start(
+    agents: Agents,
 ) -> None:
-    colony.start("owl")
-    colony.reaches("owl", "session_complete")
-    answered = colony.send("owl", "look at the fuse box")
-    colony.sees("owl", 2, "end")
-    complete = colony.reaches("owl", "session_complete")
-    script = colony.folder / "owl.py"
+    agents.start("owl")
+    agents.reaches("owl", "session_complete")
+    answered = agents.send("owl", "look at the fuse box")
+    agents.wait_for("owl", 2, "end")
+    complete = agents.reaches("owl", "session_complete")
+    script = agents.folder / "owl.py"
     kept = script.read_text()
     script.write_text("this is no program")
 
-    colony.send("owl", "and at the roof")
-    colony.reaches("owl", "cooling_down")
+    agents.send("owl", "and at the roof")
+    agents.reaches("owl", "cooling_down")
     script.write_text(kept)
-    third = colony.sees("owl", 3)
+    third = agents.wait_for("owl", 3)
 
     assert complete.data["given"] == []
     assert answered not in third["prompt"]
 
 
 @pytest.mark.proof
-def test_where_keeper_and_watchdog_die_together_the_next_session_still_begins_alone(
-    colony: Colony,
+def test_the_next_session_runs_alone_after_supervisor_and_watchdog_died_together(
+    agents: Agents,
 ) -> None:
-    colony.start("owl", {"stubborn": True}, {"wait": str(colony.folder / "never")})
-    first = colony.sees("owl")
-    keeper = keeper_of(colony.reaches("owl", "running"))
+    agents.start("owl", {"stubborn": True}, {"wait": str(agents.folder / "never")})
+    first = agents.wait_for("owl")
+    supervisor = supervisor_of(agents.reaches("owl", "running"))
     watchdog = parent_of(first["pid"])
-    assert parent_of(watchdog) == keeper
+    assert parent_of(watchdog) == supervisor
 
-    # Stopped, it cannot do its duty when the keeper goes.
+    # A stopped watchdog cannot kill the session when the supervisor dies.
     os.kill(watchdog, signal.SIGSTOP)
-    for one in (keeper, watchdog):
-        os.kill(one, signal.SIGKILL)
-    second = colony.sees("owl", 2)
+    for pid in (supervisor, watchdog):
+        os.kill(pid, signal.SIGKILL)
+    second = agents.wait_for("owl", 2)
 
     assert not is_alive(first["pid"])
     assert second["at"] > first["at"]
-    colony.loops.stop("owl", wait_s=30)
-    colony.nothing_left("owl")
+    agents.loops.stop("owl", wait_s=30)
+    agents.assert_nothing_left("owl")
 
 
-def test_what_an_agent_has_on_a_branch_of_its_own_choice_is_kept_when_it_stops(
-    colony: Colony,
+def test_uncommitted_changes_on_another_branch_stay_in_the_worktree_after_a_stop(
+    agents: Agents,
 ) -> None:
     branch = {"sh": "git checkout -q -b idea && echo half > half.txt"}
-    colony.start("owl", branch)
-    colony.reaches("owl", "session_complete")
-    colony.send("owl")
-    colony.sees("owl", 2, "end")
-    colony.reaches("owl", "session_complete")
+    agents.start("owl", branch)
+    agents.reaches("owl", "session_complete")
+    agents.send("owl")
+    agents.wait_for("owl", 2, "end")
+    agents.reaches("owl", "session_complete")
 
-    stopped = colony.loops.stop("owl", wait_s=30)
+    stopped = agents.loops.stop("owl", wait_s=30)
 
     assert stopped.entries == ()
     assert (Path(stopped.data["worktree"]) / "half.txt").read_text() == "half\n"
-    [note] = colony.house.notes(stopped.id, "worktree_kept")
+    [note] = agents.deployment.notes(stopped.id, "worktree_kept")
     assert "idea" in note.detail["reason"]

@@ -1,7 +1,7 @@
-"""Every row of the loop is fired in a running house, by each of those whom its table names.
+"""Every row of the loop's table is fired in a running deployment by each actor that it names.
 
-One house plays all the scenes; workers that serve ever more of its queues come one after another,
-so that agents can be met in the states that nothing else would keep them in.
+One deployment runs all scenes. Workers for more and more queues are started one after
+another, so that agents stay in the states that they would otherwise leave at once.
 """
 
 from __future__ import annotations
@@ -15,217 +15,217 @@ from typing import Any
 import pytest
 import redis
 
-from interlock.kernel.machines.loops.loop.table import LIVE, LOOP
+from interlock.kernel.machines.loops.loop.stages import LIVE
+from interlock.kernel.machines.loops.loop.table import LOOP
 from interlock.kernel.store.fold import fold
 from interlock.kernel.table import Ask, Transition
 from interlock.workers.client import Client
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.loops.agents import Colony
+from interlock.workers.loops.paths import AgentPaths
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.loops.agents import Agents
 
-Fired = tuple[str, str, str, str, str]  # from, trigger, to, what becomes of its data, by whom
+Fired = tuple[str, str, str, str, str]  # source, trigger, target, name of the update, actor
 ACTORS = ("person", "producer")
-WORDS = tuple((verb, who) for verb in ("stop", "fail") for who in ACTORS)
-ENDS: Mapping[str, str] = {"stop": "operator_stop", "fail": "fatal_error"}
-EXHAUSTS = ("initializing", "building_prompt")
-ENTRY_STATE, ENTRY_ATTEMPTS = 2, 5  # places of words in an entry's line
-# Before its command looks whether it is told to begin, an agent that this names waits.
-HOLD = '[ ! -e "$HOUSE_FOLDER/held-$INTERLOCK_AGENT" ] || exec sleep 600\n'
+ENDINGS = tuple((verb, actor) for verb in ("stop", "fail") for actor in ACTORS)
+TRIGGERS: Mapping[str, str] = {"stop": "operator_stop", "fail": "fatal_error"}
+ENTRY_STATE, ENTRY_ATTEMPTS = 2, 5  # positions of two fields in the stored line of an effect
+# Sourced by bash: an agent with such a file never reports that its session is ready.
+HOLD = '[ ! -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ] || exec sleep 600\n'
 
 
-def named(row: Transition, who: str) -> Fired:
-    """Return a row as it is compared."""
+def fired_row(row: Transition, actor: str) -> Fired:
+    """Return a row and its actor in the form in which they are compared."""
     change = row.update.__name__ if row.update else ""
-    return str(row.source), str(row.trigger), str(row.target), change, who
+    return str(row.source), str(row.trigger), str(row.target), change, actor
 
 
-TABLE = {named(row, who) for row in LOOP.transitions for who in row.by}
+TABLE = {fired_row(row, actor) for row in LOOP.transitions for actor in row.by}
 
 
-class Scenes(Colony):
-    """Agents in one house, and who tells them something: a person, or a producer."""
+class Scenes(Agents):
+    """Agents in one deployment, with clients for a person and for a producer."""
 
     redis: redis.Redis
 
-    def elsewhere(self, name: str) -> Colony:
-        """Return agents with a repository of their own, which can be taken away."""
+    def with_own_repository(self, name: str) -> Agents:
+        """Return agents with a repository of their own, which can be moved away."""
         folder = self.folder / name
         folder.mkdir()
-        return Colony(self.house, folder)
+        return Agents(self.deployment, folder)
 
-    def loops_of(self, who: str) -> Loops:
-        """Return the client of somebody."""
-        return Loops(Client(self.house.client.settings, actor=who))
+    def loops_of(self, actor: str) -> Loops:
+        """Return a client that acts under this name."""
+        return Loops(Client(self.deployment.client.settings, actor=actor))
 
-    def each(self, kind: str, *always: Any, **options: Any) -> dict[str, tuple[str, str]]:
-        """Start an agent for each word that can be said to it, and for each who says it."""
-        names = {f"{kind}-{verb}-{who}": (verb, who) for verb, who in WORDS}
+    def start_each(self, kind: str, *always: Any, **options: Any) -> dict[str, tuple[str, str]]:
+        """Start an agent for each way to stop it and each actor. Return both by the name."""
+        names = {f"{kind}-{verb}-{actor}": (verb, actor) for verb, actor in ENDINGS}
         for name in names:
             self.start(name, *always, **options)
         return names
 
-    def told(self, state: str, agents: Mapping[str, tuple[str, str]]) -> None:
-        """Say to agents that stand in a state what they were started for."""
-        for name, (verb, who) in agents.items():
+    def stop_in(self, state: str, agents: Mapping[str, tuple[str, str]]) -> None:
+        """Stop each agent as soon as it is in a state, in the way that it was started for."""
+        for name, (verb, actor) in agents.items():
             self.reaches(name, state)
-            loops = self.loops_of(who)
+            loops = self.loops_of(actor)
             _ = loops.stop(name) if verb == "stop" else loops.fail(name, "so it is")
-            self.goes(name, ENDS[verb], "stopped", who)
+            self.wait_for_row(name, TRIGGERS[verb], "stopped", actor)
 
-    def over(self, *names: str) -> None:
-        """Stop agents that have shown what they were started for: their sessions cost time."""
+    def stop_all(self, *names: str) -> None:
+        """Stop agents whose scene is over, because their sessions cost time."""
         for name in names:
             self.loops.stop(name)
 
-    def goes(self, name: str, trigger: str, target: str, who: str) -> None:
-        """Wait until somebody has brought an agent to a state."""
-        of, wanted = self.record(name).id, (trigger, target, who)
+    def wait_for_row(self, name: str, trigger: str, target: str, actor: str) -> None:
+        """Wait until an actor has brought an agent to a state by a trigger."""
+        life, wanted = self.record(name).id, (trigger, target, actor)
 
-        def gone() -> bool:
-            events = self.house.events(of)
+        def is_logged() -> bool:
+            events = self.deployment.events(life)
             return wanted in {(one.trigger, one.target, one.cause.actor) for one in events}
 
         try:
-            self.house.sees(gone, what=" ".join((name, *wanted)), within_s=60)
+            self.deployment.sees(is_logged, what=" ".join((name, *wanted)), within_s=60)
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.house.story(of)}") from None
+            raise AssertionError(f"{late}\n{self.deployment.story(life)}") from None
 
-    def tried(self, name: str, effect: str, attempts: int) -> None:
-        """Make it that an effect that nobody is at was tried so often: nobody waits for hours."""
-        of = self.record(name).id
-        record = self.house.client.dispatch.keys.record(of)
+    def set_attempts(self, name: str, effect: str, attempts: int) -> None:
+        """Set how often an idle effect was tried, because real attempts would take hours."""
+        life = self.record(name).id
+        record = self.deployment.client.dispatch.keys.record(life)
 
         def write(pipe: Any) -> Any:
             fields = {key.decode(): line.decode() for key, line in pipe.hgetall(record).items()}
             pipe.multi()
             for field, line in fields.items():
-                words = line.split(" ")
-                idle = field.startswith("e:") and words[0] == effect
-                if idle and words[ENTRY_STATE] == "owed":
-                    words[ENTRY_ATTEMPTS] = str(attempts)
-                    pipe.hset(record, field, " ".join(words))
+                parts = line.split(" ")
+                idle = field.startswith("e:") and parts[0] == effect
+                if idle and parts[ENTRY_STATE] == "owed":
+                    parts[ENTRY_ATTEMPTS] = str(attempts)
+                    pipe.hset(record, field, " ".join(parts))
                     return True
             return False
 
         def written() -> Any:
             return self.redis.transaction(write, record, value_from_callable=True)
 
-        self.house.sees(written, what=f"nobody is at the {effect} of {name}")
+        self.deployment.sees(written, what=f"the {effect} of {name} is idle")
 
-    def kill_keeper(self, name: str) -> None:
-        """Kill who keeps an agent's session."""
+    def kill_supervisor(self, name: str) -> None:
+        """Kill the supervisor of an agent's session."""
         [entry] = [one for one in self.record(name).entries if one.name == "session"]
         os.kill(int(entry.holder.rpartition(":")[2]), signal.SIGKILL)
 
     def fired(self) -> set[Fired]:
-        """Return each row that was followed, with who fired it. Each agent equals its log."""
+        """Return each row that was followed, with its actor. Check each agent against its log."""
         found = set()
         for agent in self.loops.list():
-            self.house.checked(agent["id"])
-            events = self.house.events(agent["id"])
+            self.deployment.checked(agent["id"])
+            events = self.deployment.events(agent["id"])
             for n, event in enumerate(events[1:], 1):
                 before = fold(LOOP, events[:n])
                 ask = Ask(before.data, event.payload, event.facts)
                 rows = LOOP.rows(before.state, event.trigger)
                 row = next(one for one in rows if one.guard is None or one.guard(ask))
                 assert (row.source, row.target) == (event.source, event.target)
-                found.add(named(row, event.cause.actor))
+                found.add(fired_row(row, event.cause.actor))
         return found
 
 
-def nobody_works(play: Scenes) -> Iterator[None]:
-    """Stop agents that never began, and take others' repository away."""
-    play.told("initializing", play.each("newborn"))
-    gone = play.elsewhere("gone")
+def without_workers(play: Scenes) -> Iterator[None]:
+    """Stop agents that no worker has started yet, and move the repository of others away."""
+    play.stop_in("initializing", play.start_each("newborn"))
+    gone = play.with_own_repository("gone")
     gone.start("homeless")
     gone.start("searching", host="", initializing_s=1)
     gone.start("weary", host="")
     gone.repo.rename(gone.folder / "away")
     yield
-    play.goes("homeless", "fatal_error", "stopped", "worktree")
-    play.goes("searching", "overdue", "initializing", "stalls")
-    play.goes("searching", "overdue", "stopped", "stalls")
-    play.tried("weary", "worktree", 20)
-    play.goes("weary", "fatal_error", "stopped", "orphans")
+    play.wait_for_row("homeless", "fatal_error", "stopped", "worktree")
+    play.wait_for_row("searching", "overdue", "initializing", "stalls")
+    play.wait_for_row("searching", "overdue", "stopped", "stalls")
+    play.set_attempts("weary", "worktree", 20)
+    play.wait_for_row("weary", "fatal_error", "stopped", "orphans")
 
 
-def nobody_writes(play: Scenes) -> None:
-    """Stop agents that wait for a prompt; one waits too long."""
-    briefed = play.each("briefed")
+def without_prompts(play: Scenes) -> None:
+    """Stop agents that wait for a prompt. One of them waits too long."""
+    briefed = play.start_each("briefed")
     play.start("unheard", building_s=1)
-    play.told("building_prompt", briefed)
-    play.goes("unheard", "overdue", "initializing", "stalls")
-    play.over("unheard")
+    play.stop_in("building_prompt", briefed)
+    play.wait_for_row("unheard", "overdue", "initializing", "stalls")
+    play.stop_all("unheard")
 
 
-def nobody_launches(play: Scenes) -> None:
-    """Stop agents that wait for a session; one waits too long, others' launches wore out."""
-    ready = play.each("ready")
+def without_sessions(play: Scenes) -> None:
+    """Stop agents that wait for a session. One waits too long; others have no attempts left."""
+    ready = play.start_each("ready")
     play.start("unlaunched", spawning_s=1)
     play.start("worn")
     play.start("worn-out", max_total_errors=1)
-    play.told("spawning", ready)
-    play.goes("unlaunched", "session_timeout", "spawning", "stalls")
-    play.goes("unlaunched", "session_timeout", "initializing", "stalls")
+    play.stop_in("spawning", ready)
+    play.wait_for_row("unlaunched", "session_timeout", "spawning", "stalls")
+    play.wait_for_row("unlaunched", "session_timeout", "initializing", "stalls")
     for name, state in (("worn", "cooling_down"), ("worn-out", "stopped")):
         play.reaches(name, "spawning")
-        play.tried(name, "session", 3)
-        play.goes(name, "session_error", state, "orphans")
-    play.over("unlaunched", "worn")
+        play.set_attempts(name, "session", 3)
+        play.wait_for_row(name, "session_error", state, "orphans")
+    play.stop_all("unlaunched", "worn")
 
 
 def stops(play: Scenes) -> Iterator[None]:
-    """Stop agents wherever a session has brought them."""
+    """Stop agents in each state that a session leads to."""
     never = {"wait": str(play.folder / "never")}
-    wish = {"type": "failed", "error": "too many requests", "retry_after_s": 600}
-    resting = play.each("resting")
-    parked = play.each("parked", wish, {"exit": 1}, parks=True)
-    busy = play.each("busy", never)
-    asked = play.each("asked", {"stubborn": True}, never, grace_s=60)
+    rate_limit = {"type": "failed", "error": "too many requests", "retry_after_s": 600}
+    resting = play.start_each("resting")
+    parked = play.start_each("parked", rate_limit, {"exit": 1}, parks=True)
+    busy = play.start_each("busy", never)
+    asked = play.start_each("asked", {"stubborn": True}, never, grace_s=60)
     yield
-    play.told("session_complete", resting)
-    play.told("cooling_down", parked)
-    play.told("running", busy)
+    play.stop_in("session_complete", resting)
+    play.stop_in("cooling_down", parked)
+    play.stop_in("running", busy)
     for name in asked:
-        play.sees(name)
+        play.wait_for(name)
         play.reaches(name, "running")
         play.send(name, urgent=True)
-    play.told("interrupting", asked)
+    play.stop_in("interrupting", asked)
 
 
 def errors(play: Scenes) -> Iterator[None]:
-    """Fail to begin, fail, and take too long: once, and once too often."""
+    """Fail to start, fail, and take too long: once, and once too often."""
     never, twice = {"wait": str(play.folder / "never")}, {"max_total_errors": 2}
     play.loops.start("none", repo=play.repo, command="no-such-program", **twice)
-    for name, most in (("slow", 20), ("slowest", 1)):
-        (play.house.folder / f"held-{name}").touch()
-        play.start(name, spawning_s=4, max_total_errors=most)
+    for name, maximum in (("slow", 20), ("slowest", 1)):
+        (play.deployment.folder / f"held-{name}").touch()
+        play.start(name, spawning_s=4, max_total_errors=maximum)
     play.start("crash", {"exit": 3}, **twice)
     play.start("late", never, session_timeout_s=1, **twice)
     play.start("lost", never)
     play.start("lost-for-good", never, max_total_errors=1)
     yield
     for name in ("lost", "lost-for-good"):
-        play.sees(name)
-        play.kill_keeper(name)
-    play.goes("slow", "session_timeout", "cooling_down", "stalls")
-    play.goes("slowest", "session_timeout", "stopped", "stalls")
-    play.goes("lost", "session_error", "cooling_down", "orphans")
-    play.over("slow", "lost")
-    play.goes("lost-for-good", "session_error", "stopped", "orphans")
-    for name, trigger, who in (
+        play.wait_for(name)
+        play.kill_supervisor(name)
+    play.wait_for_row("slow", "session_timeout", "cooling_down", "stalls")
+    play.wait_for_row("slowest", "session_timeout", "stopped", "stalls")
+    play.wait_for_row("lost", "session_error", "cooling_down", "orphans")
+    play.stop_all("slow", "lost")
+    play.wait_for_row("lost-for-good", "session_error", "stopped", "orphans")
+    for name, trigger, actor in (
         ("none", "session_error", "session"),
         ("crash", "session_error", "session"),
         ("late", "session_timeout", "stalls"),
     ):
-        play.goes(name, trigger, "cooling_down", who)
-        play.goes(name, "backoff_elapsed", "building_prompt", "stalls")
-        play.goes(name, trigger, "stopped", who)
+        play.wait_for_row(name, trigger, "cooling_down", actor)
+        play.wait_for_row(name, "backoff_elapsed", "building_prompt", "stalls")
+        play.wait_for_row(name, trigger, "stopped", actor)
 
 
 def interrupts(play: Scenes) -> Iterator[None]:
-    """Interrupt sessions that end well, or badly, or not at all, or with their keeper."""
+    """Interrupt sessions that succeed, fail, do not end, or lose their supervisor."""
     never, stubborn = {"wait": str(play.folder / "never")}, {"stubborn": True}
     play.start("obedient", never, grace_s=60)
     play.loops.start("brittle", repo=play.repo, command="exec sleep 600", grace_s=60)
@@ -236,24 +236,24 @@ def interrupts(play: Scenes) -> Iterator[None]:
     for name in ("tardy", "obedient", "brittle", "deaf", "forsaken"):
         play.reaches(name, "running")
         if name != "brittle":
-            play.sees(name)
+            play.wait_for(name)
         play.send(name, urgent=True)
-        play.goes(name, "urgent_message", "interrupting", "drain")
-    play.kill_keeper("forsaken")
-    for name, trigger, who in (
+        play.wait_for_row(name, "urgent_message", "interrupting", "drain")
+    play.kill_supervisor("forsaken")
+    for name, trigger, actor in (
         ("obedient", "session_succeeded", "session"),
         ("brittle", "session_error", "session"),
         ("deaf", "grace_exceeded", "stalls"),
         ("forsaken", "session_error", "orphans"),
         ("tardy", "session_timeout", "stalls"),
     ):
-        play.goes(name, trigger, "building_prompt", who)
-        play.over(name)
+        play.wait_for_row(name, trigger, "building_prompt", actor)
+        play.stop_all(name)
 
 
 def prompts(play: Scenes) -> Iterator[None]:
-    """Take away what a prompt is built from, and the folder that it is stored in."""
-    gone = play.elsewhere("going")
+    """Move the repository away that a prompt needs, and block the folder that it is stored in."""
+    gone = play.with_own_repository("going")
     gone.start("astray")
     play.start("stumbling", building_s=3)
     play.start("baffled")
@@ -261,48 +261,50 @@ def prompts(play: Scenes) -> Iterator[None]:
     for name in ("astray", "stumbling", "baffled"):
         record = play.reaches(name, "session_complete")
         if name != "astray":
-            (Home(record.id, play.house.client.settings).session(2)).write_text("in the way")
+            (AgentPaths(record.id, play.deployment.client.settings).session(2)).write_text(
+                "in the way"
+            )
     gone.repo.rename(gone.folder / "away")
     for name in ("astray", "stumbling", "baffled"):
         play.send(name)
-        play.goes(name, "worktree_ready", "building_prompt", "drain")
-    play.tried("baffled", "prompt", 20)
-    play.goes("astray", "fatal_error", "stopped", "prompt")
-    play.goes("baffled", "fatal_error", "stopped", "orphans")
-    play.goes("stumbling", "overdue", "building_prompt", "stalls")
-    play.goes("stumbling", "overdue", "stopped", "stalls")
+        play.wait_for_row(name, "worktree_ready", "building_prompt", "drain")
+    play.set_attempts("baffled", "prompt", 20)
+    play.wait_for_row("astray", "fatal_error", "stopped", "prompt")
+    play.wait_for_row("baffled", "fatal_error", "stopped", "orphans")
+    play.wait_for_row("stumbling", "overdue", "building_prompt", "stalls")
+    play.wait_for_row("stumbling", "overdue", "stopped", "stalls")
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(300)
-def test_every_row_is_fired_by_each_of_its_producers(
-    new_house: NewHouse, tmp_path: Path, client: redis.Redis
+def test_every_row_is_fired_by_each_of_its_actors(
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
-    house = new_house()
-    play = Scenes(house, tmp_path)
+    deployment = new_deployment()
+    play = Scenes(deployment, tmp_path)
     play.redis = client
     (tmp_path / "hold.sh").write_text(HOLD)
-    unborn = nobody_works(play)
-    next(unborn)
-    house.beat()
-    house.worker(queues=["worktree", "drain", "retirement", "sweeps"])
-    nobody_writes(play)
-    house.worker(queues=["prompt"])
-    nobody_launches(play)
-    house.worker(queues=["session"], concurrency=32, BASH_ENV=str(tmp_path / "hold.sh"))
+    not_started = without_workers(play)
+    next(not_started)
+    deployment.beat()
+    deployment.worker(queues=["worktree", "drain", "retirement", "sweeps"])
+    without_prompts(play)
+    deployment.worker(queues=["prompt"])
+    without_sessions(play)
+    deployment.worker(queues=["session"], concurrency=32, BASH_ENV=str(tmp_path / "hold.sh"))
     at_once = [scene(play) for scene in (errors, interrupts, prompts, stops)]
     for scene in at_once:
         next(scene)
-    for scene in (unborn, *at_once):
-        assert next(scene, "over") == "over", "a scene waits once"
+    for scene in (not_started, *at_once):
+        assert next(scene, "over") == "over", "each scene yields once"
 
-    # What moves on while it is looked at does not equal what was read of its log.
-    play.over(*(one["name"] for one in play.loops.list()))
+    # Stop all agents first: a record that changes while it is checked does not equal its log.
+    play.stop_all(*(one["name"] for one in play.loops.list()))
     fired = play.fired()
-    assert TABLE - fired == set(), "fired by nobody"
-    assert fired - TABLE == set(), "fired by one whom the table does not name"
+    assert TABLE - fired == set(), "rows that no actor fired"
+    assert fired - TABLE == set(), "rows fired by an actor that the table does not name"
 
 
-def test_the_scenes_know_every_state_in_which_an_agent_lives() -> None:
+def test_the_table_has_the_states_and_rows_that_the_scenes_cover() -> None:
     assert {str(row.source) for row in LOOP.transitions} == set(map(str, LIVE))
     assert len(LOOP.transitions) == 41

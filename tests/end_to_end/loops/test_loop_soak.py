@@ -1,6 +1,6 @@
-"""Fifty agents for minutes, while what they are made of is killed, and they stop and start.
+"""Fifty agents run for minutes while their processes are killed and they are stopped and started.
 
-SOAK_S says for how long, LOOP_SOAK_SEED with which luck.
+SOAK_S is the duration in seconds, LOOP_SOAK_SEED the seed of the random numbers.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.loops.client import AgentNameError
 from interlock.workers.ops.inspection import verify_all
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.loops.mail_soak import (
-    Aviary,
     Killer,
+    MailSoak,
     Producer,
-    figures,
-    indexed,
-    of_sessions,
-    wrong_deliveries,
-    wrong_posts,
-    wrong_readings,
-    wrong_sessions,
-    wrong_times,
+    delivery_faults,
+    index_members,
+    overlap_faults,
+    post_faults,
+    reading_faults,
+    session_faults,
+    session_processes,
+    summary,
 )
 from tests.end_to_end.tasks.coding import git
 
@@ -43,34 +43,34 @@ SEED = "LOOP_SOAK_SEED"
 AGENTS = 50
 PRODUCERS = 3
 END_S = 300.0
-OFTEN = ("worker", "keeper", "session", "watchdog", "launch", "stop", "start")
+OFTEN = ("worker", "supervisor", "session", "watchdog", "launch", "stop", "start")
 KINDS = (*OFTEN, *OFTEN, "both", "store")
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(SOAK_S + 900)]
 
 
-class Fate(Killer):
-    """Kills what runs and the store, stops agents, and starts them anew."""
+class SoakKiller(Killer):
+    """Kills processes and the store, stops agents, and starts them again."""
 
-    def __init__(self, aviary: Aviary, store: EmbeddedServer, seed: str) -> None:
-        super().__init__(aviary, seed, KINDS, pause_s=0.6)
+    def __init__(self, soak: MailSoak, store: EmbeddedServer, seed: str) -> None:
+        super().__init__(soak, seed, KINDS, pause_s=0.6)
         self.store = store
-        self.more = {"stop": self._stop, "start": self._start, "store": self._crash}
+        self.other_actions = {"stop": self._stop, "start": self._start, "store": self._crash}
 
     def _stop(self) -> str:
-        name = self.random.choice(self.aviary.names)
-        if self.aviary.record(name).state == "stopped":
+        name = self.random.choice(self.soak.names)
+        if self.soak.record(name).state == "stopped":
             return ""
-        self.aviary.loops.stop(name, reason="it is enough")
+        self.soak.loops.stop(name, reason="it is enough")
         return name
 
     def _start(self) -> str:
-        names = [name for name in self.aviary.names if self.aviary.record(name).state == "stopped"]
+        names = [name for name in self.soak.names if self.soak.record(name).state == "stopped"]
         if not names:
             return ""
         name = self.random.choice(names)
         try:
-            self.aviary.start(name)
+            self.soak.start(name)
         except AgentNameError:
             return ""
         return name
@@ -82,96 +82,98 @@ class Fate(Killer):
         return f"{self.store.process_id}"
 
 
-def test_whatever_happens_to_fifty_agents_mail_is_accounted_for_and_nothing_is_left(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+def test_the_mail_of_fifty_agents_is_accounted_for_and_nothing_is_left(
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
     store = new_server(port=free_port())
-    house = new_house(store.url, INTERLOCK_LEASE_S="5").full(workers=2, concurrency=6)
-    # Sessions of two seconds: most of the time some are at work when urgent mail comes.
-    aviary = Aviary(house, tmp_path, names=tuple(f"a{n}" for n in range(AGENTS)), steps=40)
-    began = time.monotonic()
-    for name in aviary.names:
-        aviary.start(name)
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="5").full(workers=2, concurrency=6)
+    # Sessions take two seconds, so that some are running most of the time when urgent mail comes.
+    soak = MailSoak(deployment, tmp_path, names=tuple(f"a{n}" for n in range(AGENTS)), steps=40)
+    began_at = time.monotonic()
+    for name in soak.names:
+        soak.start(name)
     writers = [
-        Producer(aviary, f"{seed}-{n}", 1_000_000, pause_s=1.5, burst=3, urgent=0.2)
+        Producer(soak, f"{seed}-{n}", 1_000_000, pause_s=1.5, burst=3, urgent=0.2)
         for n in range(PRODUCERS)
     ]
-    fate = Fate(aviary, store, seed)
+    killer = SoakKiller(soak, store, seed)
 
     for writer in writers:
         writer.start()
     try:
-        fate.rage(lambda: time.monotonic() < began + SOAK_S)
+        killer.kill_while(lambda: time.monotonic() < began_at + SOAK_S)
     finally:
         for writer in writers:
-            writer.over.set()
+            writer.finished.set()
             writer.join()
-    soaked_s = time.monotonic() - began
-    before = Counter(aviary.record(name).state for name in aviary.names)
-    stop_all(aviary)
+    soaked_s = time.monotonic() - began_at
+    before = Counter(soak.record(name).state for name in soak.names)
+    stop_all(soak)
 
     accepted = sum(len(writer.accepted) for writer in writers)
     refused = sum(writer.refused for writer in writers)
     unanswered = sum(writer.unanswered for writer in writers)
-    ended_s = time.monotonic() - began - soaked_s
-    waiting = sum(len(aviary.waiting(name)) for name in aviary.names)
-    sys.stdout.write(f"{figures(aviary)}, {waiting} wait, {refused} were refused, ")
-    sys.stdout.write(f"{unanswered} posts were not answered\n{soaked_s:.0f} s, ended ")
+    ended_s = time.monotonic() - began_at - soaked_s
+    waiting = sum(len(soak.waiting(name)) for name in soak.names)
+    sys.stdout.write(f"{summary(soak)}, {waiting} wait, {refused} were refused, ")
+    sys.stdout.write(f"{unanswered} sends were not answered\n{soaked_s:.0f} s, ended ")
     sys.stdout.write(f"{ended_s:.0f} s later; before: {dict(before)}\n")
-    faults = [fault for name in aviary.names for fault in wrong(aviary, name)]
-    assert "\n".join([*faults, *wrong_posts(aviary, writers), *left(aviary)]) == ""
+    faults = [fault for name in soak.names for fault in faults_of(soak, name)]
+    assert "\n".join([*faults, *post_faults(soak, writers), *leftovers(soak)]) == ""
     assert accepted > SOAK_S
     if SOAK_S >= 300:
-        assert set(fate.done) == set(KINDS)
+        assert set(killer.done) == set(KINDS)
 
 
-def stop_all(aviary: Aviary) -> None:
-    """Stop every agent, and wait until each owes nothing."""
-    for name in aviary.names:
-        aviary.loops.stop(name, reason="the soak is over")
+def stop_all(soak: MailSoak) -> None:
+    """Stop every agent, and wait until no effect of any is due."""
+    for name in soak.names:
+        soak.loops.stop(name, reason="the soak is over")
     until = time.monotonic() + END_S
-    for name in aviary.names:
-        of = aviary.record(name).id
+    for name in soak.names:
+        life = soak.record(name).id
         try:
-            aviary.house.sees(
-                partial(is_over, aviary, of),
-                what=f"{of} is over",
+            soak.deployment.sees(
+                partial(is_cleaned_up, soak, life),
+                what=f"{life} is cleaned up",
                 within_s=until - time.monotonic(),
             )
         except AssertionError as late:
-            raise AssertionError(f"{late}\n{aviary.house.story(of)[-6_000:]}") from None
-    # A keeper that has told how its session ended needs a moment to go.
-    aviary.house.sees(lambda: not of_sessions(aviary), what="no process of a session is left")
+            raise AssertionError(f"{late}\n{soak.deployment.story(life)[-6_000:]}") from None
+    # A supervisor that has reported how its session ended needs a moment to exit.
+    soak.deployment.sees(
+        lambda: not session_processes(soak), what="no process of a session is left"
+    )
 
 
-def is_over(aviary: Aviary, of: str) -> bool:
-    """Whether an agent has stopped, and nothing of it is owed or held."""
-    record: Record = aviary.house.client.show(of)
+def is_cleaned_up(soak: MailSoak, life: str) -> bool:
+    """Return whether an agent has stopped and all its effects are settled."""
+    record: Record = soak.deployment.client.show(life)
     return record.state == "stopped" and not record.entries
 
 
-def wrong(aviary: Aviary, name: str) -> Iterator[str]:
-    """Name whatever is wrong with an agent's mail, its lives and its end."""
-    yield from wrong_deliveries(aviary, name)
-    yield from wrong_sessions(aviary, name)
-    yield from wrong_readings(aviary, name)
-    yield from wrong_times(aviary, name)
-    for of in aviary.lives(name):
-        record = aviary.house.checked(of)
+def faults_of(soak: MailSoak, name: str) -> Iterator[str]:
+    """Yield every fault in an agent's mail, its sessions and its cleanup."""
+    yield from delivery_faults(soak, name)
+    yield from session_faults(soak, name)
+    yield from reading_faults(soak, name)
+    yield from overlap_faults(soak, name)
+    for life in soak.lives(name):
+        record = soak.deployment.checked(life)
         if record.state != "stopped" or record.entries:
-            yield f"{of} is {record.state} and owes {record.entries}"
+            yield f"{life} is {record.state} and still has {record.entries}"
         if Path(str(record.data.get("worktree") or "/none")).exists():
-            yield f"{of} left its worktree"
-    if held := aviary.house.client.dispatch.views.holds(name):
+            yield f"{life} left its worktree"
+    if held := soak.deployment.client.dispatch.views.holds(name):
         yield f"{name} is held: {held}"
 
 
-def left(aviary: Aviary) -> Iterator[str]:
-    """Name what is left in the repository and in the store, though every agent has stopped."""
-    yield from (f"it is due still: {one}" for one in indexed(aviary.house))
-    if (trees := git(aviary.repo, "worktree", "list")).count("\n"):
+def leftovers(soak: MailSoak) -> Iterator[str]:
+    """Yield what is left in the repository and in the store after every agent has stopped."""
+    yield from (f"still due: {one}" for one in index_members(soak.deployment))
+    if (trees := git(soak.repo, "worktree", "list")).count("\n"):
         yield f"worktrees are left: {trees}"
-    report = verify_all(aviary.house.client.dispatch, None)
+    report = verify_all(soak.deployment.client.dispatch, None)
     yield from report["faults"]

@@ -1,4 +1,4 @@
-"""Timers of long-lived agents fire on time, after an outage at once; all resume where they were."""
+"""Timers of long-lived agents fire on time, and at once after an outage. All agents resume."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import redis
 
 from interlock.kernel.record import TimerEntry
 from interlock.workers.gateways.server import free_port
-from interlock.workers.loops.home import Home
+from interlock.workers.loops.paths import AgentPaths
 from tests.conftest import NewServer
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_store import crash
 from tests.end_to_end.engine.test_stranding import due
-from tests.end_to_end.loops.agents import Colony
+from tests.end_to_end.loops.agents import Agents
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.timeout(240)
 
 LATE_MS_MAX = 1_500
 RETURN_MS_MAX = 2_000
-# An agent that this names waits before it says that its session can begin.
-HOLD = 'while [ -e "$HOUSE_FOLDER/held-$INTERLOCK_AGENT" ]; do sleep 0.1; done\n'
-TIMERS: Mapping[str, tuple[str, str]] = {  # an agent, where it stands, what is due there
+# Sourced by bash: an agent with such a file waits before it reports that its session is ready.
+HOLD = 'while [ -e "$DEPLOYMENT_FOLDER/held-$INTERLOCK_AGENT" ]; do sleep 0.1; done\n'
+TIMERS: Mapping[str, tuple[str, str]] = {  # by agent: its state, and the timer of that state
     "cool": ("cooling_down", "backoff"),
     "deaf": ("interrupting", "grace"),
     "seeker": ("initializing", "limit"),
@@ -44,58 +44,58 @@ FIRES: Mapping[str, str] = {
 
 @dataclass
 class Delays:
-    """How long agents stay where they are brought, in seconds."""
+    """How long agents stay in their states, in seconds."""
 
     backoff: int = 600
     grace: int = 60
     limit: int = 600
 
 
-class Waiters(Colony):
-    """Agents, each in a state that only time leads out of."""
+class TimedAgents(Agents):
+    """Agents, each in a state that only a timer ends."""
 
     def hold(self, name: str) -> Path:
-        """Keep an agent's launches from coming to an end while this file is there."""
-        held = self.house.folder / f"held-{name}"
+        """Keep an agent's sessions from starting while this file exists."""
+        held = self.deployment.folder / f"held-{name}"
         held.touch()
         return held
 
     def worker(self) -> None:
-        """Start a worker whose sessions can be held."""
+        """Start a worker whose sessions can be held back."""
         script = self.folder / "hold.sh"
         script.write_text(HOLD)
-        self.house.worker(BASH_ENV=str(script))
+        self.deployment.worker(BASH_ENV=str(script))
 
-    def begin(self, delays: Delays) -> Path:
-        """Start them; return what keeps the prompt of one of them from being built."""
-        wish = {"type": "failed", "error": "later", "retry_after_s": delays.backoff}
-        self.start("cool", *([wish] if delays.backoff > 2 else []), {"exit": 1}, parks=True)
+    def start_all(self, delays: Delays) -> Path:
+        """Start the agents. Return the file that keeps the prompt of `astray` from being stored."""
+        rate_limit = {"type": "failed", "error": "later", "retry_after_s": delays.backoff}
+        self.start("cool", *([rate_limit] if delays.backoff > 2 else []), {"exit": 1}, parks=True)
         never = {"wait": str(self.folder / "never")}
         self.start("deaf", {"stubborn": True}, never, grace_s=delays.grace)
         self.hold("slow")
         self.start("slow", spawning_s=delays.limit)
         self.start("astray", building_s=delays.limit)
         (self.folder / "lost").mkdir()
-        lost = Colony(self.house, self.folder / "lost")
+        lost = Agents(self.deployment, self.folder / "lost")
         lost.start("seeker", host="elsewhere", initializing_s=delays.limit)
         lost.repo.rename(lost.folder / "away")
         record = self.reaches("astray", "session_complete")
-        in_the_way = Home(record.id, self.house.client.settings).session(2)
+        in_the_way = AgentPaths(record.id, self.deployment.client.settings).session(2)
         in_the_way.touch()
         return in_the_way
 
-    def bring(self) -> None:
-        """Bring those that need to be told something to where they wait."""
+    def bring_to_their_states(self) -> None:
+        """Send the mail that brings `astray` and `deaf` to the states in which they wait."""
         self.send("astray")
-        self.sees("deaf")
+        self.wait_for("deaf")
         self.reaches("deaf", "running")
         self.send("deaf", urgent=True)
 
     def timers(self) -> Mapping[str, TimerEntry]:
-        """Meet every agent where it waits for its timer, and return that."""
+        """Wait until every agent is in its state, and return the timer of each."""
         found: dict[str, TimerEntry] = {}
 
-        def met() -> bool:
+        def all_waiting() -> bool:
             for name in TIMERS.keys() - found.keys():
                 (state, timer), record = TIMERS[name], self.record(name)
                 if record.state == state:
@@ -103,169 +103,176 @@ class Waiters(Colony):
             return found.keys() == TIMERS.keys()
 
         try:
-            self.house.sees(met, what="every timer", within_s=60)
+            self.deployment.sees(all_waiting, what="every timer", within_s=60)
         except AssertionError as late:
-            left = [self.house.story(self.record(name).id) for name in TIMERS.keys() - found.keys()]
+            left = [
+                self.deployment.story(self.record(name).id) for name in TIMERS.keys() - found.keys()
+            ]
             raise AssertionError("\n".join([str(late), *left])) from None
         return found
 
     def fired_at(self, name: str, timer: TimerEntry) -> int:
-        """Wait until a timer is fired, and return when, on the store's clock."""
-        of = self.record(name).id
+        """Wait until a timer has fired, and return when, on the store's clock."""
+        life = self.record(name).id
 
         def fired() -> int:
-            events = [one for one in self.house.events(of) if one.version > timer.born]
-            told = [one for one in events if one.cause.reason == f"{timer.name} is due"]
-            assert [one.trigger for one in told[:1]] in ([], [FIRES[name]])
-            return told[0].at_ms if told else 0
+            events = [line for line in self.deployment.events(life) if line.version > timer.born]
+            fired_by = [one for one in events if one.cause.reason == f"{timer.name} is due"]
+            assert [one.trigger for one in fired_by[:1]] in ([], [FIRES[name]])
+            return fired_by[0].at_ms if fired_by else 0
 
-        return int(self.house.sees(fired, what=f"{timer.name} of {name}"))
+        return int(self.deployment.sees(fired, what=f"{timer.name} of {name}"))
 
 
-def outliers(late: Mapping[str, int], most: int) -> Mapping[str, int]:
-    """Return what was early, or later than that."""
-    return {name: ms for name, ms in late.items() if not 0 <= ms < most}
+def outliers(late: Mapping[str, int], maximum: int) -> Mapping[str, int]:
+    """Return the timers that fired early or too late."""
+    return {name: ms for name, ms in late.items() if not 0 <= ms < maximum}
 
 
 def test_every_timer_fires_when_it_is_due_and_never_before(
-    new_house: NewHouse, tmp_path: Path
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house(INTERLOCK_SWEEP_PERIOD_S="1")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
-    waiters.worker()
-    waiters.begin(Delays(backoff=2, grace=2, limit=4))
-    waiters.bring()
+    deployment = new_deployment(INTERLOCK_SWEEP_PERIOD_S="1")
+    agents = TimedAgents(deployment, tmp_path)
+    deployment.beat()
+    agents.worker()
+    agents.start_all(Delays(backoff=2, grace=2, limit=4))
+    agents.bring_to_their_states()
 
-    due_by = waiters.timers()
-    late = {name: waiters.fired_at(name, one) - one.due_at for name, one in due_by.items()}
+    due_by = agents.timers()
+    late = {name: agents.fired_at(name, one) - one.due_at for name, one in due_by.items()}
 
     assert outliers(late, LATE_MS_MAX) == {}
 
 
-def test_what_was_due_during_an_outage_of_all_workers_fires_at_their_return(
-    new_house: NewHouse, tmp_path: Path, client: redis.Redis
+def test_timers_that_were_due_during_an_outage_of_all_workers_fire_when_they_return(
+    new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> None:
-    house = new_house(INTERLOCK_SWEEP_PERIOD_S="1")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
-    waiters.worker()
-    waiters.begin(Delays())
-    waiters.bring()
-    waiters.timers()
-    kill(house)
+    deployment = new_deployment(INTERLOCK_SWEEP_PERIOD_S="1")
+    agents = TimedAgents(deployment, tmp_path)
+    deployment.beat()
+    agents.worker()
+    agents.start_all(Delays())
+    agents.bring_to_their_states()
+    agents.timers()
+    kill(deployment)
     for name, (_, timer) in TIMERS.items():
-        due(house.client.dispatch, client, waiters.record(name).id, timer)
-    due_by = waiters.timers()
+        due(deployment.client.dispatch, client, agents.record(name).id, timer)
+    due_by = agents.timers()
 
-    house.beat()
-    waiters.worker()
-    returned_at = house.client.dispatch.views.now_ms()
+    deployment.beat()
+    agents.worker()
+    returned_at = deployment.client.dispatch.views.now_ms()
 
-    late = {name: waiters.fired_at(name, one) - one.due_at for name, one in due_by.items()}
+    late = {name: agents.fired_at(name, one) - one.due_at for name, one in due_by.items()}
     assert min(late.values()) >= 0
     after = {name: due_by[name].due_at + ms - returned_at for name, ms in late.items()}
     assert {name: ms for name, ms in after.items() if ms >= RETURN_MS_MAX} == {}
 
 
-def kill(house: House) -> None:
+def kill(deployment: Deployment) -> None:
     """Kill every worker and beat."""
-    for process in house.processes:
+    for process in deployment.processes:
         if process.alive:
             process.kill()
 
 
-def resumed(waiters: Waiters, names: Iterable[str]) -> Mapping[str, str]:
-    """Return where agents stand."""
-    return {name: waiters.record(name).state for name in names}
+def states(agents: TimedAgents, names: Iterable[str]) -> Mapping[str, str]:
+    """Return the states of agents."""
+    return {name: agents.record(name).state for name in names}
 
 
 @pytest.mark.proof
-def test_all_is_killed_and_started_again_and_every_agent_goes_on_where_its_table_says(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+def test_after_all_processes_were_killed_every_agent_goes_on_from_its_state(
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    # Longer than all this is away, and than what is started takes to be there.
-    house = new_house(store.url, INTERLOCK_LEASE_S="8")
-    waiters = Waiters(house, tmp_path)
-    house.beat()
-    waiters.worker()
-    in_the_way = waiters.begin(Delays(backoff=5, grace=10))
+    # The lease is longer than the outage and the start of the new processes together.
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8")
+    agents = TimedAgents(deployment, tmp_path)
+    deployment.beat()
+    agents.worker()
+    in_the_way = agents.start_all(Delays(backoff=5, grace=10))
     go = tmp_path / "go"
-    waiters.start("busy", {"wait": str(go)})
-    waiters.start("idle")
-    waiters.reaches("idle", "session_complete")
-    busy = waiters.sees("busy")
-    waiters.reaches("busy", "running")
-    waiters.bring()
-    stands = {name: state for name, (state, _) in TIMERS.items() if name != "cool"}
-    stands |= {"busy": "running", "idle": "session_complete"}
-    for name, state in stands.items():
-        waiters.reaches(name, state)
+    agents.start("busy", {"wait": str(go)})
+    agents.start("idle")
+    agents.reaches("idle", "session_complete")
+    busy = agents.wait_for("busy")
+    agents.reaches("busy", "running")
+    agents.bring_to_their_states()
+    expected = {name: state for name, (state, _) in TIMERS.items() if name != "cool"}
+    expected |= {"busy": "running", "idle": "session_complete"}
+    for name, state in expected.items():
+        agents.reaches(name, state)
 
-    kill(house)
-    waiters_before = resumed(waiters, stands)
+    kill(deployment)
+    states_before = states(agents, expected)
     crash(store)
-    assert waiters_before == stands
-    assert resumed(waiters, stands) == stands, "what was acknowledged is in the files"
-    house.beat()
-    waiters.worker()
+    assert states_before == expected
+    assert states(agents, expected) == expected, "every acknowledged write is in the store's files"
+    deployment.beat()
+    agents.worker()
 
     in_the_way.unlink()
     go.touch()
-    (house.folder / "held-slow").unlink()
-    waiters.send("idle")
-    waiters.sees("idle", 2)
+    (deployment.folder / "held-slow").unlink()
+    agents.send("idle")
+    agents.wait_for("idle", 2)
     for name in ("busy", "slow", "astray", "idle"):
-        waiters.reaches(name, "session_complete")
-    waiters.sees("deaf", 2)
-    waiters.sees("cool", 2)
-    assert "grace_exceeded" in waiters.triggers("deaf")
-    assert [one["pid"] for one in waiters.saw("busy")] == [busy["pid"]], "it was let be"
-    assert waiters.triggers("slow").count("session_started") == 1
-    for name in (*stands, "cool"):
-        assert waiters.record(name).data["total_errors"] == 0
-    assert waiters.record("seeker").state == "initializing", "its machine is not there"
+        agents.reaches(name, "session_complete")
+    agents.wait_for("deaf", 2)
+    agents.wait_for("cool", 2)
+    assert "grace_exceeded" in agents.triggers("deaf")
+    assert [one["pid"] for one in agents.journal("busy")] == [busy["pid"]], (
+        "its session was not restarted"
+    )
+    assert agents.triggers("slow").count("session_started") == 1
+    for name in (*expected, "cool"):
+        assert agents.record(name).data["total_errors"] == 0
+    assert agents.record("seeker").state == "initializing", "its machine does not exist"
 
 
 @pytest.mark.slow
 def test_an_outage_of_the_store_that_is_shorter_than_the_lease_ends_no_session_and_loses_no_mail(
-    new_server: NewServer, new_house: NewHouse, tmp_path: Path
+    new_server: NewServer, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     store = new_server(port=free_port())
-    house = new_house(store.url, INTERLOCK_LEASE_S="8").full()
-    colony = Colony(house, tmp_path)
+    deployment = new_deployment(store.url, INTERLOCK_LEASE_S="8").full()
+    agents = Agents(deployment, tmp_path)
     go, call, called = (tmp_path / name for name in ("go", "call", "called"))
     mail = {"type": "mail", "to": "bat", "text": "the barn is open"}
-    colony.start("bat")
-    colony.reaches("bat", "session_complete")
+    agents.start("bat")
+    agents.reaches("bat", "session_complete")
     steps = {"wait": str(call)}, mail, {"sh": f"touch {called}"}, {"wait": str(go)}
-    colony.start("owl", *steps)
-    first = colony.sees("owl")
-    before = colony.reaches("owl", "running")
-    log = house.folder / "home" / "agents" / before.id / "000001" / "keeper.log"
+    agents.start("owl", *steps)
+    first = agents.wait_for("owl")
+    before = agents.reaches("owl", "running")
+    log = deployment.folder / "home" / "agents" / before.id / "000001" / "supervisor.log"
 
     store.stop()
     missed = "leases are not renewed"
-    house.sees(lambda: missed in log.read_text(), what="its keeper has missed the store")
+    deployment.sees(lambda: missed in log.read_text(), what="its supervisor has noticed the outage")
     call.touch()
-    house.sees(called.exists, what="its mail is on its way")
+    deployment.sees(called.exists, what="it has reported its mail")
     times = log.read_text().count(missed)
-    house.sees(lambda: log.read_text().count(missed) > times, what="its keeper has it, and waits")
+    deployment.sees(
+        lambda: log.read_text().count(missed) > times,
+        what="its supervisor tries again to send the mail",
+    )
     store.start()
 
-    # Renewed after the outage, and looked at by a sweep after the lease that it had before.
+    # The lease was renewed after the outage; a sweep has run since the end of the old one.
     [held] = before.entries
-    house.sees(
-        lambda: house.client.dispatch.views.now_ms() > held.lease_until + 1_000,
-        what="its lease of before the outage is over",
+    deployment.sees(
+        lambda: deployment.client.dispatch.views.now_ms() > held.lease_until + 1_000,
+        what="the lease from before the outage is over",
     )
-    [letter] = colony.sees("bat", 2)["mail"]
-    assert [one["id"] for one in colony.loops.mailbox.listed("bat")] == [letter]
-    now = colony.record("owl")
+    [message_id] = agents.wait_for("bat", 2)["mail"]
+    assert [one["id"] for one in agents.loops.mailbox.newest("bat")] == [message_id]
+    now = agents.record("owl")
     assert (now.state, now.version) == ("running", before.version)
     assert is_alive(first["pid"])
     go.touch()
-    colony.reaches("owl", "session_complete")
-    assert len(colony.saw("owl")) == 1
-    assert "session_error" not in colony.triggers("owl")
+    agents.reaches("owl", "session_complete")
+    assert len(agents.journal("owl")) == 1
+    assert "session_error" not in agents.triggers("owl")

@@ -1,4 +1,4 @@
-"""What runs cost adds up: whoever tells it, however often, and whatever is killed meanwhile."""
+"""The costs of runs add up, however often they are reported, and whatever is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.runs.client import Receipt
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.runs.workspaces import NewYard, Yard, kill
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace, kill
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -22,76 +22,80 @@ SEED = "costs"
 KILLS = 5
 
 
-def test_costs_that_four_tell_at_once_are_each_counted_once_though_workers_are_killed(
-    new_house: NewHouse, tmp_path: Path
+def test_costs_of_four_producers_count_once_each_though_workers_are_killed(
+    new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
-    # Its first event kills the worker that has applied it, and not yet noted that it is read.
-    yard = Yard(house, tmp_path / "yard", name="kill-before_commit-events")
-    yard.start("""
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
+    # Its first event kills the worker after it was applied, and before it is marked as read.
+    workspace = RunWorkspace(deployment, tmp_path / "work", name="kill-before_commit-events")
+    workspace.start("""
     codons:
       - {codon: one, speaks: interlock, command: session; cost 1000000; hold agent; result}
     """)
-    yard.meets("agent")
-    yard.sees(lambda: yard.codon().data.get("current_cost"), what="what it told itself")
-    opened = yard.opened
-    told: list[tuple[int, Receipt]] = []
+    workspace.wait_for_cue("agent")
+    workspace.wait_for(lambda: workspace.codon().data.get("current_cost"), what="its own costs")
+    opened = workspace.record
+    sent: list[tuple[int, Receipt]] = []
 
     def produce(number: int) -> None:
-        runs = yard.runs_of(f"producer-{number}")
+        runs = workspace.runs_as(f"producer-{number}")
         for n in range(EACH):
             delta = number * EACH + n + 1
-            event = yard.event("CostsIncremented", codon="one", cost_delta=delta)
+            event = workspace.event("CostsIncremented", codon="one", cost_delta=delta)
             for _ in range(2 if n % 5 == 0 else 1):
                 op_id = f"{number}-{n}"
-                told.append((delta, runs.transition(opened, event, op_id=op_id)))
+                sent.append((delta, runs.transition(opened, event, op_id=op_id)))
 
     producers = [threading.Thread(target=produce, args=(n,)) for n in range(PRODUCERS)]
     for one in producers:
         one.start()
 
     def applied(number: int) -> bool:
-        return len(house.events(yard.codon().id)) >= number
+        return len(deployment.events(workspace.codon().id)) >= number
 
-    yard.sees(lambda: house.killed(opened.id), what="the worker is killed")
+    workspace.wait_for(lambda: deployment.killed(opened.id), what="the worker is killed")
     until(lambda: not worker.alive, what="it is gone")
-    worker = house.worker()
+    worker = deployment.worker()
     for number in (30, 90):
-        yard.sees(lambda number=number: applied(number), what=f"{number} are applied")
+        workspace.wait_for(lambda number=number: applied(number), what=f"{number} are applied")
         worker.kill()
-        worker = house.worker()
+        worker = deployment.worker()
     for one in producers:
         one.join()
-    yard.answer(max((receipt for _, receipt in told), key=lambda one: position(one.id)))
-    yard.go("agent")
-    yard.ends(yard.last)
+    workspace.wait_for_answer(
+        max((receipt for _, receipt in sent), key=lambda one: position(one.id))
+    )
+    workspace.release("agent")
+    workspace.wait_for_end(workspace.last)
 
     expected = sum(range(1, PRODUCERS * EACH + 1))
-    assert len({receipt.id for _, receipt in told}) == PRODUCERS * EACH
-    assert yard.codon().data["final_cost"] == 1_000_000 + expected
-    counted = [event for event in house.events(yard.codon().id) if event.cause.actor == "events"]
+    assert len({receipt.id for _, receipt in sent}) == PRODUCERS * EACH
+    assert workspace.codon().data["final_cost"] == 1_000_000 + expected
+    counted = [
+        event for event in deployment.events(workspace.codon().id) if event.cause.actor == "events"
+    ]
     assert sorted(event.payload["cost_delta"] for event in counted) == list(
         range(1, PRODUCERS * EACH + 1)
     )
-    order = sorted({receipt.id: delta for delta, receipt in told}.items(), key=by_position)
+    order = sorted({receipt.id: delta for delta, receipt in sent}.items(), key=by_position)
     assert [event.payload["cost_delta"] for event in counted] == [delta for _, delta in order]
-    answers = house.notes(opened.id, "event_applied")
+    answers = deployment.notes(opened.id, "event_applied")
     assert len({note.detail["mail"] for note in answers}) == PRODUCERS * EACH
-    assert house.notes(opened.id, "event_refused") == []
-    yard.costs_hold()
-    yard.rests()
+    assert deployment.notes(opened.id, "event_refused") == []
+    workspace.check_costs()
+    workspace.check_nothing_left()
 
 
 def position(mail: str) -> tuple[int, ...]:
-    """Return where mail stands in its inbox."""
+    """Return the position of a mail in its inbox."""
     return tuple(map(int, mail.split("-")))
 
 
-def by_position(told: tuple[str, int]) -> tuple[int, ...]:
-    """Return where a told cost stands in its inbox."""
-    return position(told[0])
+def by_position(sent: tuple[str, int]) -> tuple[int, ...]:
+    """Return the position of a cost in its inbox."""
+    return position(sent[0])
 
 
 LEDGER = """
@@ -111,12 +115,12 @@ codons:
     speaks: interlock
     command: session; cost 5; pay 16; costs costs 9; costs final_costs 16; cost 3; result
   - {codon: stopped, speaks: interlock, command: session; spend 32; hold stopped; result}
-  - codon: dear
+  - codon: expensive
     speaks: interlock
     budget: {cost_usd: 0.00001}
     command: session; spend 64; never
 """
-# What is paid is also written where no restored workspace forgets it.
+# Payments are also written beside the workspace, where no restored checkpoint removes them.
 PAY = """
 pay() { echo "$1" >> "$CUES/ledger"; }
 costly() { cat > /dev/null; pay "$1"; echo "{\\"type\\": \\"usage\\", \\"cost_micro\\": $1}"; }
@@ -124,54 +128,54 @@ spend() { pay "$1"; cost "$1"; }
 """
 
 
-def ledger(yard: Yard) -> int:
-    """Return what all have paid, as they say themselves."""
-    return sum(map(int, (yard.cues / "ledger").read_text().split()))
+def ledger(workspace: RunWorkspace) -> int:
+    """Return the sum of all payments that agents and sentinels wrote."""
+    return sum(map(int, (workspace.cues / "ledger").read_text().split()))
 
 
-def test_what_all_runs_have_spent_is_what_their_agents_and_sentinels_paid(
-    new_yard: NewYard,
+def test_the_money_spent_on_runs_is_the_sum_that_agents_and_sentinels_paid(
+    new_workspace: NewWorkspace,
 ) -> None:
-    yard = new_yard("yard")
-    with (yard.folder / "words.sh").open("a") as words:
-        words.write(PAY)
-    run = yard.start(LEDGER)
-    yard.meets("skipped")
-    yard.sees(lambda: yard.codon(2).data.get("current_cost") == 2, what="what it told")
-    yard.runs.skip(yard.workspace)
-    yard.meets("stopped")
-    yard.sees(lambda: yard.codon(7).data.get("current_cost") == 32, what="what it told")
-    yard.runs.stop(yard.workspace)
-    yard.ends(run, "failed")
-    found = yard.costs_hold()
+    workspace = new_workspace("work")
+    with (workspace.root / "functions.sh").open("a") as functions:
+        functions.write(PAY)
+    run = workspace.start(LEDGER)
+    workspace.wait_for_cue("skipped")
+    workspace.wait_for(lambda: workspace.codon(2).data.get("current_cost") == 2, what="its costs")
+    workspace.runs.skip(workspace.folder)
+    workspace.wait_for_cue("stopped")
+    workspace.wait_for(lambda: workspace.codon(7).data.get("current_cost") == 32, what="its costs")
+    workspace.runs.stop(workspace.folder)
+    workspace.wait_for_end(run, "failed")
+    found = workspace.check_costs()
     assert found["run"] == 1 + 4 + 8 + 8 + 16 + 32
-    assert found["run_spent"] == found["run"] + 2 + 100 == ledger(yard)
+    assert found["run_spent"] == found["run"] + 2 + 100 == ledger(workspace)
 
-    yard.go("skipped")
-    yard.go("stopped")
+    workspace.release("skipped")
+    workspace.release("stopped")
     ways: list[Callable[[], object]] = [
-        lambda: yard.runs.proceed(yard.workspace),
-        lambda: yard.runs.redo(yard.workspace, "stopped"),
-        lambda: yard.runs.rollback(yard.workspace, "done:completed"),
-        lambda: yard.runs.rollback(yard.workspace, "initial"),
+        lambda: workspace.runs.resume(workspace.folder),
+        lambda: workspace.runs.redo(workspace.folder, "stopped"),
+        lambda: workspace.runs.rollback(workspace.folder, "done:completed"),
+        lambda: workspace.runs.rollback(workspace.folder, "initial"),
     ]
     for again in ways:
-        before = ledger(yard)
+        before = ledger(workspace)
         again()
-        yard.ends(yard.last)
-        found = yard.costs_hold()
-        assert found["total_spent"] == ledger(yard)
-        assert found["run_spent"] == ledger(yard) - before
-        assert yard.shape()[-1] == "dear completed"
+        workspace.wait_for_end(workspace.last)
+        found = workspace.check_costs()
+        assert found["total_spent"] == ledger(workspace)
+        assert found["run_spent"] == ledger(workspace) - before
+        assert workspace.codon_states()[-1] == "expensive completed"
     assert found["run"] == 1 + 2 + 4 + 8 + 8 + 16 + 32 + 64
 
 
-def test_costs_add_up_after_conductors_are_killed_at_random(new_yard: NewYard) -> None:
+def test_costs_add_up_after_supervisors_are_killed_at_random(new_workspace: NewWorkspace) -> None:
     chance = random.Random(SEED)
-    yard = new_yard("yard")
-    with (yard.folder / "words.sh").open("a") as words:
-        words.write(PAY)
-    yard.start("""
+    workspace = new_workspace("work")
+    with (workspace.root / "functions.sh").open("a") as functions:
+        functions.write(PAY)
+    workspace.start("""
     sentinels:
       eye:
         on: [assistant_message]
@@ -185,33 +189,35 @@ def test_costs_add_up_after_conductors_are_killed_at_random(new_yard: NewYard) -
             speaks: interlock
             command: session; did; message a; for n in {1..20}; do spend 7; done; message b; result
     """)
-    views, of = yard.house.client.dispatch.views, yard.opened.id
-    crashes = 0
+    views, record_id = workspace.deployment.client.dispatch.views, workspace.record.id
+    wait_for_crash = 0
 
     def events() -> int:
-        return len(views.chronicle(of, "0-0", 10_000))
+        return len(views.chronicle(record_id, "0-0", 10_000))
 
-    while crashes < KILLS and yard.last.state == "running":
-        conductor = yard.conductor()
+    while wait_for_crash < KILLS and workspace.last.state == "running":
+        supervisor = workspace.supervisor()
         length = events() + chance.randrange(1, 25)
 
-        def comes(length: int = length, conductor: int = conductor) -> bool:
-            return events() >= length or not is_alive(conductor)
+        def has_come(length: int = length, supervisor: int = supervisor) -> bool:
+            return events() >= length or not is_alive(supervisor)
 
-        until(comes, what=f"{length} events")
-        kill(conductor)
-        run = yard.ends(yard.last, "crashed", "completed")
+        until(has_come, what=f"{length} events")
+        kill(supervisor)
+        run = workspace.wait_for_end(workspace.last, "crashed", "completed")
         if run.state == "crashed":
-            crashes += 1
-            yard.costs_hold()
-            yard.runs.proceed(yard.workspace)
-    yard.ends(yard.last)
+            wait_for_crash += 1
+            workspace.check_costs()
+            workspace.runs.resume(workspace.folder)
+    workspace.wait_for_end(workspace.last)
 
-    found = yard.costs_hold()
-    assert crashes >= KILLS // 2
-    assert yard.did() == [f"one#{n}" for n in range(12)]
-    assert found["total_spent"] <= ledger(yard), "what a lost conductor had not told yet is lost"
-    whole = [one for one in yard.every_run() for one in yard.codons(one.id)]
-    done = [one for one in whole if one.state == "completed"]
-    assert len(done) == 12
-    assert {one.data["final_cost"] for one in done} == {140}
+    found = workspace.check_costs()
+    assert wait_for_crash >= KILLS // 2
+    assert workspace.done() == [f"one#{n}" for n in range(12)]
+    assert found["total_spent"] <= ledger(workspace), (
+        "costs that a lost supervisor had not recorded are lost"
+    )
+    executions = [one for one in workspace.all_runs() for one in workspace.codons(one.id)]
+    completed = [one for one in executions if one.state == "completed"]
+    assert len(completed) == 12
+    assert {one.data["final_cost"] for one in completed} == {140}

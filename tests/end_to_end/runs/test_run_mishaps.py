@@ -1,4 +1,4 @@
-"""What happens to runs beside their plan: a folder that was copied, money that is told too late."""
+"""Rare situations of runs: a folder that was copied, costs that are reported too late."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.runs.codon.execution import REFUSED_MAX
-from tests.end_to_end.runs.workspaces import NewYard, Yard
+from interlock.workers.runs.codon.execution import REJECTED_NOTES_MAX
+from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace
 
 pytestmark = [pytest.mark.timeout(300)]
 
-BAD_LINES = 3 * REFUSED_MAX
+BAD_LINES = 3 * REJECTED_NOTES_MAX
 
 
-def test_a_copy_of_a_workspace_begins_anew_and_is_gone_on_with(new_yard: NewYard) -> None:
+def test_a_copy_of_a_workspace_starts_its_own_runs(new_workspace: NewWorkspace) -> None:
     plan = """
     codons:
       - {codon: one, command: did}
       - {codon: two, command: "did; [ -e $CUES/two.go ]"}
     """
-    original, copy = new_yard("original"), new_yard("copy")
-    original.does(plan, "failed")
-    original.ends(original.runs.proceed(original.workspace), "failed")
-    # The checkpoints of two runs go with it, and it has no run yet.
-    shutil.copytree(original.workspace, copy.workspace, symlinks=True, dirs_exist_ok=True)
+    original, copy = new_workspace("original"), new_workspace("copy")
+    original.run_to_end(plan, "failed")
+    original.wait_for_end(original.runs.resume(original.folder), "failed")
+    # The copy has the checkpoints of two runs, but no run of its own yet.
+    shutil.copytree(original.folder, copy.folder, symlinks=True, dirs_exist_ok=True)
 
-    copy.does(plan, "failed")
-    copy.go("two")
-    copy.ends(copy.runs.proceed(copy.workspace))
+    copy.run_to_end(plan, "failed")
+    copy.release("two")
+    copy.wait_for_end(copy.runs.resume(copy.folder))
 
-    assert [run.state for run in copy.every_run()] == ["failed", "completed"]
-    assert copy.shape() == ["two completed"]
-    assert copy.did() == ["one", "two", "one", "two"]
-    assert original.did() == ["one", "two"]
-    original.go("two")
-    original.ends(original.runs.proceed(original.workspace))
-    assert original.did() == ["one", "two"]
+    assert [run.state for run in copy.all_runs()] == ["failed", "completed"]
+    assert copy.codon_states() == ["two completed"]
+    assert copy.done() == ["one", "two", "one", "two"]
+    assert original.done() == ["one", "two"]
+    original.release("two")
+    original.wait_for_end(original.runs.resume(original.folder))
+    assert original.done() == ["one", "two"]
 
 
-def test_what_an_agent_spends_counts_wherever_others_lead_it_and_after_its_end_is_kept_beside(
-    new_yard: NewYard,
+def test_costs_count_in_any_state_and_those_after_the_end_are_kept_as_late(
+    new_workspace: NewWorkspace,
 ) -> None:
-    yard = new_yard("yard")
-    yard.start(f"""
+    workspace = new_workspace("work")
+    workspace.start(f"""
     codons:
       - codon: one
         speaks: interlock
@@ -54,35 +54,40 @@ def test_what_an_agent_spends_counts_wherever_others_lead_it_and_after_its_end_i
           session; for n in {{1..{BAD_LINES}}}; do say nonsense; done; cost 5;
           hold led; cost 2; hold on; cost 3; hold ended; cost 7; hold late
     """)
-    yard.meets("led")
-    codon = yard.stands("running").id
-    costs(yard, 5)
-    yard.sees(lambda: len(yard.notes(codon, "report_refused")) == REFUSED_MAX, what="the notes")
+    workspace.wait_for_cue("led")
+    codon = workspace.wait_for_state("running").id
+    wait_for_costs(workspace, 5)
+    workspace.wait_for(
+        lambda: len(workspace.notes(codon, "report_refused")) == REJECTED_NOTES_MAX,
+        what="the notes",
+    )
     moved: dict[str, Any] = {"from": "running", "to": "completing_sentinels", "metadata": {}}
-    yard.answer(yard.tells("CodonTransitioned", codon="one", **moved))
-    yard.go("led")
-    costs(yard, 7)
-    yard.go("on")
-    costs(yard, 10)
-    yard.meets("ended")
+    workspace.wait_for_answer(workspace.send_event("CodonTransitioned", codon="one", **moved))
+    workspace.release("led")
+    wait_for_costs(workspace, 7)
+    workspace.release("on")
+    wait_for_costs(workspace, 10)
+    workspace.wait_for_cue("ended")
 
-    # Its conductor hears of neither the end nor the last costs before it goes on.
-    conductor = yard.conductor()
-    os.kill(conductor, signal.SIGSTOP)
-    yard.go("ended")
-    yard.meets("late")
-    stopped = yard.runs.stop(yard.workspace, force=True)
-    yard.stands("failed")
-    os.kill(conductor, signal.SIGCONT)
-    yard.ends(stopped, "failed")
-    yard.rests()
+    # A frozen supervisor learns neither of the end nor of the last costs.
+    supervisor = workspace.supervisor()
+    os.kill(supervisor, signal.SIGSTOP)
+    workspace.release("ended")
+    workspace.wait_for_cue("late")
+    stopped = workspace.runs.stop(workspace.folder, force=True)
+    workspace.wait_for_state("failed")
+    os.kill(supervisor, signal.SIGCONT)
+    workspace.wait_for_end(stopped, "failed")
+    workspace.check_nothing_left()
 
-    found = yard.costs_hold()
+    found = workspace.check_costs()
     assert (found["run"], found["run_spent"], found["run_late"]) == (10, 10, 7)
-    assert [note.detail["cost"] for note in yard.notes(codon, "late_costs")] == [7]
-    assert len(yard.notes(codon, "report_refused")) == REFUSED_MAX
+    assert [note.detail["cost"] for note in workspace.notes(codon, "late_costs")] == [7]
+    assert len(workspace.notes(codon, "report_refused")) == REJECTED_NOTES_MAX
 
 
-def costs(yard: Yard, micro: int) -> None:
-    """Wait until the codon's record knows what it has cost."""
-    yard.sees(lambda: yard.codon().data.get("current_cost") == micro, what=f"it cost {micro}")
+def wait_for_costs(workspace: RunWorkspace, micro: int) -> None:
+    """Wait until these costs are in the codon's record."""
+    workspace.wait_for(
+        lambda: workspace.codon().data.get("current_cost") == micro, what=f"it cost {micro}"
+    )

@@ -1,6 +1,7 @@
-"""Every row of workspaces, runs and codons is fired by each whom its table names, and every event.
+"""Every row of workspaces, runs and codons is fired by each actor that its table names.
 
-What is told from outside, and what a conductor does, is met in yards that work at the same time.
+Several workspaces work at the same time, some led by events from outside, some by supervisors. All
+published events occur in them.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from typing import Any, get_args
 
 import pytest
 
+from interlock.kernel.machines.runs.codon.names import LIVE
 from interlock.kernel.machines.runs.codon.table import CODON
 from interlock.kernel.machines.runs.events import RunEvent
 from interlock.kernel.machines.runs.run.table import RUN
-from interlock.kernel.machines.runs.values import LIVE
 from interlock.kernel.machines.runs.workspace.table import WORKSPACE
 from interlock.kernel.table import Transition
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.runs.workspaces import CUE_OF, NewYard, Yard, each_state, holding
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.runs.workspaces import CUE_OF, NewWorkspace, RunWorkspace, each_state, holding
 
-Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
+Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, actor
 MACHINES = (WORKSPACE, RUN, CODON)
 EVENTS = {str(one.model_fields["type"].default) for one in get_args(RunEvent)}
-# Whose process is over has said all that it says: later costs are told by others.
-OVER = {
+# A process that is over reports no more costs: later ones come from outside.
+ROWS_OF_ENDED_PROCESSES = {
     ("codon", "completing_sentinels", trigger, "completing_sentinels", "step")
     for trigger in (
         "costs_updated",
@@ -36,51 +37,51 @@ OVER = {
 }
 
 
-def named(machine: str, row: Transition, who: str) -> Fired:
-    """Return a row as it is compared."""
-    return machine, str(row.source), str(row.trigger), str(row.target), who
+def fired_row(machine: str, row: Transition, actor: str) -> Fired:
+    """Return a row of a table in the form in which fired rows are compared."""
+    return machine, str(row.source), str(row.trigger), str(row.target), actor
 
 
 TABLE = {
-    named(machine.name, row, who)
+    fired_row(machine.name, row, actor)
     for machine in MACHINES
     for row in machine.transitions
-    for who in row.by
+    for actor in row.by
 }
 
 
 @dataclass
 class Seen:
-    """What was fired in all yards, and which events were heard."""
+    """The rows that were fired in all workspaces, and the types of published events."""
 
     rows: set[Fired] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
 
-    def take(self, yard: Yard) -> None:
-        """Take in all that happened in a yard, whose records equal their logs."""
-        of = [yard.opened, *yard.every_run()]
-        of += [codon for run in of[1:] for codon in yard.codons(run.id)]
-        for record in of:
-            yard.house.checked(record.id)
-            for event in yard.house.events(record.id)[1:]:
-                moved = (str(event.source), event.trigger, event.target, event.cause.actor)
-                self.rows.add((record.machine, *moved))
-        self.types |= set(yard.types())
+    def add(self, workspace: RunWorkspace) -> None:
+        """Add everything that happened in a workspace, and check its records against their logs."""
+        records = [workspace.record, *workspace.all_runs()]
+        records += [codon for run in records[1:] for codon in workspace.codons(run.id)]
+        for record in records:
+            workspace.deployment.checked(record.id)
+            for event in workspace.deployment.events(record.id)[1:]:
+                row = (str(event.source), event.trigger, event.target, event.cause.actor)
+                self.rows.add((record.machine, *row))
+        self.types |= set(workspace.types())
 
 
 def in_each_state(
-    new_yard: NewYard, name: str, act: Callable[[Yard], object], *states: str
-) -> list[Yard]:
-    """Do something to a run in each live state, and wait for its end."""
-    found = each_state(lambda state: new_yard(f"{name}-{state}"))
-    for yard in found.values():
-        act(yard)
+    new_workspace: NewWorkspace, name: str, act: Callable[[RunWorkspace], object], *states: str
+) -> list[RunWorkspace]:
+    """Act on a run in each live state of its codon, and wait for its end."""
+    found = each_state(lambda state: new_workspace(f"{name}-{state}"))
+    for workspace in found.values():
+        act(workspace)
     held = found["starting"]
-    if held.house.client.show(held.last.id).state == "running":
-        held.renewed(held.codon().id)
-    held.go("starting")
-    for yard in found.values():
-        yard.ends(yard.last, *states)
+    if held.deployment.client.show(held.last.id).state == "running":
+        held.wait_for_renewal(held.codon().id)
+    held.release("starting")
+    for workspace in found.values():
+        workspace.wait_for_end(workspace.last, *states)
     return list(found.values())
 
 
@@ -93,7 +94,7 @@ METADATA: dict[str, dict[str, Any]] = {
     "failed": {"exit_code": 3, "failure_reason": {"type": "unknown", "retriable": False}},
     "skipped": {},
 }
-TOLD: dict[str, dict[str, Any]] = {
+EVENT_DATA: dict[str, dict[str, Any]] = {
     "CheckpointCreated": {"checkpoint_type": "completed", "sha": "abc", "branch": "b"},
     "SentinelStatesUpdated": {"sentinel_states": [{"id": "e", "model": "m", "loaded_at": 1}]},
     "CostsUpdated": {"cost": 5},
@@ -101,23 +102,25 @@ TOLD: dict[str, dict[str, Any]] = {
     "AssistantMessageCountUpdated": {"new_count": 3},
     "CodonFinalCostSet": {"final_cost": 9},
 }
-# How many of these are told in a state; after the last of them no costs are news.
-TAKES = {"preparing": 1, "starting": 2, "initializing": 2, "running": 5}
-ALL = len(TOLD)
+# How many of these events each state accepts; after the last of them no costs are accepted.
+ACCEPTED = {"preparing": 1, "starting": 2, "initializing": 2, "running": 5}
+ALL = len(EVENT_DATA)
 
 
-def leads(yard: Yard, codon: str, source: str, target: str) -> None:
-    """Tell from outside that a codon goes to another state."""
-    said = METADATA[target]
+def send_transition(workspace: RunWorkspace, codon: str, source: str, target: str) -> None:
+    """Move a codon to another state by an event from outside."""
+    metadata = METADATA[target]
     if target in ("failed", "skipped"):
-        said = {**said, f"{target}_during": source}
-    moved: dict[str, Any] = {"from": source, "to": target, "metadata": said}
-    answer = yard.answer(yard.tells("CodonTransitioned", codon=codon, **moved))
+        metadata = {**metadata, f"{target}_during": source}
+    transition: dict[str, Any] = {"from": source, "to": target, "metadata": metadata}
+    answer = workspace.wait_for_answer(
+        workspace.send_event("CodonTransitioned", codon=codon, **transition)
+    )
     assert answer.kind == "event_applied", answer.detail
 
 
-def from_outside(yard: Yard) -> None:
-    """Lead codons, which wait in their rig, through all of their lives by events alone."""
+def end_codons_by_events(workspace: RunWorkspace) -> None:
+    """Move codons that wait in their rig through all states by events alone."""
     ways = [(state, end) for state in LIVE for end in ("failed", "skipped")]
     ways += [(state, "completed") for state in LIVE[3:]]
     names = [f"c{n}" for n in range(len(ways))]
@@ -126,34 +129,41 @@ def from_outside(yard: Yard) -> None:
         "on_failure: ignore}"
         for name in names
     ]
-    run = yard.start("\n".join(["codons:", *lines]))
+    run = workspace.start("\n".join(["codons:", *lines]))
     for name, (last, end) in zip(names, ways, strict=True):
-        yard.meets(name)
+        workspace.wait_for_cue(name)
         for number, state in enumerate(LIVE):
-            takes = ALL if state == last == "running" else TAKES.get(state, ALL)
-            for kind in list(TOLD)[:takes]:
-                answer = yard.answer(yard.tells(kind, codon=name, **TOLD[kind]))
+            accepted = ALL if state == last == "running" else ACCEPTED.get(state, ALL)
+            for kind in list(EVENT_DATA)[:accepted]:
+                answer = workspace.wait_for_answer(
+                    workspace.send_event(kind, codon=name, **EVENT_DATA[kind])
+                )
                 assert answer.kind == "event_applied", answer.detail
             if state == last:
-                leads(yard, name, state, end)
+                send_transition(workspace, name, state, end)
                 break
-            leads(yard, name, state, LIVE[number + 1])
-    yard.answer(yard.tells("InitialCheckpointSet", sha="abc"))
-    yard.answer(yard.tells("RunFailed", reason="so it is"))
-    yard.ends(run, "failed")
+            send_transition(workspace, name, state, LIVE[number + 1])
+    workspace.wait_for_answer(workspace.send_event("InitialCheckpointSet", sha="abc"))
+    workspace.wait_for_answer(workspace.send_event("RunFailed", reason="so it is"))
+    workspace.wait_for_end(run, "failed")
 
 
-def begun_from_outside(yard: Yard) -> None:
-    """Begin a run by an event, and tell its crash."""
-    began = yard.tells("RunStarted", run_folder=str(yard.workspace), branch="run-2")
-    assert yard.answer(began).kind == "event_applied"
-    refused = yard.answer(yard.tells("RunCompleted"))
-    assert refused.kind == "event_refused", "whether all is done is not for others to say"
-    yard.meets("c0", 2)
-    assert yard.answer(yard.tells("RunCrashed", reason="seen by a monitor")).kind == "event_applied"
-    run = yard.ends(yard.last, "crashed")
+def start_run_by_event(workspace: RunWorkspace) -> None:
+    """Start a run by an event, and report its crash by another."""
+    began = workspace.send_event("RunStarted", run_folder=str(workspace.folder), branch="run-2")
+    assert workspace.wait_for_answer(began).kind == "event_applied"
+    refused = workspace.wait_for_answer(workspace.send_event("RunCompleted"))
+    assert refused.kind == "event_refused", "only the supervisor can complete a run"
+    workspace.wait_for_cue("c0", 2)
+    assert (
+        workspace.wait_for_answer(
+            workspace.send_event("RunCrashed", reason="seen by a monitor")
+        ).kind
+        == "event_applied"
+    )
+    run = workspace.wait_for_end(workspace.last, "crashed")
     assert run.data["ended"] == {"code": "told", "detail": "seen by a monitor"}
-    yard.runs_of("producer").close(yard.workspace)
+    workspace.runs_as("producer").close(workspace.folder)
 
 
 NATURAL = """
@@ -170,64 +180,66 @@ codons:
 """
 
 
-def naturally(yard: Yard) -> None:
-    """Let a run come to its end by itself, with a sentinel that is called at every step."""
-    run = yard.start(NATURAL)
-    yard.meets("early")
+def run_undisturbed(workspace: RunWorkspace) -> None:
+    """Run a plan undisturbed to its end, with a sentinel that is called at every step."""
+    run = workspace.start(NATURAL)
+    workspace.wait_for_cue("early")
 
     def watched() -> bool:
-        events = yard.house.events(yard.codon().id)
+        events = workspace.deployment.events(workspace.codon().id)
         return ("sentinel_states_updated", "initializing") in {
             (event.trigger, event.target) for event in events
         }
 
-    yard.sees(watched, what="a sentinel was called before there was a session")
-    yard.go("early")
-    yard.meets("later")
-    yard.go("later")
-    yard.ends(run)
-    assert yard.codon().data["final_cost"] == 9, "what comes after the last word is no news"
-    yard.runs.close(yard.workspace)
+    workspace.wait_for(watched, what="a sentinel was called before there was a session")
+    workspace.release("early")
+    workspace.wait_for_cue("later")
+    workspace.release("later")
+    workspace.wait_for_end(run)
+    assert workspace.codon().data["final_cost"] == 9, "costs after the final costs do not count"
+    workspace.runs.close(workspace.folder)
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(600)
-def test_every_row_is_fired_by_each_of_its_producers_and_every_event_is_heard(
-    new_yard: NewYard, new_house: NewHouse, tmp_path: Path
+def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
+    new_workspace: NewWorkspace, new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     seen = Seen()
-    outside, natural = new_yard("outside"), new_yard("natural")
-    from_outside(outside)
-    begun_from_outside(outside)
-    naturally(natural)
+    outside, natural = new_workspace("outside"), new_workspace("natural")
+    end_codons_by_events(outside)
+    start_run_by_event(outside)
+    run_undisturbed(natural)
     found = [outside, natural]
-    for who in ("person", "producer"):
+    for actor in ("person", "producer"):
 
-        def skip(yard: Yard, who: str = who) -> None:
-            yard.runs_of(who).skip(yard.workspace)
+        def skip(workspace: RunWorkspace, actor: str = actor) -> None:
+            workspace.runs_as(actor).skip(workspace.folder)
 
-        def stop(yard: Yard, who: str = who) -> None:
-            yard.runs_of(who).stop(yard.workspace)
+        def stop(workspace: RunWorkspace, actor: str = actor) -> None:
+            workspace.runs_as(actor).stop(workspace.folder)
 
-        def force(yard: Yard, who: str = who) -> None:
-            yard.runs_of(who).stop(yard.workspace, force=True)
+        def force(workspace: RunWorkspace, actor: str = actor) -> None:
+            workspace.runs_as(actor).stop(workspace.folder, force=True)
 
-        found += in_each_state(new_yard, f"skip-{who}", skip)
-        found += in_each_state(new_yard, f"stop-{who}", stop, "failed")
-        found += in_each_state(new_yard, f"force-{who}", force, "failed")
-    # Where nobody clears up, it is the orphans' sweep that finds each codon.
-    alone = new_house(HOUSE_WITHOUT="clearance", **holding(tmp_path)).full(concurrency=12)
-    lost = each_state(lambda state: Yard(alone, tmp_path / f"lost-{state}"))
-    for state, yard in lost.items():
-        yard.kill_conductor()
-        yard.go(CUE_OF[state])
-    for yard in lost.values():
-        yard.crashes(yard.last)
-    for yard in (*found, *lost.values()):
-        seen.take(yard)
-        yard.sees(yard.is_quiet, what="nothing is left")
+        found += in_each_state(new_workspace, f"skip-{actor}", skip)
+        found += in_each_state(new_workspace, f"stop-{actor}", stop, "failed")
+        found += in_each_state(new_workspace, f"force-{actor}", force, "failed")
+    # Without the cleanup effect the sweep of orphans fails each codon.
+    alone = new_deployment(DEPLOYMENT_WITHOUT="clearance", **holding(tmp_path)).full(concurrency=12)
+    lost = each_state(lambda state: RunWorkspace(alone, tmp_path / f"lost-{state}"))
+    for state, workspace in lost.items():
+        workspace.kill_supervisor()
+        workspace.release(CUE_OF[state])
+    for workspace in lost.values():
+        workspace.wait_for_crash(workspace.last)
+    for workspace in (*found, *lost.values()):
+        seen.add(workspace)
+        workspace.wait_for(workspace.has_no_process, what="nothing is left")
 
-    assert TABLE - OVER - seen.rows == set(), "fired by nobody"
-    assert seen.rows - TABLE == set(), "fired by one whom the table does not name"
+    assert TABLE - ROWS_OF_ENDED_PROCESSES - seen.rows == set(), "rows that were never fired"
+    assert seen.rows - TABLE == set(), (
+        "rows that were fired by an actor that the table does not name"
+    )
     assert seen.types == EVENTS
     assert len(EVENTS) == 13

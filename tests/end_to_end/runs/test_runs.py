@@ -1,4 +1,4 @@
-"""Runs of codons, every day: plans, failures, limits, orders, going back and going on."""
+"""Runs of codons in everyday use: plans, failures, limits, orders, rollbacks and resumes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.record import Record
 from interlock.workers.runs.checkpoints import CheckpointError
 from interlock.workers.runs.start import RunRefusedError
-from tests.end_to_end.runs.workspaces import NewYard, Yard, each_state
+from tests.end_to_end.runs.workspaces import NewWorkspace, RunWorkspace, each_state
 from tests.end_to_end.tasks.coding import git
 from tests.processes import is_alive
 
@@ -33,7 +33,7 @@ codons:
     sentinels: [eye]
     command: >
       session one; say '{"type": "message", "text": "hello"}'; cost 5 3; did;
-      env | grep INTERLOCK_ | sort > told.txt; result
+      env | grep INTERLOCK_ | sort > variables.txt; result
   - loop: twice
     until: {iterations: 2}
     codons:
@@ -56,59 +56,62 @@ codons:
 
 
 def test_a_plan_is_done_in_its_order_with_rig_loop_sentinel_and_a_session_that_is_continued(
-    yard: Yard,
+    workspace: RunWorkspace,
 ) -> None:
-    (yard.workspace / "raw").mkdir()
-    (yard.workspace / "raw" / "a.csv").write_text("1\n")
-    run = yard.does(EVERYTHING)
+    (workspace.folder / "raw").mkdir()
+    (workspace.folder / "raw" / "a.csv").write_text("1\n")
+    run = workspace.run_to_end(EVERYTHING)
 
     loops = [f"{name}#{n}" for n in (0, 1) for name in ("clean", "check")]
     names = ["load", *loops, "read#0", "never-again#0", "read#1"]
-    assert yard.shape() == [f"{name} completed" for name in names]
-    third = yard.codon(3).data["session_id"]
-    assert yard.did() == [
+    assert workspace.codon_states() == [f"{name} completed" for name in names]
+    third = workspace.codon(3).data["session_id"]
+    assert workspace.done() == [
         *("load", "clean#0:0:one", "check#0:0", f"clean#1:1:{third}", "check#1:1"),
         *("read#0", "never-again#0", "read#1"),
     ]
-    load = yard.codon()
-    assert (yard.workspace / "work" / "raw" / "b.csv").read_text() == "1\n"
-    assert '"text": "hello"' in (yard.workspace / "seen.jsonl").read_text()
-    [problem] = yard.notes(load.id, "rig_item_failed")
+    load = workspace.codon()
+    assert (workspace.folder / "work" / "raw" / "b.csv").read_text() == "1\n"
+    assert '"text": "hello"' in (workspace.folder / "seen.jsonl").read_text()
+    [problem] = workspace.notes(load.id, "rig_item_failed")
     assert problem.detail["problem"] == "item 3 of the rig: it ended with 1"
     assert load.data["sentinels"]["total_cost"] == 7
     assert load.data["final_cost"] == 5
     assert load.data["final_tokens"]["output_tokens"] == 3
-    [last] = yard.codons()[-1:]
+    [last] = workspace.codons()[-1:]
     assert last.data["context_exceeded"] is True
-    kinds = [known.type for known in yard.runs.checkpoints(yard.workspace)]
+    kinds = [known.type for known in workspace.runs.checkpoints(workspace.folder)]
     assert kinds == ["initial", "rig-setup", *["completed"] * 8]
-    told_nothing_of_ours(yard, run, load)
+    check_variables(workspace, run, load)
     costs = {"run": 5, "run_spent": 12, "total": 5, "total_spent": 12, "run_late": 0}
-    assert yard.costs_hold() == costs
-    chain = [one["data"]["to"] for one in moves(yard, "load")]
+    assert workspace.check_costs() == costs
+    chain = [one["data"]["to"] for one in moves(workspace, "load")]
     assert chain == ["starting", "initializing", "running", "completing_sentinels", "completed"]
-    assert (yard.types()[0], yard.types()[-1]) == ("RunStarted", "RunCompleted")
+    assert (workspace.types()[0], workspace.types()[-1]) == ("RunStarted", "RunCompleted")
 
 
-def told_nothing_of_ours(yard: Yard, run: Record, load: Record) -> None:
-    told = (yard.workspace / "told.txt").read_text().splitlines()
-    assert told == sorted(
+def check_variables(workspace: RunWorkspace, run: Record, load: Record) -> None:
+    variables = (workspace.folder / "variables.txt").read_text().splitlines()
+    assert variables == sorted(
         [
-            f"INTERLOCK_AGENT_MARK={load.id}:1.0:{told[0].rpartition(':')[2]}",
+            f"INTERLOCK_AGENT_MARK={load.id}:1.0:{variables[0].rpartition(':')[2]}",
             "INTERLOCK_CODON=load",
             "INTERLOCK_ITERATION=",
             "INTERLOCK_PREVIOUS_SESSION=",
-            f"INTERLOCK_REPORT_FD={told[4].rpartition('=')[2]}",
+            f"INTERLOCK_REPORT_FD={variables[4].rpartition('=')[2]}",
+            "INTERLOCK_REPORT_KINDS=session",
             f"INTERLOCK_RUN={run.id}",
-            f"INTERLOCK_WORKSPACE={yard.workspace}",
+            f"INTERLOCK_WORKSPACE={workspace.folder}",
         ]
-    ), "no setting of ours, and no address of a store"
+    ), "a command gets no settings, so neither a store nor a key"
 
 
-def moves(yard: Yard, codon: str) -> list[Any]:
-    """Return the transitions of a codon as they were told."""
-    told = [one.event for one in yard.heard() if one.event["type"] == "CodonTransitioned"]
-    return [one for one in told if one["data"]["codon_id"] == codon]
+def moves(workspace: RunWorkspace, codon: str) -> list[Any]:
+    """Return the transitions of a codon as published events."""
+    transitions = [
+        one.event for one in workspace.applied_events() if one.event["type"] == "CodonTransitioned"
+    ]
+    return [one for one in transitions if one["data"]["codon_id"] == codon]
 
 
 WAYS = """
@@ -138,10 +141,12 @@ codons:
 """
 
 
-def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Yard) -> None:
-    run = yard.does(WAYS, "failed")
+def test_each_kind_of_failure_is_recorded_and_ignored_failures_do_not_end_the_run(
+    workspace: RunWorkspace,
+) -> None:
+    run = workspace.run_to_end(WAYS, "failed")
 
-    found = {one.data["codon_id"]: one for one in yard.codons()}
+    found = {one.data["codon_id"]: one for one in workspace.codons()}
     fine = {"fast", "loud", "chatty"}
     assert {name for name, one in found.items() if one.state == "completed"} == fine
     failures = {
@@ -163,7 +168,7 @@ def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Y
         ),
         "idle": (
             *(143, "running"),
-            ("timeout", "the agent was ended because it said nothing for too long"),
+            ("timeout", "the agent was ended because it was silent for too long"),
         ),
         "slow": (143, "running", ("timeout", "the agent was ended because it took too long")),
         "mute": (0, "running", ("unknown", "the agent ended without a result")),
@@ -186,19 +191,19 @@ def test_each_way_to_fail_is_told_as_it_is_and_what_is_ignored_is_passed(yard: Y
     logged = Path(str(found["loud"].data["log_path"]))
     assert 0 < logged.stat().st_size <= 8 * 1024 * 1024 + 100
     done = ["shot", "worse", "nameless", "idle", "slow", "mute", "loud"]
-    assert yard.did() == done
+    assert workspace.done() == done
 
 
 def reason(codon: Any) -> tuple[str, str]:
     """Return why a codon failed."""
-    told = codon.data["failure_reason"]
-    return told["type"], told["message"]
+    failure = codon.data["failure_reason"]
+    return failure["type"], failure["message"]
 
 
-def test_a_retry_is_a_new_codon_after_its_delay_or_as_long_as_the_provider_wished(
-    yard: Yard,
+def test_a_retry_is_a_new_codon_after_its_delay_or_that_of_the_provider(
+    workspace: RunWorkspace,
 ) -> None:
-    run = yard.does(
+    run = workspace.run_to_end(
         """
     codons:
       - codon: flaky
@@ -210,7 +215,7 @@ def test_a_retry_is_a_new_codon_after_its_delay_or_as_long_as_the_provider_wishe
             2) cost 2; failed "rate limit" 999999; exit 1;;
             3) cost 4; exit 1;;
           esac; cost 8; result
-      - codon: hopeless
+      - codon: unpaid
         speaks: interlock
         on_failure: {retry: {attempts: 3, delay_ms: 0}}
         command: session; did; failed "your credit is used up"; exit 1
@@ -218,69 +223,74 @@ def test_a_retry_is_a_new_codon_after_its_delay_or_as_long_as_the_provider_wishe
         "failed",
     )
 
-    assert yard.shape() == ["flaky failed"] * 3 + ["flaky completed", "hopeless failed"]
-    assert yard.did() == ["flaky"] * 4 + ["hopeless"]
-    first, second, third, fourth, hopeless = yard.codons()
+    assert workspace.codon_states() == ["flaky failed"] * 3 + ["flaky completed", "unpaid failed"]
+    assert workspace.done() == ["flaky"] * 4 + ["unpaid"]
+    first, second, third, fourth, unpaid = workspace.codons()
     assert first.data["failure_reason"]["retry_after_ms"] == 1_000
-    assert "retry_after_ms" not in second.data["failure_reason"], "nobody waits for days"
-    ends = [yard.house.events(one.id)[-1].at_ms for one in (first, second, third)]
+    assert "retry_after_ms" not in second.data["failure_reason"], "a delay of days is ignored"
+    wait_for_end = [workspace.deployment.events(one.id)[-1].at_ms for one in (first, second, third)]
     waits = [
-        after.created_ms - end for end, after in zip(ends, (second, third, fourth), strict=True)
+        after.created_ms - end
+        for end, after in zip(wait_for_end, (second, third, fourth), strict=True)
     ]
     assert waits[0] >= 1_000
     assert 400 <= waits[1] < 5_000, "twice as long as the first delay"
     assert 800 <= waits[2] < 5_000
-    assert hopeless.data["failure_reason"]["retriable"] is False
-    assert "trying again cannot mend" in run.data["ended"]["reason"]
-    assert yard.costs_hold()["run"] == 15
+    assert unpaid.data["failure_reason"]["retriable"] is False
+    assert "trying again cannot repair" in run.data["ended"]["reason"]
+    assert workspace.check_costs()["run"] == 15
 
 
-def test_attempts_that_are_used_up_end_the_run_and_to_continue_starts_them_anew(
-    yard: Yard,
+def test_used_up_attempts_end_the_run_and_a_resume_starts_them_anew(
+    workspace: RunWorkspace,
 ) -> None:
-    run = yard.does(
+    run = workspace.run_to_end(
         """
     codons:
       - {codon: first, command: did}
       - codon: flaky
         on_failure: {retry: {attempts: 2, delay_ms: 0}}
-        command: did; [ -e ../cues/mended ] || { echo "connection reset" >&2; exit 1; }
+        command: did; [ -e ../cues/repaired ] || { echo "connection reset" >&2; exit 1; }
       - {codon: last, command: did}
     """,
         "failed",
     )
-    assert yard.shape() == ["first completed", "flaky failed", "flaky failed"]
+    assert workspace.codon_states() == ["first completed", "flaky failed", "flaky failed"]
     assert run.data["ended"]["codon"] == "flaky"
     assert "at attempt 2 of 2" in run.data["ended"]["reason"]
-    assert yard.did() == ["first", "flaky", "flaky"]
+    assert workspace.done() == ["first", "flaky", "flaky"]
 
-    (yard.cues / "mended").touch()
-    again = yard.runs.proceed(yard.workspace)
-    yard.ends(again)
+    (workspace.cues / "repaired").touch()
+    again = workspace.runs.resume(workspace.folder)
+    workspace.wait_for_end(again)
 
     assert again.id.endswith("/2")
-    assert yard.shape() == ["flaky completed", "last completed"]
-    assert yard.did() == ["first", "flaky", "last"], "what failed is not in the workspace"
-    rescued = yard.notes(again.id, "rescued")[0].detail["branch"]
-    assert at_branch(yard, rescued, "done.txt") == "first\nflaky\nflaky"
+    assert workspace.codon_states() == ["flaky completed", "last completed"]
+    assert workspace.done() == ["first", "flaky", "last"], (
+        "the failed attempts are not in the workspace"
+    )
+    rescued = workspace.notes(again.id, "rescued")[0].detail["branch"]
+    assert at_branch(workspace, rescued, "done.txt") == "first\nflaky\nflaky"
 
 
-def at_branch(yard: Yard, branch: str, path: str) -> str:
+def at_branch(workspace: RunWorkspace, branch: str, path: str) -> str:
     """Return a file as it is on a branch of the checkpoints."""
-    return git(yard.workspace / ".interlock" / "checkpoints", "show", f"{branch}:{path}")
+    return git(workspace.folder / ".interlock" / "checkpoints", "show", f"{branch}:{path}")
 
 
-def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(new_yard: NewYard) -> None:
-    yard, strict, lenient = (new_yard(name) for name in ("yard", "strict", "lenient"))
-    for whole, policy in ((strict, "fail"), (lenient, "complete")):
-        whole.start(f"""
+def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(
+    new_workspace: NewWorkspace,
+) -> None:
+    workspace, strict, lenient = (new_workspace(name) for name in ("work", "strict", "lenient"))
+    for each, policy in ((strict, "fail"), (lenient, "complete")):
+        each.start(f"""
         budget: {{cost_usd: 0.00001, exceeded: {policy}}}
         codons:
           - {{codon: cheap, speaks: interlock, command: session; cost 8; result}}
-          - {{codon: dear, speaks: interlock, command: session; cost 8; never}}
+          - {{codon: expensive, speaks: interlock, command: session; cost 8; never}}
           - {{codon: last, command: did}}
         """)
-    yard.does("""
+    workspace.run_to_end("""
     codons:
       - codon: cost
         speaks: interlock
@@ -304,99 +314,103 @@ def test_a_budget_that_is_used_up_ends_its_codon_its_loop_and_its_run(new_yard: 
     """)
 
     names = ["time", "round#0", "other#0", "round#1", "last"]
-    assert yard.shape() == [
+    assert workspace.codon_states() == [
         *("cost completed", "tokens failed"),
         *(f"{name} completed" for name in names),
     ]
-    assert yard.did() == names
-    cost, tokens, time, _, _, full, _ = yard.codons()
+    assert workspace.done() == names
+    cost, tokens, time, _, _, full, _ = workspace.codons()
     assert cost.data["budget_exceeded"] == {"currency": "cost", "limit": 10, "used": 11}
     assert tokens.data["failure_reason"]["message"] == "the codon's budget is exceeded"
     assert (time.data["budget_exceeded"]["currency"], full.data["final_cost"]) == ("duration", 12)
-    for whole, came_to in ((strict, "failed"), (lenient, "completed")):
-        ended = whole.ends(whole.last, "failed")
-        assert whole.shape() == ["cheap completed", f"dear {came_to}"]
-        assert ended.data["ended"]["codon"] == ("dear" if whole is strict else "last")
-        assert whole.costs_hold()["run"] == 16
+    for each, status in ((strict, "failed"), (lenient, "completed")):
+        ended = each.wait_for_end(each.last, "failed")
+        assert each.codon_states() == ["cheap completed", f"expensive {status}"]
+        assert ended.data["ended"]["codon"] == ("expensive" if each is strict else "last")
+        assert each.check_costs()["run"] == 16
     assert ended.data["ended"]["reason"] == "cost is used up: 16 of 10"
 
 
-def let_go(yard: Yard) -> None:
-    """Let a codon that is held at its start go on, once its conductor has heard the order."""
-    yard.renewed(yard.codon().id)
-    yard.go("starting")
+def release_start(workspace: RunWorkspace) -> None:
+    """Release a codon that is held in `starting`, once its supervisor knows the order."""
+    workspace.wait_for_renewal(workspace.codon().id)
+    workspace.release("starting")
 
 
-def test_a_codon_can_be_skipped_in_each_live_state_and_the_run_goes_on(new_yard: NewYard) -> None:
-    yards = each_state(new_yard)
-    for yard in yards.values():
-        yard.runs.skip(yard.workspace, reason="not today")
-    let_go(yards["starting"])
+def test_a_codon_can_be_skipped_in_each_live_state_and_the_run_goes_on(
+    new_workspace: NewWorkspace,
+) -> None:
+    workspaces = each_state(new_workspace)
+    for workspace in workspaces.values():
+        workspace.runs.skip(workspace.folder, reason="not today")
+    release_start(workspaces["starting"])
 
-    for state, yard in yards.items():
-        yard.ends(yard.last)
-        assert yard.shape() == ["one skipped", "two completed"], yard.story()
-        skipped = yard.codon()
+    for state, workspace in workspaces.items():
+        workspace.wait_for_end(workspace.last)
+        assert workspace.codon_states() == ["one skipped", "two completed"], workspace.story()
+        skipped = workspace.codon()
         assert (skipped.data["skipped_during"], skipped.data["skip_checkpoint"] != "") == (
             state,
             True,
         )
-        did = ["one", "two"] if state not in ("preparing", "starting") else ["two"]
-        assert yard.did() == did, "what it did stays"
-    paid = yards["completing_sentinels"].costs_hold()
-    assert (paid["run"], paid["run_spent"]) == (0, 3), "skipped it counts nothing, and was paid"
+        done = ["one", "two"] if state not in ("preparing", "starting") else ["two"]
+        assert workspace.done() == done, "its changes stay"
+    costs = workspaces["completing_sentinels"].check_costs()
+    assert (costs["run"], costs["run_spent"]) == (0, 3), "a skipped codon costs 0, but was paid"
 
 
-def test_a_run_can_be_stopped_in_each_live_state_of_its_codon(new_yard: NewYard) -> None:
-    yards = each_state(new_yard)
-    for yard in yards.values():
-        yard.runs.stop(yard.workspace, reason="enough")
-    let_go(yards["starting"])
+def test_a_run_can_be_stopped_in_each_live_state_of_its_codon(new_workspace: NewWorkspace) -> None:
+    workspaces = each_state(new_workspace)
+    for workspace in workspaces.values():
+        workspace.runs.stop(workspace.folder, reason="enough")
+    release_start(workspaces["starting"])
 
-    for state, yard in yards.items():
-        run = yard.ends(yard.last, "failed")
+    for state, workspace in workspaces.items():
+        run = workspace.wait_for_end(workspace.last, "failed")
         assert run.data["ended"]["reason"] == "enough"
-        assert yard.shape() == ["one failed"], yard.story()
-        failed = yard.codon()
+        assert workspace.codon_states() == ["one failed"], workspace.story()
+        failed = workspace.codon()
         assert failed.data["failed_during"] == state
-        assert failed.data["ignored"] is False, "a stop is not gone past"
+        assert failed.data["ignored"] is False, "a stop is not ignored"
         assert failed.data["error_checkpoint"]
-        with pytest.raises(RunRefusedError, match="no run is at work"):
-            yard.runs.stop(yard.workspace)
+        with pytest.raises(RunRefusedError, match="no run is running"):
+            workspace.runs.stop(workspace.folder)
 
 
 def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_processes(
-    yard: Yard,
+    workspace: RunWorkspace,
 ) -> None:
-    run = yard.start("codons: [{codon: one, command: did; hold agent}, {codon: two, command: did}]")
-    agent = yard.meets("agent")
+    run = workspace.start(
+        "codons: [{codon: one, command: did; hold agent}, {codon: two, command: did}]"
+    )
+    agent = workspace.wait_for_cue("agent")
 
-    stopped = yard.runs.stop(yard.workspace, reason="at once", force=True)
+    stopped = workspace.runs.stop(workspace.folder, reason="at once", force=True)
 
     assert stopped.state == "failed"
     assert stopped.data["ended"]["reason"] == "at once"
-    yard.ends(run, "failed")
+    workspace.wait_for_end(run, "failed")
     assert not is_alive(agent)
-    assert yard.triggers(yard.codon().id)[-1] == ("run_ended", "clearance")
-    yard.go("agent")
-    yard.ends(yard.runs.proceed(yard.workspace))
-    assert yard.did() == ["one", "two"], "the first try left nothing"
+    assert workspace.triggers(workspace.codon().id)[-1] == ("run_ended", "clearance")
+    workspace.release("agent")
+    workspace.wait_for_end(workspace.runs.resume(workspace.folder))
+    assert workspace.done() == ["one", "two"], "the first attempt left nothing"
 
 
-def test_a_run_can_be_stopped_while_it_waits_to_try_again(yard: Yard) -> None:
-    yard.start("""
+def test_a_run_can_be_stopped_while_it_waits_to_try_again(workspace: RunWorkspace) -> None:
+    workspace.start("""
     codons:
       - {codon: one, command: did; exit 1, on_failure: {retry: {attempts: 3, delay_ms: 60000}}}
     """)
-    yard.stands("failed")
+    workspace.wait_for_state("failed")
 
-    stopped = yard.runs.stop(yard.workspace, wait_s=20)
+    stopped = workspace.runs.stop(workspace.folder, wait_s=20)
 
     assert (stopped.state, stopped.data["ended"]["reason"]) == ("failed", "stopped by a person")
-    assert yard.did() == ["one"]
+    assert workspace.done() == ["one"]
 
 
-GOING = """
+THREE = """
 codons:
   - codon: one
     rig: [{command: {run: "mkdir -p data; head -c 5000 /dev/urandom > data/noise"}}]
@@ -410,96 +424,102 @@ codons:
 """
 
 
-def test_a_workspace_goes_back_to_any_checkpoint_byte_for_byte_and_what_was_there_is_kept(
-    yard: Yard,
+def test_a_workspace_is_restored_byte_for_byte_and_its_state_before_is_kept(
+    workspace: RunWorkspace,
 ) -> None:
-    (yard.workspace / "mine.txt").write_text("from before")
-    run = yard.start(GOING)
-    yard.meets("two-1")
-    after_one = yard.files()
+    (workspace.folder / "mine.txt").write_text("from before")
+    run = workspace.start(THREE)
+    workspace.wait_for_cue("two-1")
+    after_one = workspace.files()
     for refused in (
-        partial(yard.runs.rollback, yard.workspace, "initial"),
-        partial(yard.runs.redo, yard.workspace),
-        partial(yard.runs.proceed, yard.workspace),
+        partial(workspace.runs.rollback, workspace.folder, "initial"),
+        partial(workspace.runs.redo, workspace.folder),
+        partial(workspace.runs.resume, workspace.folder),
     ):
-        with pytest.raises(RunRefusedError, match="is at work; stop it first"):
+        with pytest.raises(RunRefusedError, match="is running; stop it first"):
             refused()
-    yard.go("two-1")
-    yard.ends(run)
-    after_all = yard.files()
-    known = yard.runs.checkpoints(yard.workspace)
+    workspace.release("two-1")
+    workspace.wait_for_end(run)
+    after_all = workspace.files()
+    known = workspace.runs.checkpoints(workspace.folder)
     [sha] = [one.sha for one in known if (one.codon, one.type) == ("one", "completed")]
     ways: list[Callable[[], Any]] = [
-        lambda: yard.runs.rollback(yard.workspace, "one:completed"),
-        lambda: yard.runs.rollback(yard.workspace, sha[:9]),
-        lambda: yard.runs.redo(yard.workspace, "two"),
+        lambda: workspace.runs.rollback(workspace.folder, "one:completed"),
+        lambda: workspace.runs.rollback(workspace.folder, sha[:9]),
+        lambda: workspace.runs.redo(workspace.folder, "two"),
     ]
 
-    for number, way in enumerate(ways, start=2):
-        (yard.workspace / "stray").write_text(f"stray {number}")
-        again = way()
-        yard.meets(f"two-{number}")
-        assert yard.files() == after_one
+    for number, restore in enumerate(ways, start=2):
+        (workspace.folder / "stray").write_text(f"stray {number}")
+        again = restore()
+        workspace.wait_for_cue(f"two-{number}")
+        assert workspace.files() == after_one
         assert [one["codon_id"] for one in again.data["done"]] == ["one"]
-        branch = yard.notes(again.id, "rescued")[0].detail["branch"]
-        assert at_branch(yard, branch, "stray") == f"stray {number}"
-        yard.go(f"two-{number}")
-        yard.ends(again)
-        assert yard.files() == after_all
-        assert yard.shape() == ["two completed", "three completed"]
-        assert yard.costs_hold()["total"] == 12 * number
-    last = yard.ends(yard.runs.rollback(yard.workspace, "last-success"))
-    assert (len(last.data["done"]), yard.shape(), yard.files()) == (3, [], after_all)
-    assert yard.runs.costs(yard.workspace, since=3)["since"] == 24
+        branch = workspace.notes(again.id, "rescued")[0].detail["branch"]
+        assert at_branch(workspace, branch, "stray") == f"stray {number}"
+        workspace.release(f"two-{number}")
+        workspace.wait_for_end(again)
+        assert workspace.files() == after_all
+        assert workspace.codon_states() == ["two completed", "three completed"]
+        assert workspace.check_costs()["total"] == 12 * number
+    last = workspace.wait_for_end(workspace.runs.rollback(workspace.folder, "last-success"))
+    assert (len(last.data["done"]), workspace.codon_states(), workspace.files()) == (
+        3,
+        [],
+        after_all,
+    )
+    assert workspace.runs.costs(workspace.folder, since=3)["since"] == 24
     with pytest.raises(CheckpointError, match="there is no checkpoint nine:completed"):
-        yard.runs.rollback(yard.workspace, "nine:completed")
-    first = yard.runs.rollback(yard.workspace, "initial")
-    yard.go("two-6")
-    yard.ends(first)
-    assert yard.shape() == [f"{name} completed" for name in ("one", "two", "three")]
+        workspace.runs.rollback(workspace.folder, "nine:completed")
+    first = workspace.runs.rollback(workspace.folder, "initial")
+    workspace.release("two-6")
+    workspace.wait_for_end(first)
+    assert workspace.codon_states() == [f"{name} completed" for name in ("one", "two", "three")]
     assert first.data["done"] == []
-    assert yard.did() == ["one", "two", "three"]
-    assert (yard.workspace / "mine.txt").read_text() == "from before"
+    assert workspace.done() == ["one", "two", "three"]
+    assert (workspace.folder / "mine.txt").read_text() == "from before"
 
 
-def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answered_and_passed(
-    yard: Yard,
+def test_events_from_outside_are_applied_in_order_and_refused_ones_are_answered(
+    workspace: RunWorkspace,
 ) -> None:
-    yard.start("""
+    workspace.start("""
     codons:
       - {codon: one, speaks: interlock, command: session; did; hold agent}
       - {codon: two, command: did}
     """)
-    agent = yard.meets("agent")
-    yard.stands("running")
+    agent = workspace.wait_for_cue("agent")
+    workspace.wait_for_state("running")
     with pytest.raises(InvalidPayloadError, match="type"):
-        yard.tells("CodonVanished", codon="one")
+        workspace.send_event("CodonVanished", codon="one")
     moved: dict[str, Any] = {"codon": "one", "from": "running"}
     skipped: dict[str, Any] = {"to": "skipped", "metadata": {"skipped_during": "running"}}
     sent = [
-        yard.tells("CostsUpdated", codon="one", cost=100),
-        yard.tells("CostsIncremented", codon="one", cost_delta=1, run="99"),
-        yard.tells("CostsIncremented", codon="nine", cost_delta=1),
-        yard.tells("CodonTransitioned", **{**moved, "from": "completed", "to": "running"}),
-        yard.tells("CodonTransitioned", **moved, to="completed"),
-        yard.tells("CodonTransitioned", **moved, to="starting"),
-        yard.tells("CodonStarted", codon="three"),
-        yard.tells("RunStarted", run_folder="/x", branch="b"),
-        yard.tells("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
-        yard.tells("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
-        yard.tells("AssistantMessageCountUpdated", codon="one", new_count=9),
-        yard.tells("CodonFinalCostSet", codon="one", final_cost=77),
-        yard.tells("CostsIncremented", codon="one", cost_delta=5),
-        yard.tells("CodonTransitioned", **moved, **skipped),
+        workspace.send_event("CostsUpdated", codon="one", cost=100),
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=1, run="99"),
+        workspace.send_event("CostsIncremented", codon="nine", cost_delta=1),
+        workspace.send_event(
+            "CodonTransitioned", **{**moved, "from": "completed", "to": "running"}
+        ),
+        workspace.send_event("CodonTransitioned", **moved, to="completed"),
+        workspace.send_event("CodonTransitioned", **moved, to="starting"),
+        workspace.send_event("CodonStarted", codon="three"),
+        workspace.send_event("RunStarted", run_folder="/x", branch="b"),
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=20, op_id="twenty"),
+        workspace.send_event("AssistantMessageCountUpdated", codon="one", new_count=9),
+        workspace.send_event("CodonFinalCostSet", codon="one", final_cost=77),
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=5),
+        workspace.send_event("CodonTransitioned", **moved, **skipped),
     ]
-    yard.answer(sent[-1])
+    workspace.wait_for_answer(sent[-1])
 
-    told = [yard.runs.answer(one) for one in sent]
-    answers = [str(one.detail.get("why", "")) if one else "unread" for one in told]
-    run = yard.last.id
+    notes = [workspace.runs.answer(receipt) for receipt in sent]
+    answers = [str(note.detail.get("why", "")) if note else "unread" for note in notes]
+    run = workspace.last.id
     assert answers == [
         "",
-        f"there is no run 99 of {yard.opened.id}",
+        f"there is no run 99 of {workspace.record.id}",
         f"there is no codon nine in run {run}",
         "Invalid transition from running to running",
         "Missing required metadata for transition to completed: checkpoint_sha",
@@ -510,65 +530,69 @@ def test_events_from_outside_are_applied_in_their_order_and_bad_ones_are_answere
         answers[12],
         "",
     ]
-    assert "conductor starts its codons" in answers[6]
-    assert "is at work there" in answers[7]
+    assert "supervisor starts its codons" in answers[6]
+    assert "is running there" in answers[7]
     assert "final" in answers[12]
     assert sent[8].id == sent[9].id
-    assert {one.detail["sender"] for one in told if one} == {"outside"}
-    yard.ends(yard.last)
-    assert yard.shape() == ["one skipped", "two completed"]
+    assert {note.detail["sender"] for note in notes if note} == {"outside"}
+    workspace.wait_for_end(workspace.last)
+    assert workspace.codon_states() == ["one skipped", "two completed"]
     assert not is_alive(agent)
-    assert yard.codon().data["partial_cost"] == 77
-    of_one = [one.trigger for one in yard.house.events(yard.codon().id)]
+    assert workspace.codon().data["partial_cost"] == 77
+    of_one = [one.trigger for one in workspace.deployment.events(workspace.codon().id)]
     assert of_one[4:] == [
         *("costs_updated", "costs_incremented", "assistant_message_count_updated"),
         *("codon_final_cost_set", "skip"),
     ]
-    late = yard.answer(yard.tells("CostsIncremented", codon="one", cost_delta=5))
+    late = workspace.wait_for_answer(
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=5)
+    )
     assert late.kind == "event_refused"
-    assert yard.costs_hold()["run_spent"] == 77
+    assert workspace.check_costs()["run_spent"] == 77
 
 
-def test_costs_that_come_while_sentinels_finish_count_and_those_after_the_end_do_not(
-    yard: Yard,
+def test_costs_while_sentinels_finish_count_and_those_after_the_end_do_not(
+    workspace: RunWorkspace,
 ) -> None:
-    yard.start("""
+    workspace.start("""
     sentinels: {slow: {on: [codon_transitioned], command: "true; hold sentinel"}}
     codons:
       - {codon: one, sentinels: [slow], speaks: interlock, command: session; cost 10; result}
     """)
-    yard.stands("completing_sentinels")
-    late = [yard.tells("CostsIncremented", codon="one", cost_delta=n) for n in (1, 2, 4)]
-    assert yard.answer(late[-1]).kind == "event_applied"
-    yard.go("sentinel")
-    yard.ends(yard.last)
+    workspace.wait_for_state("completing_sentinels")
+    late = [workspace.send_event("CostsIncremented", codon="one", cost_delta=n) for n in (1, 2, 4)]
+    assert workspace.wait_for_answer(late[-1]).kind == "event_applied"
+    workspace.release("sentinel")
+    workspace.wait_for_end(workspace.last)
 
-    after = yard.answer(yard.tells("CostsIncremented", codon="one", cost_delta=100))
+    after = workspace.wait_for_answer(
+        workspace.send_event("CostsIncremented", codon="one", cost_delta=100)
+    )
 
     assert after.kind == "event_refused"
-    assert yard.codon().data["final_cost"] == 17
-    assert yard.costs_hold()["total"] == 17
+    assert workspace.codon().data["final_cost"] == 17
+    assert workspace.check_costs()["total"] == 17
 
 
-def test_a_follower_that_begins_again_from_its_last_position_misses_nothing_and_repeats_nothing(
-    yard: Yard,
+def test_a_follower_that_starts_again_from_its_last_position_misses_and_repeats_nothing(
+    workspace: RunWorkspace,
 ) -> None:
-    run = yard.start(GOING.replace("hold ", ": "))
-    heard: list[Any] = []
+    run = workspace.start(THREE.replace("hold ", ": "))
+    applied: list[Any] = []
     position = "0-0"
-    while not (heard and heard[-1].ends):
-        for one in yard.runs.follow(yard.opened, position):
+    while not (applied and applied[-1].ends):
+        for one in workspace.runs.follow(workspace.record, position):
             position = one.position
-            heard.append(one)
-            if len(heard) % 3 == 0 or one.ends:
+            applied.append(one)
+            if len(applied) % 3 == 0 or one.ends:
                 break
-    yard.ends(run)
+    workspace.wait_for_end(run)
 
-    assert heard == yard.heard()
-    rows = yard.house.client.dispatch.views.chronicle(yard.opened.id, "0-0", 1_000)
-    assert [one.position for one in heard] == [row[0] for row in rows]
+    assert applied == workspace.applied_events()
+    rows = workspace.deployment.client.dispatch.views.chronicle(workspace.record.id, "0-0", 1_000)
+    assert [one.position for one in applied] == [row[0] for row in rows]
     versions: dict[str, list[int]] = {}
-    for _, of, version in rows:
-        versions.setdefault(of, []).append(version)
+    for _, record_id, version in rows:
+        versions.setdefault(record_id, []).append(version)
     for name, found in versions.items():
-        assert found == [event.version for event in yard.house.events(name)]
+        assert found == [event.version for event in workspace.deployment.events(name)]

@@ -1,4 +1,4 @@
-"""A workspace for tests of runs: plans as text, agents that wait for a word, and what is left."""
+"""Workspaces for tests of runs: plans as text, agents that wait for cues, and final checks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.event import Note
-from interlock.kernel.machines.runs.codon.payloads import sums
+from interlock.kernel.machines.runs.codon.changes import counters
 from interlock.kernel.machines.runs.events import run_event
 from interlock.kernel.record import Record
 from interlock.kernel.table import Terminal
 from interlock.workers.client import Client
-from interlock.workers.runs.client import Heard, Receipt, Runs
+from interlock.workers.runs.client import AppliedEvent, Receipt, Runs
 from interlock.workers.runs.start import runs_of, workspace_id
-from tests.end_to_end.deployment import House, Preloaded
+from tests.end_to_end.deployment import Deployment, Preloaded
 from tests.processes import marked
 
-# Every command of a plan knows these words: bash reads them before anything else.
-WORDS = """\
+# Functions that every command of a plan can call: bash reads them before the command.
+FUNCTIONS = """\
 say() { printf '%s\\n' "$1" >&"$INTERLOCK_REPORT_FD"; }
 did() { echo "${1:-$INTERLOCK_CODON}" >> done.txt; }
 session() { say "{\\"type\\": \\"session\\", \\"id\\": \\"${1:-s-$INTERLOCK_CODON}\\"}"; }
@@ -34,19 +34,21 @@ message() { say "{\\"type\\": \\"message\\", \\"text\\": \\"$1\\"}"; }
 costs() { say "{\\"type\\": \\"$1\\", \\"cost_micro\\": $2}"; }
 result() { say '{"type": "result"}'; }
 failed() { say "{\\"type\\": \\"failed\\", \\"error\\": \\"$1\\"${2:+, \\"retry_after_s\\": $2}}"; }
-here() { echo "$$" >> "$CUES/$1.here"; }
-hold() { here "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; true; }
+arrive() { echo "$$" >> "$CUES/$1.arrived"; }
+hold() {
+  arrive "$1"; while [ ! -e "$CUES/$1.go" ]; do read -rt 0.05 _ <> "$CUES/never"; done; true
+}
 never() { hold never; }
 """
-# What bash reads before it looks at a sentinel's command: there a codon is held at its start.
+# Bash reads this before it checks a sentinel's command: it can hold a codon in `starting`.
 CHECKS = """\
 cues=$PWD/../cues
 if [ -e "$cues/starting.wait" ]; then
-  echo $$ >> "$cues/starting.here"
+  echo $$ >> "$cues/starting.arrived"
   while [ ! -e "$cues/starting.go" ]; do read -rt 0.05 _ <> "$cues/never"; done
 fi
 """
-# A codon in each live state, until its cue.
+# A codon that stays in each live state until its cue is released.
 STATES = {
     "preparing": (
         "{codon: one, rig: [{command: {run: hold rig}}], command: did, on_failure: ignore}"
@@ -82,87 +84,90 @@ codons:
 
 
 @dataclass
-class Yard:
-    """One folder that runs work in, in a house."""
+class RunWorkspace:
+    """A folder in which runs work, in a deployment.
 
-    house: House
-    folder: Path
+    `folder` is the workspace; it is in `root`, beside the plan and the cues.
+    """
+
+    deployment: Deployment
+    root: Path
     name: str = "work"
 
     def __post_init__(self) -> None:
-        self.workspace, self.cues = self.folder / self.name, self.folder / "cues"
-        for folder in (self.workspace, self.cues):
+        self.folder, self.cues = self.root / self.name, self.root / "cues"
+        for folder in (self.folder, self.cues):
             folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "words.sh").write_text(WORDS)
+        (self.root / "functions.sh").write_text(FUNCTIONS)
         if not (self.cues / "never").exists():
             os.mkfifo(self.cues / "never")
 
     @cached_property
     def runs(self) -> Runs:
-        """The client."""
-        return Runs(self.house.client)
+        """The client of runs."""
+        return Runs(self.deployment.client)
 
-    def runs_of(self, actor: str) -> Runs:
-        """Return the client of somebody else."""
-        return Runs(Client(self.house.client.settings, actor=actor))
+    def runs_as(self, actor: str) -> Runs:
+        """Return a client of runs with another actor."""
+        return Runs(Client(self.deployment.client.settings, actor=actor))
 
-    # --- to begin ---------------------------------------------------------------------------------
+    # --- starting ---------------------------------------------------------------------------------
 
     def plan(self, text: str) -> Path:
-        """Write a plan whose commands know our words; `text` begins at its codons, or before."""
-        path = self.folder / "plan.yaml"
-        own = {"BASH_ENV": str(self.folder / "words.sh"), "CUES": str(self.cues)}
-        lines = [f"  {name}: {value}" for name, value in own.items()]
-        head = "\n".join(["plan: yard", "environment:", *lines])
+        """Write a plan whose commands can call our functions; `text` is its codons and more."""
+        path = self.root / "plan.yaml"
+        variables = {"BASH_ENV": str(self.root / "functions.sh"), "CUES": str(self.cues)}
+        lines = [f"  {name}: {value}" for name, value in variables.items()]
+        head = "\n".join(["plan: test", "environment:", *lines])
         path.write_text(f"{head}\n{dedent(text).strip()}\n")
         return path
 
     def start(self, text: str) -> Record:
         """Start a run of a plan, and return it."""
-        return self.runs.start(self.plan(text), self.workspace)
+        return self.runs.start(self.plan(text), self.folder)
 
-    def does(self, text: str, *states: str) -> Record:
-        """Start a run, and return it when it has ended as it should."""
-        return self.ends(self.start(text), *states)
+    def run_to_end(self, text: str, *states: str) -> Record:
+        """Start a run, and return it once it has ended in one of the states."""
+        return self.wait_for_end(self.start(text), *states)
 
-    # --- to hold and to let go --------------------------------------------------------------------
+    # --- cues --------------------------------------------------------------------
 
-    def meets(self, cue: str, times: int = 1) -> int:
-        """Wait until a command came to a cue so often, and return its process."""
-        place = self.cues / f"{cue}.here"
+    def wait_for_cue(self, cue: str, times: int = 1) -> int:
+        """Wait until commands have reached a cue so often; return the process of the last one."""
+        file = self.cues / f"{cue}.arrived"
 
-        def came() -> list[str]:
-            lines = place.read_text().split() if place.exists() else []
+        def arrived() -> list[str]:
+            lines = file.read_text().split() if file.exists() else []
             return lines if len(lines) >= times else []
 
-        return int(self.sees(came, what=f"{cue} is met")[times - 1])
+        return int(self.wait_for(arrived, what=f"{cue} is reached")[times - 1])
 
-    def go(self, cue: str) -> None:
-        """Let whoever waits for a cue go on, now and later."""
+    def release(self, cue: str) -> None:
+        """Let the commands at a cue go on, now and later."""
         (self.cues / f"{cue}.go").touch()
 
-    def sees(self, condition: Any, *, what: str, within_s: float = 30) -> Any:
-        """Wait for a condition; tell the story of the last run where it does not come."""
+    def wait_for(self, condition: Any, *, what: str, within_s: float = 30) -> Any:
+        """Wait for a condition; report all runs where it does not come true."""
         try:
-            return self.house.sees(condition, what=what, within_s=within_s)
+            return self.deployment.sees(condition, what=what, within_s=within_s)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.story()}") from None
 
-    # --- what became of it ------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------
 
     @property
-    def opened(self) -> Record:
+    def record(self) -> Record:
         """The workspace's record."""
-        return self.runs.workspace(self.workspace)
+        return self.runs.workspace(self.folder)
 
     @property
     def last(self) -> Record:
         """The newest run."""
-        return self.runs.last(self.opened)
+        return self.runs.last(self.record)
 
-    def every_run(self) -> list[Record]:
+    def all_runs(self) -> list[Record]:
         """Return all runs."""
-        return runs_of(self.house.client.dispatch, self.opened.id)
+        return runs_of(self.deployment.client.dispatch, self.record.id)
 
     def codons(self, run: str = "") -> list[Record]:
         """Return the executions of a run, or of the last one."""
@@ -172,62 +177,62 @@ class Yard:
         """Return an execution by its number."""
         return self.codons(run)[number - 1]
 
-    def shape(self, run: str = "") -> list[str]:
-        """Return what each execution came to, as `name state`."""
+    def codon_states(self, run: str = "") -> list[str]:
+        """Return the state of each execution, as `name state`."""
         return [f"{one.data['codon_id']} {one.state}" for one in self.codons(run)]
 
-    def stands(self, state: str, number: int = 1, run: str = "") -> Record:
-        """Wait until an execution stands in a state, and return it."""
+    def wait_for_state(self, state: str, number: int = 1, run: str = "") -> Record:
+        """Wait until an execution is in a state, and return it."""
 
-        def there() -> Record | None:
+        def reached() -> Record | None:
             found = self.codons(run)[number - 1 : number]
             return found[0] if found and found[0].state == state else None
 
-        found: Record = self.sees(there, what=f"codon {number} is {state}")
+        found: Record = self.wait_for(reached, what=f"codon {number} is {state}")
         return found
 
-    def ends(self, run: Record, *states: str, within_s: float = 60) -> Record:
-        """Wait until a run and all it owed has ended; check it and its codons against logs."""
+    def wait_for_end(self, run: Record, *states: str, within_s: float = 60) -> Record:
+        """Wait until a run and its effects have ended; check its records against their logs."""
 
         def over() -> bool:
-            record = self.house.client.show(run.id)
+            record = self.deployment.client.show(run.id)
             return record.state != "running" and not record.entries
 
-        self.sees(over, what=f"{run.id} has ended", within_s=within_s)
-        record = self.house.checked(run.id)
+        self.wait_for(over, what=f"{run.id} has ended", within_s=within_s)
+        record = self.deployment.checked(run.id)
         assert record.state in (states or ("completed",)), self.story()
         for one in self.codons(run.id):
-            self.house.settles(one.id)
-            self.house.checked(one.id)
+            self.deployment.settles(one.id)
+            self.deployment.checked(one.id)
         return record
 
-    def did(self) -> list[str]:
-        """Return what the agents wrote of what they did."""
-        place = self.workspace / "done.txt"
-        return place.read_text().split() if place.exists() else []
+    def done(self) -> list[str]:
+        """Return the lines that agents wrote about their work."""
+        file = self.folder / "done.txt"
+        return file.read_text().split() if file.exists() else []
 
-    def heard(self) -> list[Heard]:
+    def applied_events(self) -> list[AppliedEvent]:
         """Return every event that was applied, in order."""
-        found: list[Heard] = []
-        while page := self.runs.heard(self.opened, found[-1].position if found else "0-0"):
+        found: list[AppliedEvent] = []
+        while page := self.runs.events_after(self.record, found[-1].position if found else "0-0"):
             found += page
         return [one for one in found if one.event]
 
     def types(self) -> list[str]:
         """Return the types of all events, in order."""
-        return [one.event["type"] for one in self.heard()]
+        return [one.event["type"] for one in self.applied_events()]
 
     def triggers(self, record_id: str) -> list[tuple[str, str]]:
-        """Return what moved a record, and by whom."""
-        return [(line.trigger, line.cause.actor) for line in self.house.events(record_id)]
+        """Return the triggers of a record's log, each with its actor."""
+        return [(line.trigger, line.cause.actor) for line in self.deployment.events(record_id)]
 
     def notes(self, record_id: str, kind: str) -> list[Note]:
         """Return the notes of one kind in a record's log."""
-        return self.house.notes(record_id, kind)
+        return self.deployment.notes(record_id, kind)
 
     def files(self) -> dict[str, bytes]:
         """Return every file of the workspace but the checkpoints themselves."""
-        found = {path.relative_to(self.workspace): path for path in self.workspace.rglob("*")}
+        found = {path.relative_to(self.folder): path for path in self.folder.rglob("*")}
         return {
             str(name): path.read_bytes()
             for name, path in found.items()
@@ -241,31 +246,31 @@ class Yard:
         about = {"run_id": run or self.last.id, **({"codon_id": codon} if codon else {})}
         return run_event({"type": kind, "data": {**about, **data}})
 
-    def tells(self, kind: str, *, op_id: str = "", **said: Any) -> Receipt:
-        """Tell an event of somebody else's, and return the receipt."""
-        told = self.event(kind, **said)
-        return self.runs.transition(self.opened, told, sender="outside", op_id=op_id)
+    def send_event(self, kind: str, *, op_id: str = "", **data: Any) -> Receipt:
+        """Send an event from outside, and return its receipt."""
+        event = self.event(kind, **data)
+        return self.runs.transition(self.record, event, sender="outside", op_id=op_id)
 
-    def answer(self, receipt: Receipt) -> Note:
-        """Wait until an event is dealt with, and return what became of it."""
+    def wait_for_answer(self, receipt: Receipt) -> Note:
+        """Wait until an event is answered, and return the answer."""
         return self.runs.wait_for_pending(receipt)
 
-    # --- what holds at any time -------------------------------------------------------------------
+    # --- invariants -------------------------------------------------------------------
 
-    def costs_hold(self) -> dict[str, int]:
-        """Compare what the counters say with the fold of all logs, and return it."""
-        machines = self.house.client.dispatch.machines
-        runs = self.every_run()
+    def check_costs(self) -> dict[str, int]:
+        """Compare the counters with the sums of all logs, and return them."""
+        machines = self.deployment.client.dispatch.machines
+        runs = self.all_runs()
         each: dict[str, dict[str, int]] = {}
         for run in runs:
-            folded = [sums(self.house.checked(one.id).data) for one in self.codons(run.id)]
+            folded = [counters(self.deployment.checked(one.id).data) for one in self.codons(run.id)]
             each[run.id] = {name: sum(one[name] for one in folded) for name in ("cost", "spent")}
             counted = {name: run.counters.get(f"tree.{name}", 0) for name in ("cost", "spent")}
             assert counted == each[run.id], f"{run.id}\n{self.story()}"
         assert all(isinstance(machines["run"].stage(one.state), Terminal) for one in runs[:-1])
-        found = self.runs.costs(self.workspace)
+        found = self.runs.costs(self.folder)
         for number in range(1, len(runs) + 1):
-            since = self.runs.costs(self.workspace, since=number)
+            since = self.runs.costs(self.folder, since=number)
             newer = [each[run.id] for run in runs[number - 1 :]]
             assert since["since"] == sum(one["cost"] for one in newer)
             assert since["since_spent"] == sum(one["spent"] for one in newer)
@@ -274,142 +279,144 @@ class Yard:
         assert found["run"] == each[runs[-1].id]["cost"]
         return found
 
-    def is_quiet(self) -> bool:
-        """Whether no process of this yard is left, neither an agent's nor a conductor's."""
-        return not self.processes() and not self.conductors()
+    def has_no_process(self) -> bool:
+        """Return whether no process is left, neither an agent's nor a supervisor's."""
+        return not self.processes() and not self.supervisors()
 
     def processes(self) -> dict[int, str]:
-        """Return every live process that a plan of this yard has started."""
+        """Return every live process that a plan of this workspace started."""
         return marked("CUES", str(self.cues))
 
-    def conductors(self) -> list[int]:
-        """Return the live conductors of this yard."""
-        of = workspace_id(self.workspace, self.house.client.settings.host)
-        papers = f"/runs/{of}/"
-        mine = marked("HOUSE_FOLDER", str(self.house.folder))
+    def supervisors(self) -> list[int]:
+        """Return the live supervisors of this workspace's runs."""
+        name = workspace_id(self.folder, self.deployment.client.settings.host)
+        work_folder = f"/runs/{name}/"
+        of_deployment = marked("DEPLOYMENT_FOLDER", str(self.deployment.folder))
         return [
             pid
-            for pid, words in mine.items()
-            if "interlock.workers.runs.supervisor" in words and papers in words
+            for pid, command in of_deployment.items()
+            if "interlock.workers.runs.supervisor" in command and work_folder in command
         ]
 
-    def rests(self) -> None:
-        """Check that nothing is left: no process, and nobody who holds the workspace."""
-        self.sees(self.is_quiet, what="no process is left")
-        views = self.house.client.dispatch.views
-        assert views.holds(self.opened.id) == {}
+    def check_nothing_left(self) -> None:
+        """Check that nothing is left: no process, and no holder of the workspace."""
+        self.wait_for(self.has_no_process, what="no process is left")
+        views = self.deployment.client.dispatch.views
+        assert views.holds(self.record.id) == {}
 
-    # --- to kill ----------------------------------------------------------------------------------
+    # --- killing ----------------------------------------------------------------------------------
 
-    def conductor(self, run: str = "") -> int:
-        """Wait until a run has a conductor, and return its process."""
-        of = run or self.last.id
+    def supervisor(self, run: str = "") -> int:
+        """Wait until a run has a supervisor, and return its process."""
+        run_id = run or self.last.id
 
         def held() -> int:
-            entries = self.house.client.show(of).entries
+            entries = self.deployment.client.show(run_id).entries
             pids = [one.holder.rpartition(":")[2] for one in entries if one.name == "conductor"]
-            found = [int(pid) for pid in pids if pid.isdigit() and int(pid) in self.conductors()]
+            found = [int(pid) for pid in pids if pid.isdigit() and int(pid) in self.supervisors()]
             return found[0] if found else 0
 
-        return int(self.sees(held, what=f"{of} has a conductor"))
+        return int(self.wait_for(held, what=f"{run_id} has a supervisor"))
 
-    def renewed(self, record_id: str) -> None:
-        """Wait until whoever holds a record's work has asked for orders, and was answered."""
-        show, seen = self.house.client.show, set[int]()
+    def wait_for_renewal(self, record_id: str) -> None:
+        """Wait until a record's lease is renewed twice, so that its holder knows its orders."""
+        show, seen = self.deployment.client.show, set[int]()
 
-        def asked() -> bool:
+        def renewed() -> bool:
             seen.update(one.lease_until for one in show(record_id).entries if one.lease_until)
             return len(seen) > 2
 
-        self.sees(asked, what=f"the lease of {record_id} is renewed")
+        self.wait_for(renewed, what=f"the lease of {record_id} is renewed")
 
-    def kill_conductor(self) -> None:
-        """Kill the conductor of the last run, without a warning."""
-        kill(self.conductor())
+    def kill_supervisor(self) -> None:
+        """Kill the supervisor of the last run."""
+        kill(self.supervisor())
 
-    def crashes(self, run: Record) -> Record:
-        """Wait until a run is crashed; check that this happened once, and left no live codon."""
-        ended = self.ends(run, "crashed")
-        told = [one for one in self.triggers(run.id) if one[0] == "crash"]
-        assert told == [("crash", "orphans")], self.story()
-        assert [one.event["type"] for one in self.heard() if one.record == run.id].count(
+    def wait_for_crash(self, run: Record) -> Record:
+        """Wait until a run has crashed; check that it crashed once, and left no live codon."""
+        ended = self.wait_for_end(run, "crashed")
+        crashes = [one for one in self.triggers(run.id) if one[0] == "crash"]
+        assert crashes == [("crash", "orphans")], self.story()
+        assert [one.event["type"] for one in self.applied_events() if one.record == run.id].count(
             "RunCrashed"
         ) == 1
         assert all(one.state in ("completed", "failed", "skipped") for one in self.codons(run.id))
         return ended
 
     def story(self) -> str:
-        """Tell all that happened here, for a test that failed."""
-        told = []
-        for run in self.every_run():
-            told += [self.house.story(run.id), f"  ended: {run.data.get('ended')}"]
-            told += [indent(self.house.story(one.id), "  ") for one in self.codons(run.id)]
-            told += [f"    {one.data.get('failure_reason')}" for one in self.codons(run.id)]
-            log = self.house.folder / "home" / "runs" / run.id / "keeper.log"
-            told.append(log.read_text()[-3_000:] if log.exists() else "no conductor took it up")
-        return "\n".join(told)
+        """Return everything that happened here, for the message of a test that failed."""
+        parts = []
+        for run in self.all_runs():
+            parts += [self.deployment.story(run.id), f"  ended: {run.data.get('ended')}"]
+            parts += [indent(self.deployment.story(one.id), "  ") for one in self.codons(run.id)]
+            parts += [f"    {one.data.get('failure_reason')}" for one in self.codons(run.id)]
+            log = self.deployment.folder / "home" / "runs" / run.id / "supervisor.log"
+            parts.append(log.read_text()[-3_000:] if log.exists() else "no supervisor was launched")
+        return "\n".join(parts)
 
     def close(self) -> None:
-        """End what a failed test left."""
-        for pid in (*self.conductors(), *self.processes()):
+        """Kill the processes that a failed test left."""
+        for pid in (*self.supervisors(), *self.processes()):
             kill(pid)
 
 
 def kill(*pids: int, number: int = signal.SIGKILL) -> None:
-    """Signal processes, where they are still there."""
+    """Send a signal to processes that are still alive."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def holding(folder: Path) -> dict[str, str]:
-    """Return the variables of a house in which a sentinel's check can be held."""
+    """Return the variables of a deployment in which a codon can be held in `starting`."""
     (folder / "checks.sh").write_text(CHECKS)
-    # A run that nobody kills shall not lapse because the machine is busy.
+    # The lease of a run must not lapse only because the machine is busy.
     return {"BASH_ENV": str(folder / "checks.sh"), "INTERLOCK_LEASE_S": "4"}
 
 
 @contextmanager
-def street(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[House]:
-    """Yield a house that tests share, in which a sentinel's check can be held."""
-    house = House(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
+def shared_deployment(preloaded: Preloaded, store_url: str, folder: Path) -> Iterator[Deployment]:
+    """Yield a deployment that tests share, in which codons can be held in `starting`."""
+    deployment = Deployment(preloaded, folder, store_url, f"t{uuid4().hex[:12]}", holding(folder))
     try:
-        yield house.full(concurrency=12)
+        yield deployment.full(concurrency=12)
     finally:
-        house.close(failed=False)
+        deployment.close(failed=False)
 
 
 @contextmanager
-def yards(shared: House, folder: Path, failed: Callable[[], bool]) -> Iterator[NewYard]:
-    """Yield what makes workspaces in a shared house, with a client of this test's own.
+def workspaces(
+    shared: Deployment, folder: Path, failed: Callable[[], bool]
+) -> Iterator[NewWorkspace]:
+    """Yield a function that makes workspaces in a shared deployment, with a client of this test.
 
-    Afterwards nothing is left in them, and all that they cost adds up.
+    Afterwards no process is left in them, and their costs add up.
     """
-    house = House(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
-    made: list[Yard] = []
+    deployment = Deployment(shared.preloaded, shared.folder, shared.store_url, shared.prefix)
+    made: list[RunWorkspace] = []
 
-    def build(name: str) -> Yard:
-        made.append(Yard(house, folder / name))
+    def build(name: str) -> RunWorkspace:
+        made.append(RunWorkspace(deployment, folder / name))
         return made[-1]
 
     yield build
-    for yard in made:
+    for workspace in made:
         if not failed():
-            yard.rests()
-            yard.costs_hold()
-        yard.close()
+            workspace.check_nothing_left()
+            workspace.check_costs()
+        workspace.close()
 
 
-NewYard = Callable[[str], Yard]
+NewWorkspace = Callable[[str], RunWorkspace]
 
 
-def each_state(new_yard: NewYard) -> dict[str, Yard]:
-    """Return a run for each live state, whose first codon is held there."""
-    found = {state: new_yard(state) for state in STATES}
+def each_state(new_workspace: NewWorkspace) -> dict[str, RunWorkspace]:
+    """Return a workspace for each live state, with a run whose first codon is held in it."""
+    found = {state: new_workspace(state) for state in STATES}
     (found["starting"].cues / "starting.wait").touch()
-    for state, yard in found.items():
-        yard.start(HELD % STATES[state])
-    for state, yard in found.items():
-        yard.stands(state)
-        yard.meets(CUE_OF[state])
+    for state, workspace in found.items():
+        workspace.start(HELD % STATES[state])
+    for state, workspace in found.items():
+        workspace.wait_for_state(state)
+        workspace.wait_for_cue(CUE_OF[state])
     return found

@@ -1,4 +1,4 @@
-"""Agents at work: sessions, trust, breakers, stop hooks, and how far an abort goes."""
+"""Agents at work: sessions, trust, circuit breakers, stop hooks, and the reach of an abort."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.agents import Agents
 from interlock.workers.tasks.client import Tasks
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
 from tests.end_to_end.tasks.coding import (
     AGENTS,
@@ -33,20 +33,20 @@ from tests.end_to_end.tasks.coding import (
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 
-# An agent that does what the text of its task says, as a program of its own would.
+# An agent that takes the steps which the text of its task lists.
 AGENT = """
 import json, os, subprocess, sys, time
 channel = int(os.environ["INTERLOCK_REPORT_FD"])
 
-def say(**words):
-    os.write(channel, json.dumps(words).encode() + b"\\n")
+def report(**fields):
+    os.write(channel, json.dumps(fields).encode() + b"\\n")
 
-def do(told):
-    place = told["worktree"]
-    for step in json.loads(told["text"]):
+def do(task):
+    worktree = task["worktree"]
+    for step in json.loads(task["text"]):
         match step:
             case {"write": name}:
-                with open(os.path.join(place, name), "w") as file:
+                with open(os.path.join(worktree, name), "w") as file:
                     file.write(name + "\\n")
             case {"pid": name}:
                 with open(name, "w") as file:
@@ -57,15 +57,15 @@ def do(told):
                 while not os.path.exists(name):
                     time.sleep(0.02)
             case _:
-                say(**step)
+                report(**step)
 
-say(type="ready")
+report(type="ready")
 last = None
 for line in sys.stdin:
-    told = json.loads(line)
-    if told["type"] == "task":
-        last = told
-        do(told)
+    message = json.loads(line)
+    if message["type"] == "task":
+        last = message
+        do(message)
     else:
         do({**last, "text": last["title"]})
 """
@@ -85,69 +85,76 @@ def command(tmp_path: Path) -> str:
 
 
 def steps(repo: Path, command: str, *todo: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a task of a session that takes these steps; `again` are those after a refusal."""
+    """Return a task for a session that takes these steps, and after a refusal those of `again`."""
     again = json.dumps(more.pop("again", []))
     text = json.dumps(todo)
-    words = {"title": again, "text": text, "session": True, "idle_limit_s": 60, "signals": []}
-    return task(repo, command, **{**words, "max_retries": 0, **more})
+    fields = {"title": again, "text": text, "session": True, "idle_limit_s": 60, "signals": []}
+    return task(repo, command, **{**fields, "max_retries": 0, **more})
 
 
-def one_agent(house: House, state: str) -> Record:
-    """Wait for the only agent that lives to stand in a state."""
-    agents = Agents(house.client)
+def one_agent(deployment: Deployment, state: str) -> Record:
+    """Wait until one agent lives and is in a state."""
+    agents = Agents(deployment.client)
 
     def there() -> Record | None:
         found = agents.of("b")
         right = len(found) == 1 and found[0]["state"] == state
-        return house.client.show(found[0]["id"]) if right else None
+        return deployment.client.show(found[0]["id"]) if right else None
 
-    found: Record = house.sees(there, what=f"one agent is {state}")
+    found: Record = deployment.sees(there, what=f"one agent is {state}")
     return found
 
 
 def test_a_session_goes_from_task_to_task_and_is_recycled_when_idle(
-    new_house: NewHouse, repo: Path, command: str
+    new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
-    first = submit(house, "one", steps(repo, command, {"write": "a"}, DONE, idle_limit_s=3))
-    reaches(house, first, "closed")
-    agent = one_agent(house, "idle")
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
+    first = submit(deployment, "one", steps(repo, command, {"write": "a"}, DONE, idle_limit_s=3))
+    reaches(deployment, first, "closed")
+    agent = one_agent(deployment, "idle")
 
-    second = submit(house, "two", steps(repo, command, {"write": "b"}, DONE))
+    second = submit(deployment, "two", steps(repo, command, {"write": "b"}, DONE))
 
-    reaches(house, second, "closed")
-    assert house.client.show(second).data["claim"]["agent"] == agent.id
-    ended = reaches(house, agent.id, "dead")
-    assert events(house, agent.id) == ["starting", "working", "idle", "working", "idle", "dead"]
-    assert house.events(agent.id)[-1].trigger == "recycled"
+    reaches(deployment, second, "closed")
+    assert deployment.client.show(second).data["claim"]["agent"] == agent.id
+    ended = reaches(deployment, agent.id, "dead")
+    assert events(deployment, agent.id) == [
+        "starting",
+        "working",
+        "idle",
+        "working",
+        "idle",
+        "dead",
+    ]
+    assert deployment.events(agent.id)[-1].trigger == "recycled"
     assert (repo / "a").exists()
     assert (repo / "b").exists()
-    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
-    house.sees(lambda: not is_alive(ended.data["pid"]), what="its process is gone")
+    deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
+    deployment.sees(lambda: not is_alive(ended.data["pid"]), what="its process is gone")
     assert ended.data["containment"] in {"cgroup", "tree", "group"}
 
 
 def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(
-    new_house: NewHouse, repo: Path, command: str
+    new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     hook = {"stop_hooks": ["test -e documented"]}
     again = [{"write": "documented"}, DONE]
-    sent_back = submit(house, "back", steps(repo, command, DONE, again=again, **hook))
-    plain = submit(house, "plain", task(repo, "true", max_retries=0, **hook))
+    sent_back = submit(deployment, "back", steps(repo, command, DONE, again=again, **hook))
+    plain = submit(deployment, "plain", task(repo, "true", max_retries=0, **hook))
 
-    reaches(house, sent_back, "closed")
-    failed = reaches(house, plain, "failed")
+    reaches(deployment, sent_back, "closed")
+    failed = reaches(deployment, plain, "failed")
 
     assert failed.data["failure"]["why"] == "stop_hook_blocked"
     assert "test -e documented" in failed.data["failure"]["reason"]
     assert (repo / "documented").exists()
 
 
-def test_the_breaker_cuts_an_agent_off_for_scope_budget_and_failures(
-    new_house: NewHouse, repo: Path, command: str
+def test_the_breaker_ends_an_agent_for_scope_budget_and_failures(
+    new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     tool: dict[str, Any] = {"type": "tool_started", "tool": "bash", "id": "1"}
     broken: dict[str, Any] = {"type": "tool_completed", "tool": "bash", "id": "1", "success": False}
     never = {"wait": "/nowhere"}
@@ -157,81 +164,86 @@ def test_the_breaker_cuts_an_agent_off_for_scope_budget_and_failures(
         "failures": ([*[tool, broken] * 3, never], {"tool_failures_max": 3}),
     }
     for name, (did, more) in todo.items():
-        submit(house, name, steps(repo, command, *did, **more))
+        submit(deployment, name, steps(repo, command, *did, **more))
 
     for name in todo:
-        failed = reaches(house, f"b/{name}", "failed")
+        failed = reaches(deployment, f"b/{name}", "failed")
         assert failed.data["failure"]["code"] == f"breaker_{name}", failed.data
-        agent = reaches(house, f"b/agent~{name}~1", "dead")
+        agent = reaches(deployment, f"b/agent~{name}~1", "dead")
         assert agent.data["end"]["code"] == f"breaker_{name}"
-        assert house.events(agent.id)[-1].source == "working"
-    assert house.client.show("b/scope").data["failure"]["why"] == "permission_denied"
-    assert house.client.show("b/agent~failures~1").data["end"]["abort"] == "bash_error"
+        assert deployment.events(agent.id)[-1].source == "working"
+    assert deployment.client.show("b/scope").data["failure"]["why"] == "permission_denied"
+    assert deployment.client.show("b/agent~failures~1").data["end"]["abort"] == "bash_error"
 
 
 def test_trust_is_earned_by_verified_work_and_lost_by_a_violation(
-    new_house: NewHouse, repo: Path, command: str
+    new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "1"}).full()
     split = {"type": "split", "subtasks": [{"title": "x"}]}
     signal = {"signals": [{"type": "path_exists", "value": "a"}]}
     again = [{"write": "a"}, DONE]
-    asked = submit(house, "asked", steps(repo, command, split, again=again, **signal))
+    asked = submit(deployment, "asked", steps(repo, command, split, again=again, **signal))
 
-    record = reaches(house, asked, "closed")
+    record = reaches(deployment, asked, "closed")
 
-    refused = house.notes(asked, "refused")
+    refused = deployment.notes(asked, "refused")
     assert [note.detail["why"] for note in refused] == [
         "split needs the trust level trusted; this agent's is untrusted"
     ]
-    assert "waiting_for_subtasks" not in events(house, asked)
-    of = record.data["claim"]["identity"]
-    reaches(house, of, "probationary")
+    assert "waiting_for_subtasks" not in events(deployment, asked)
+    identity = record.data["claim"]["identity"]
+    reaches(deployment, identity, "probationary")
     beyond = {"owned_files": ["answer.txt"]}
-    submit(house, "beyond", steps(repo, command, {"write": "c"}, DONE, **beyond))
-    demoted = reaches(house, of, "untrusted")
+    submit(deployment, "beyond", steps(repo, command, {"write": "c"}, DONE, **beyond))
+    demoted = reaches(deployment, identity, "untrusted")
     assert (demoted.data["violations"], demoted.data["successes"]) == (1, 0)
-    assert [event.cause.actor for event in house.events(of)[1:]] == ["aftermath", "aftermath"]
+    assert [event.cause.actor for event in deployment.events(identity)[1:]] == [
+        "aftermath",
+        "aftermath",
+    ]
 
 
-def test_a_retired_identity_claims_nothing_more(
-    new_house: NewHouse, repo: Path, command: str
+def test_a_retired_identity_claims_no_more_tasks(
+    new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
-    house = new_house(**AGENTS)
-    Agents(house.client).retire(trusted(house, command, 0), reason="it is no good")
-    left = submit(house, "left", steps(repo, command, DONE))
-    other = submit(house, "other", task(repo, "true", signals=[]))
-    house.full()
+    deployment = new_deployment(**AGENTS)
+    Agents(deployment.client).retire(trusted(deployment, command, 0), reason="it is unreliable")
+    left = submit(deployment, "left", steps(repo, command, DONE))
+    second = submit(deployment, "other", task(repo, "true", signals=[]))
+    deployment.full()
 
-    reaches(house, other, "closed")
-    (row,) = [row for row in Tasks(house.client).of("b") if row["id"] == left]
+    reaches(deployment, second, "closed")
+    (row,) = [row for row in Tasks(deployment.client).of("b") if row["id"] == left]
     why = "its agent agent was taken out of service by a person"
     assert (row["state"], row["why"]) == ("open", why)
 
 
-def test_an_agent_that_cannot_begin_is_dead_with_its_reason_and_its_task_waits(
-    new_house: NewHouse, repo: Path
+def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
+    new_deployment: NewDeployment, repo: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
-    said = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
-    limited = submit(house, "limited", task(repo, f"echo '{said}' >&$INTERLOCK_REPORT_FD; sleep 9"))
-    fast = submit(house, "fast", task(repo, "exit 3", max_retries=0))
+    deployment = new_deployment(**AGENTS).full()
+    report = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
+    limited = submit(
+        deployment, "limited", task(repo, f"echo '{report}' >&$INTERLOCK_REPORT_FD; sleep 9")
+    )
+    fast = submit(deployment, "fast", task(repo, "exit 3", max_retries=0))
 
-    for of, code in ((limited, "rate_limit"), (fast, "fast_exit")):
-        reaches(house, of, "failed")
-        agent = reaches(house, f"b/agent~{of.partition('/')[2]}~1", "dead")
+    for task_id, code in ((limited, "rate_limit"), (fast, "fast_exit")):
+        reaches(deployment, task_id, "failed")
+        agent = reaches(deployment, f"b/agent~{task_id.partition('/')[2]}~1", "dead")
         assert agent.data["end"]["code"] == code
-        assert events(house, agent.id) == ["starting", "dead"]
-    record = house.client.show(limited)
+        assert events(deployment, agent.id) == ["starting", "dead"]
+    record = deployment.client.show(limited)
     backoff = next(timer for timer in record.timers if timer.name == "backoff")
     assert backoff.due_at - record.since_ms == 400_000
 
 
 def family(
-    house: House, repo: Path, command: str, folder: Path, **more: Any
+    deployment: Deployment, repo: Path, command: str, folder: Path, **more: Any
 ) -> tuple[Record, list[str]]:
-    """Let a session split a task in two parts, and wait until each is at work with its process."""
-    trusted(house, command, 2)
+    """Let a session split a task in two, and wait until both subtasks are at work."""
+    trusted(deployment, command, 2)
     parts = [
         {
             "title": json.dumps([]),
@@ -242,108 +254,117 @@ def family(
         for n in (1, 2)
     ]
     whole = submit(
-        house, "whole", steps(repo, command, {"type": "split", "subtasks": parts}, **more)
+        deployment, "whole", steps(repo, command, {"type": "split", "subtasks": parts}, **more)
     )
-    reaches(house, whole, "waiting_for_subtasks")
-    agent = house.client.show("b/agent~whole~1")
-    # One of the two is taken up by the session itself, which is idle by then.
+    reaches(deployment, whole, "waiting_for_subtasks")
+    agent = deployment.client.show("b/agent~whole~1")
+    # The session itself takes one of the two, as it is idle by then.
     children = [
-        str(reaches(house, f"{whole}/{agent_version(house, whole)}.{n}", "in_progress").id)
+        str(
+            reaches(deployment, f"{whole}/{agent_version(deployment, whole)}.{n}", "in_progress").id
+        )
         for n in (1, 2)
     ]
-    house.sees(lambda: all((folder / f"pid{n}").exists() for n in (1, 2)), what="both are at work")
+    deployment.sees(
+        lambda: all((folder / f"pid{n}").exists() for n in (1, 2)), what="both are at work"
+    )
     return agent, children
 
 
-def agent_version(house: House, whole: str) -> int:
-    """Return the version at which a task was split; its parts are named by it."""
-    return next(e.version for e in house.events(whole) if e.target == "waiting_for_subtasks")
+def agent_version(deployment: Deployment, whole: str) -> int:
+    """Return the version at which a task was split: it is in the names of the subtasks."""
+    return next(e.version for e in deployment.events(whole) if e.target == "waiting_for_subtasks")
 
 
-def agent_of(house: House, child: str) -> str:
-    return str(house.client.show(child).data["claim"]["agent"])
+def agent_of(deployment: Deployment, child: str) -> str:
+    return str(deployment.client.show(child).data["claim"]["agent"])
 
 
-def gone(folder: Path) -> bool:
-    """Whether the processes of both parts have ended."""
+def both_ended(folder: Path) -> bool:
+    """Whether the processes of both subtasks have ended."""
     return not any(is_alive(int((folder / f"pid{n}").read_text())) for n in (1, 2))
 
 
-def test_an_aborted_session_takes_all_that_are_below_it_along(
-    new_house: NewHouse, repo: Path, command: str, tmp_path: Path
+def test_the_abort_of_a_session_ends_all_agents_below_it(
+    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
-    parent, children = family(house, repo, command, tmp_path)
-    below = [agent_of(house, child) for child in children]
-    below = [one for one in below if one != parent.id]
-    assert below
-    assert all(house.client.show(one).data["parent"] == parent.id for one in below)
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
+    parent, children = family(deployment, repo, command, tmp_path)
+    child_agents = [agent_of(deployment, child) for child in children]
+    child_agents = [one for one in child_agents if one != parent.id]
+    assert child_agents
+    assert all(deployment.client.show(one).data["parent"] == parent.id for one in child_agents)
 
-    Agents(house.client).abort(parent.id, reason="all of it is wrong")
+    Agents(deployment.client).abort(parent.id, reason="all of it is wrong")
 
-    ended = reaches(house, parent.id, "dead")
+    ended = reaches(deployment, parent.id, "dead")
     assert ended.data["end"]["abort"] == "user_interrupt"
-    for one in below:
-        record = reaches(house, one, "dead")
+    for one in child_agents:
+        record = reaches(deployment, one, "dead")
         assert record.data["end"]["abort"] == "parent_aborted"
-        assert house.events(one)[-1].cause.actor == "abort"
+        assert deployment.events(one)[-1].cause.actor == "abort"
     for child in children:
-        reaches(house, child, "failed")
-    house.sees(partial(gone, tmp_path), what="no process is left")
+        reaches(deployment, child, "failed")
+    deployment.sees(partial(both_ended, tmp_path), what="no process is left")
 
 
 @pytest.mark.parametrize("reaches_siblings", [True, False])
-def test_an_aborted_tool_call_reaches_siblings_only_where_the_policy_says_so(
-    new_house: NewHouse, repo: Path, command: str, tmp_path: Path, *, reaches_siblings: bool
+def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
+    new_deployment: NewDeployment,
+    repo: Path,
+    command: str,
+    tmp_path: Path,
+    *,
+    reaches_siblings: bool,
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     policy = {"abort_policy": {"tool_to_sibling": reaches_siblings}}
-    trusted(house, command, 2)
+    trusted(deployment, command, 2)
     raised = {"type": "abort", "scope": "tool", "reason": "the build is broken for all of us"}
-    mine = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
-    other = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
-    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (mine, other)]
-    # It leaves after its split, so its parts are for two agents that are siblings.
+    first = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
+    second = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
+    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (first, second)]
+    # The agent exits after its split, so two other agents take the subtasks, and are siblings.
     todo = {"type": "split", "subtasks": parts}, {"exit": 0}
-    whole = submit(house, "whole", steps(repo, command, *todo, **policy))
-    reaches(house, whole, "waiting_for_subtasks")
-    children = [f"{whole}/{agent_version(house, whole)}.{n}" for n in (1, 2)]
+    whole = submit(deployment, "whole", steps(repo, command, *todo, **policy))
+    reaches(deployment, whole, "waiting_for_subtasks")
+    children = [f"{whole}/{agent_version(deployment, whole)}.{n}" for n in (1, 2)]
     for child in children:
-        reaches(house, child, "in_progress")
-    one, two = (agent_of(house, child) for child in children)
+        reaches(deployment, child, "in_progress")
+    one, two = (agent_of(deployment, child) for child in children)
 
     (tmp_path / "go1").touch()
 
-    reaches(house, children[0], "closed")
+    reaches(deployment, children[0], "closed")
     if reaches_siblings:
-        assert reaches(house, two, "dead").data["end"]["abort"] == "sibling_aborted"
-        failed = reaches(house, children[1], "failed")
+        assert reaches(deployment, two, "dead").data["end"]["abort"] == "sibling_aborted"
+        failed = reaches(deployment, children[1], "failed")
         assert failed.data["failure"]["why"] == "sibling_aborted"
     else:
-        assert [e.payload for e in house.events(one) if e.trigger == "abort_raised"]
+        assert [e.payload for e in deployment.events(one) if e.trigger == "abort_raised"]
         (tmp_path / "go2").touch()
-        reaches(house, children[1], "closed")
+        reaches(deployment, children[1], "closed")
 
 
-def test_the_parts_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
-    new_house: NewHouse, repo: Path, command: str, tmp_path: Path
+def test_the_agents_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
+    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
-    _, children = family(house, repo, command, tmp_path, idle_limit_s=5)
-    below = {agent_of(house, child) for child in children}
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
+    _, children = family(deployment, repo, command, tmp_path, idle_limit_s=5)
+    child_agents = {agent_of(deployment, child) for child in children}
 
-    house.client.cancel("b/whole", reason="no longer wanted")
+    deployment.client.cancel("b/whole", reason="no longer wanted")
 
-    for one in below:
-        assert reaches(house, one, "dead").data["end"]["abort"] == "parent_aborted"
-    house.sees(partial(gone, tmp_path), what="no process is left")
-    nothing_left(house, repo, "whole")
+    for one in child_agents:
+        assert reaches(deployment, one, "dead").data["end"]["abort"] == "parent_aborted"
+    deployment.sees(partial(both_ended, tmp_path), what="no process is left")
+    nothing_left(deployment, repo, "whole")
 
 
-def test_what_a_session_writes_after_its_word_is_not_judged(
-    new_house: NewHouse, repo: Path, command: str, tmp_path: Path
+def test_what_a_session_writes_after_its_report_is_not_verified(
+    new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     go, wrote = tmp_path / "go", tmp_path / "wrote"
     todo = {"write": "a"}, DONE, {"wait": str(go)}, {"write": "late"}, {"pid": str(wrote)}
     meanwhile = f"touch {go}; until [ -e {wrote} ]; do sleep 0.05; done"
@@ -351,44 +372,50 @@ def test_what_a_session_writes_after_its_word_is_not_judged(
         {"type": "test_passes", "value": meanwhile},
         {"type": "path_exists", "value": "late"},
     ]
-    of = submit(house, "late", steps(repo, command, *todo, signals=signals))
+    task_id = submit(deployment, "late", steps(repo, command, *todo, signals=signals))
 
-    record = reaches(house, of, "failed", "closed")
+    record = reaches(deployment, task_id, "failed", "closed")
 
     assert [one["passed"] for one in record.data["checked"]] == [True, False]
     assert not (repo / "late").exists()
 
 
-def test_a_session_outlives_a_store_that_is_away(
-    new_house: NewHouse, repo: Path, command: str, server: EmbeddedServer
+def test_a_session_survives_an_outage_of_the_store(
+    new_deployment: NewDeployment, repo: Path, command: str, server: EmbeddedServer
 ) -> None:
     with FaultProxy(server.port) as proxy:
         alone = {"INTERLOCK_AGENTS_MAX": "1", "INTERLOCK_LEASE_S": "10"}
-        house = new_house(proxy.url, **AGENTS | alone).full()
-        reaches(house, submit(house, "one", steps(repo, command, {"write": "a"}, DONE)), "closed")
-        agent = one_agent(house, "idle")
+        deployment = new_deployment(proxy.url, **AGENTS | alone).full()
+        reaches(
+            deployment,
+            submit(deployment, "one", steps(repo, command, {"write": "a"}, DONE)),
+            "closed",
+        )
+        agent = one_agent(deployment, "idle")
 
         proxy.refuse()
         tried = proxy.connections
-        house.sees(lambda: proxy.connections > tried + 30, what="all have tried in vain")
+        deployment.sees(lambda: proxy.connections > tried + 30, what="all have tried to connect")
         proxy.heal()
 
-        second = submit(house, "two", steps(repo, command, {"write": "b"}, DONE))
-        assert reaches(house, second, "closed").data["claim"]["agent"] == agent.id
+        second = submit(deployment, "two", steps(repo, command, {"write": "b"}, DONE))
+        assert reaches(deployment, second, "closed").data["claim"]["agent"] == agent.id
 
 
-def test_an_agent_that_lives_and_does_nothing_is_ended_by_its_progress_limit(
-    new_house: NewHouse, repo: Path, command: str, client: redis.Redis
+def test_an_agent_without_progress_is_ended_by_its_progress_limit(
+    new_deployment: NewDeployment, repo: Path, command: str, client: redis.Redis
 ) -> None:
-    house = new_house(**AGENTS).full()
-    of = submit(house, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock"))
-    reaches(house, of, "in_progress")
-    agent = reaches(house, "b/agent~idles~1", "working")
+    deployment = new_deployment(**AGENTS).full()
+    task_id = submit(
+        deployment, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock")
+    )
+    reaches(deployment, task_id, "in_progress")
+    agent = reaches(deployment, "b/agent~idles~1", "working")
 
-    due(house.client.dispatch, client, agent.id, "progress")
+    due(deployment.client.dispatch, client, agent.id, "progress")
 
-    ended = reaches(house, agent.id, "dead")
-    assert house.events(agent.id)[-1].cause.actor == "stalls"
+    ended = reaches(deployment, agent.id, "dead")
+    assert deployment.events(agent.id)[-1].cause.actor == "stalls"
     assert ended.data["end"]["abort"] == "timeout"
-    assert reaches(house, of, "failed").data["failure"]["abort"] == "timeout"
-    house.sees(lambda: not is_alive(agent.data["pid"]), what="its process is gone")
+    assert reaches(deployment, task_id, "failed").data["failure"]["abort"] == "timeout"
+    deployment.sees(lambda: not is_alive(agent.data["pid"]), what="its process is gone")

@@ -1,4 +1,4 @@
-"""What a lost or failed try leaves behind is gone before, or when, another one is at it."""
+"""The processes and branches of a lost or failed try are removed for the next one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
     git,
-    keepers,
     make_repository,
     nothing_left,
     reaches,
     submit,
+    supervisors,
     task,
 )
 from tests.processes import is_alive, marked
@@ -32,10 +32,10 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.mark.proof
-def test_what_a_keeper_and_its_watchdog_leave_that_are_killed_at_once_is_ended_before_the_next(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_leftovers_of_a_supervisor_and_watchdog_killed_at_once_are_killed_before_the_next_try(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     pids, alive, stay, agent = (tmp_path / name for name in ("pids", "alive", "stay", "agent"))
     stay.write_text(f"trap '' TERM; echo $$ >> {pids}; while :; do sleep 0.1; done")
     agent.write_text(
@@ -43,45 +43,48 @@ def test_what_a_keeper_and_its_watchdog_leave_that_are_killed_at_once_is_ended_b
         f"for pid in $(cat {pids}); do grep -q '^State:.[^ZX]' /proc/$pid/status && touch {alive}; "
         f"done\n{FIXES}"
     )
-    of = submit(house, "both", task(repo, f"bash {agent}"))
-    reaches(house, of, "in_progress")
-    house.sees(lambda: pids.exists() and len(pids.read_text().split()) == 2, what="both are up")
-    keeper = keepers("both~1")[0]
-    dogs = [
+    task_id = submit(deployment, "both", task(repo, f"bash {agent}"))
+    reaches(deployment, task_id, "in_progress")
+    deployment.sees(
+        lambda: pids.exists() and len(pids.read_text().split()) == 2, what="both processes run"
+    )
+    supervisor = supervisors("both~1")[0]
+    watchdogs = [
         pid
-        for pid, words in marked("HOUSE_FOLDER", str(house.folder)).items()
-        if "agent_process.watchdog" in words
+        for pid, words in marked("DEPLOYMENT_FOLDER", str(deployment.folder)).items()
+        if "processes.agent.watchdog" in words
     ]
+    assert watchdogs, "the watchdogs were not found"
 
-    for pid in (keeper, *dogs):
+    for pid in (supervisor, *watchdogs):
         os.kill(pid, signal.SIGSTOP)
-    for pid in (keeper, *dogs):
+    for pid in (supervisor, *watchdogs):
         os.kill(pid, signal.SIGKILL)
 
-    record = reaches(house, of, "closed", within_s=90)
+    record = reaches(deployment, task_id, "closed", within_s=90)
     assert record.data["crashes"] == 1
-    assert not alive.exists(), "nothing of the first was there beside the second"
+    assert not alive.exists(), "a process of the first agent ran beside the second"
     assert not [pid for pid in pids.read_text().split() if is_alive(int(pid))]
-    nothing_left(house, repo, "both", 2)
+    nothing_left(deployment, repo, "both", 2)
     assert git(repo, *BRANCHES) == ""
 
 
-def test_the_branch_of_a_failed_try_goes_when_a_later_one_is_merged(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     once = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; echo > half.txt; exit 1; }}"
     agent = f"{once}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
-    of = submit(house, "again", task(repo, agent, retry_delay_s=1))
-    left = submit(house, "left", task(repo, "echo > half.txt; exit 1", max_retries=0))
+    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
+    left = submit(deployment, "left", task(repo, "echo > half.txt; exit 1", max_retries=0))
 
-    reaches(house, left, "failed")
+    reaches(deployment, left, "failed")
     for turn in ("again~1", "left~1"):
-        reaches(house, f"b/turn~{turn}", "reaped")
+        reaches(deployment, f"b/turn~{turn}", "reaped")
     kept = {"interlock/b/again@1", "interlock/b/left@1"}
     assert kept <= set(git(repo, *BRANCHES).split())
     (tmp_path / "go").touch()
 
-    reaches(house, of, "closed")
-    nothing_left(house, repo, "again", 2)
+    reaches(deployment, task_id, "closed")
+    nothing_left(deployment, repo, "again", 2)
     assert git(repo, *BRANCHES) == "interlock/b/left@1"

@@ -1,4 +1,4 @@
-"""Plans on real workers, with real agents' processes and real git."""
+"""Plans with real workers, agents' processes and git."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from interlock.kernel.record import Record
 from interlock.workers.tasks.plans.client import Plans
 from interlock.workers.tasks.plans.file import PlanFile, read_plan
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment
 
 AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 QUIET_SWEEPS = 4
@@ -36,8 +36,8 @@ tasks:
 """
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -53,42 +53,42 @@ def repo(tmp_path: Path) -> Path:
 
 
 def plan(folder: Path, name: str) -> PlanFile:
-    place = folder / f"{name}.yaml"
-    place.write_text(PLAN.format(plan=name))
-    return read_plan(place)
+    file = folder / f"{name}.yaml"
+    file.write_text(PLAN.format(plan=name))
+    return read_plan(file)
 
 
-def closed(house: House, of: str) -> Record:
-    return house.reaches(of, "closed", within_s=90)
+def closed(deployment: Deployment, task_id: str) -> Record:
+    return deployment.reaches(task_id, "closed", within_s=90)
 
 
-def passes(house: House) -> None:
-    """Wait until sweeps have gone over all there is a few times."""
-    began = house.client.dispatch.views.now_ms()
+def wait_for_sweeps(deployment: Deployment) -> None:
+    """Wait until every sweep has run a few times."""
+    started = deployment.client.dispatch.views.now_ms()
     period_ms = 500
 
     def over() -> bool:
-        return house.client.dispatch.views.now_ms() - began > QUIET_SWEEPS * period_ms
+        return deployment.client.dispatch.views.now_ms() - started > QUIET_SWEEPS * period_ms
 
-    house.sees(over, what="a few sweeps have passed")
+    deployment.sees(over, what="a few sweeps have run")
 
 
 def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
-    plans = Plans(house.client)
-    begun = git(repo, "rev-parse", "main")
+    deployment = new_deployment(**AGENTS).full()
+    plans = Plans(deployment.client)
+    before = git(repo, "rev-parse", "main")
     for name in ("good", "bad", "part"):
         plans.submit(plan(tmp_path, name))
 
-    passes(house)
+    wait_for_sweeps(deployment)
     for name in ("good", "bad", "part"):
         assert {task.state for task in plans.show("b", name).tasks} == {"planned"}
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
-    assert git(repo, "rev-parse", "main") == begun
+    assert git(repo, "rev-parse", "main") == before
 
-    bad = plans.reject("b", "bad", seen=plans.show("b", "bad").proposals, reason="too dear")
+    bad = plans.reject("b", "bad", seen=plans.show("b", "bad").proposals, reason="too expensive")
     part = plans.approve("b", "part", ["part-first"], seen=plans.show("b", "part").proposals)
     good = plans.approve("b", "good", seen=plans.show("b", "good").proposals)
 
@@ -96,13 +96,13 @@ def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
     assert [one.answer for one in good.tasks] == ["approved"] * 3
     assert [one.id for one in part.tasks] == ["b/part-first"]
     merged = [
-        closed(house, f"b/good-{word}").data["merged"] for word in ("first", "middle", "last")
+        closed(deployment, f"b/good-{name}").data["merged"] for name in ("first", "middle", "last")
     ]
-    closed(house, "b/part-first")
+    closed(deployment, "b/part-first")
     for earlier, later in pairwise(merged):
         git(repo, "merge-base", "--is-ancestor", earlier, later)
-    for word in ("first", "middle", "last"):
-        house.checked(f"b/good-{word}")
+    for name in ("first", "middle", "last"):
+        deployment.checked(f"b/good-{name}")
     files = git(repo, "ls-tree", "--name-only", "main").split()
     assert sorted(files) == [
         "good-first.txt",
@@ -113,27 +113,27 @@ def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
     left = {task.name: task.state for task in plans.show("b", "part").tasks}
     assert left == {"part-first": "closed", "part-middle": "planned", "part-last": "planned"}
     assert {task.state for task in plans.show("b", "bad").tasks} == {"cancelled"}
-    everything = Plans(house.client).submit(plan(tmp_path, "good"))
+    everything = Plans(deployment.client).submit(plan(tmp_path, "good"))
     assert all(one.replayed for one in everything.tasks)
 
 
-def test_a_planned_task_is_a_card_until_somebody_decides_it(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_a_planned_task_is_a_card_until_it_is_decided(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     del repo
-    house = new_house(**AGENTS | {"INTERLOCK_CARDS": str(tmp_path / "cards")}).full()
-    Plans(house.client).submit(plan(tmp_path, "good"))
+    deployment = new_deployment(**AGENTS | {"INTERLOCK_CARDS": str(tmp_path / "cards")}).full()
+    Plans(deployment.client).submit(plan(tmp_path, "good"))
 
     cards = tmp_path / "cards"
-    house.sees(
+    deployment.sees(
         lambda: any("good-first" in path.name for path in cards.glob("*")), what="there is a card"
     )
-    assert len(house.client.cards()) == len(plan(tmp_path, "good").tasks)
-    house.client.decide("b/good-first", "approve", proposal="b/good-first:1")
+    assert len(deployment.client.cards()) == len(plan(tmp_path, "good").tasks)
+    deployment.client.decide("b/good-first", "approve", proposal="b/good-first:1")
 
-    closed(house, "b/good-first")
-    house.sees(
+    closed(deployment, "b/good-first")
+    deployment.sees(
         lambda: not any("good-first" in path.name for path in cards.glob("*")),
         what="the card is gone",
     )
-    assert house.client.show("b/good-middle").state == "planned"
+    assert deployment.client.show("b/good-middle").state == "planned"

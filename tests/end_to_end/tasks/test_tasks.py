@@ -1,4 +1,4 @@
-"""Coding tasks on real workers, with real agents' processes and real git."""
+"""Coding tasks with real workers, agents' processes and git."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import Tasks
-from tests.end_to_end.conftest import NewHouse
+from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
     events,
     git,
-    kill_keeper,
+    kill_supervisor,
     make_repository,
     nothing_left,
     reaches,
@@ -33,16 +33,18 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo")
 
 
-def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, repo: Path) -> None:
-    house = new_house(**AGENTS).full()
-    of = submit(house, "mend", task(repo, "sleep 1.5; echo 42 > answer.txt; echo mended"))
+def test_a_task_is_claimed_worked_on_verified_and_merged(
+    new_deployment: NewDeployment, repo: Path
+) -> None:
+    deployment = new_deployment(**AGENTS).full()
+    task_id = submit(deployment, "fix", task(repo, "sleep 1.5; echo 42 > answer.txt; echo fixed"))
 
-    record = reaches(house, of, "closed")
+    record = reaches(deployment, task_id, "closed")
 
-    assert record.data["summary"] == "mended"
+    assert record.data["summary"] == "fixed"
     assert (repo / "answer.txt").read_text() == "42\n"
     assert git(repo, "rev-parse", "main") == record.data["merged"]
-    assert [event.target for event in house.events(of)] == [
+    assert [event.target for event in deployment.events(task_id)] == [
         "open",
         "claimed",
         "in_progress",
@@ -51,76 +53,80 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(new_house: NewHouse, re
         "done",
         "closed",
     ]
-    reaches(house, "b/agent~mend~1", "dead")
-    reaches(house, "b/turn~mend~1", "reaped")
+    reaches(deployment, "b/agent~fix~1", "dead")
+    reaches(deployment, "b/turn~fix~1", "reaped")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
 
 
 def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
-    new_house: NewHouse, repo: Path
+    new_deployment: NewDeployment, repo: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     before = git(repo, "rev-parse", "main")
-    of = submit(house, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
+    task_id = submit(deployment, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
 
-    record = reaches(house, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["abort"] == "unknown"
     assert "no luck" in record.data["failure"]["reason"]
-    assert house.client.cards()[0].record_id == of
-    nothing_left(house, repo, "fail")
+    assert deployment.client.cards()[0].record_id == task_id
+    nothing_left(deployment, repo, "fail")
     assert git(repo, "rev-parse", "main") == before
 
 
 def test_a_failed_task_is_tried_again_after_its_backoff(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     agent = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; exit 1; }}; echo 42 > answer.txt"
-    of = submit(house, "again", task(repo, agent, retry_delay_s=1))
+    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
 
-    record = reaches(house, of, "closed")
+    record = reaches(deployment, task_id, "closed")
 
     assert (record.data["retries"], record.data["claimed"]) == (1, 2)
-    nothing_left(house, repo, "again", 2)
+    nothing_left(deployment, repo, "again", 2)
 
 
 @pytest.mark.proof
 def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; sleep 1000"
-    of = submit(house, "hang", task(repo, agent, max_retries=0, deadline_s=3))
+    task_id = submit(deployment, "hang", task(repo, agent, max_retries=0, deadline_s=3))
 
-    record = reaches(house, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["abort"] == "timeout"
-    assert house.events(of)[-1].cause.actor == "stalls"
-    nothing_left(house, repo, "hang")
-    assert house.client.show("b/agent~hang~1").data["end"]["abort"] == "timeout"
+    assert deployment.events(task_id)[-1].cause.actor == "stalls"
+    nothing_left(deployment, repo, "hang")
+    assert deployment.client.show("b/agent~hang~1").data["end"]["abort"] == "timeout"
     pid = int((tmp_path / "pid").read_text())
-    house.sees(lambda: not is_alive(pid), what="its grandchild is gone")
+    deployment.sees(lambda: not is_alive(pid), what="its grandchild is gone")
 
 
-def test_work_that_its_signals_do_not_accept_is_not_merged(new_house: NewHouse, repo: Path) -> None:
-    house = new_house(**AGENTS).full()
-    of = submit(house, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
+def test_work_that_its_signals_do_not_accept_is_not_merged(
+    new_deployment: NewDeployment, repo: Path
+) -> None:
+    deployment = new_deployment(**AGENTS).full()
+    task_id = submit(deployment, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
 
-    record = reaches(house, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert "test_passes" in record.data["failure"]["reason"]
     assert record.data["checked"][0]["passed"] is False
-    nothing_left(house, repo, "wrong")
+    nothing_left(deployment, repo, "wrong")
     assert (repo / "answer.txt").read_text() == "41\n"
 
 
-def test_a_change_outside_the_owned_files_is_a_violation(new_house: NewHouse, repo: Path) -> None:
-    house = new_house(**AGENTS).full()
+def test_a_change_outside_the_owned_files_is_a_violation(
+    new_deployment: NewDeployment, repo: Path
+) -> None:
+    deployment = new_deployment(**AGENTS).full()
     agent = "echo 42 > answer.txt; echo x > other.txt"
-    of = submit(house, "scope", task(repo, agent, owned_files=["answer.txt"]))
+    task_id = submit(deployment, "scope", task(repo, agent, owned_files=["answer.txt"]))
 
-    record = reaches(house, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["why"] == "permission_denied"
     assert record.data["failure"]["paths"] == ["other.txt"]
@@ -128,14 +134,16 @@ def test_a_change_outside_the_owned_files_is_a_violation(new_house: NewHouse, re
 
 
 def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
-    new_house: NewHouse, repo: Path
+    new_deployment: NewDeployment, repo: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
-    asked = {"needs_approval": True, "max_retries": 0}
-    good = submit(house, "good", task(repo, "echo 42 > answer.txt", **asked))
-    moved = submit(house, "moved", task(repo, "echo 42 > answer.txt; echo > new.txt", **asked))
-    for of in (good, moved):
-        reaches(house, of, "pending_approval")
+    deployment = new_deployment(**AGENTS).full()
+    options = {"needs_approval": True, "max_retries": 0}
+    good = submit(deployment, "good", task(repo, "echo 42 > answer.txt", **options))
+    moved = submit(
+        deployment, "moved", task(repo, "echo 42 > answer.txt; echo > new.txt", **options)
+    )
+    for task_id in (good, moved):
+        reaches(deployment, task_id, "pending_approval")
     branch = "interlock/b/moved@1"
     author = ("-c", "user.name=u", "-c", "user.email=u@x")
     sneaked = git(
@@ -143,108 +151,113 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
     )
     git(repo, "update-ref", f"refs/heads/{branch}", sneaked)
 
-    for of in (good, moved):
-        house.client.decide(of, "approve", proposal=house.client.show(of).proposal)
+    for task_id in (good, moved):
+        deployment.client.decide(
+            task_id, "approve", proposal=deployment.client.show(task_id).proposal
+        )
 
-    assert reaches(house, good, "closed").data["approved"]
-    refused = reaches(house, moved, "failed")
+    assert reaches(deployment, good, "closed").data["approved"]
+    refused = reaches(deployment, moved, "failed")
     assert refused.data["failure"]["reason"] == "its branch has moved since it was verified"
     assert not (repo / "new.txt").exists()
 
 
 def test_a_conflict_is_a_failure_with_the_paths_named(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     gate = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
-    first = submit(house, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
+    first = submit(deployment, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
     other = task(repo, f"{gate}; printf '42\\nmore\\n' > answer.txt", max_retries=0, signals=[])
-    second = submit(house, "two", other)
-    for of in (first, second):
-        reaches(house, of, "in_progress")
+    second = submit(deployment, "two", other)
+    for task_id in (first, second):
+        reaches(deployment, task_id, "in_progress")
     (tmp_path / "go").touch()
 
-    ended = {reaches(house, of, "closed", "failed").state: of for of in (first, second)}
+    ended = {
+        reaches(deployment, task_id, "closed", "failed").state: task_id
+        for task_id in (first, second)
+    }
 
     assert set(ended) == {"closed", "failed"}
-    failure = house.client.show(ended["failed"]).data["failure"]
+    failure = deployment.client.show(ended["failed"]).data["failure"]
     assert failure["paths"] == ["answer.txt"]
     assert "conflicts" in failure["reason"]
 
 
 def test_a_cancelled_task_leaves_no_process_and_no_worktree(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
-    of = submit(house, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
-    reaches(house, of, "in_progress")
+    deployment = new_deployment(**AGENTS).full()
+    task_id = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
+    reaches(deployment, task_id, "in_progress")
 
-    house.client.cancel(of, reason="no longer wanted")
+    deployment.client.cancel(task_id, reason="no longer wanted")
 
-    reaches(house, of, "cancelled")
-    nothing_left(house, repo, "stop")
+    reaches(deployment, task_id, "cancelled")
+    nothing_left(deployment, repo, "stop")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.proof
-def test_a_task_whose_keeper_is_killed_is_orphaned_and_done_by_the_next(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agent(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     agent = (
         f"echo $$ >> {tmp_path}/pids; "
         f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 1000; }}; echo 42 > answer.txt"
     )
-    of = submit(house, "orphan", task(repo, agent))
-    reaches(house, of, "in_progress")
+    task_id = submit(deployment, "orphan", task(repo, agent))
+    reaches(deployment, task_id, "in_progress")
     first = int((tmp_path / "pids").read_text().split()[0])
 
-    kill_keeper("orphan~1")
+    kill_supervisor("orphan~1")
 
-    record = reaches(house, of, "closed", within_s=120)
-    assert "orphaned" in events(house, of)
+    record = reaches(deployment, task_id, "closed", within_s=120)
+    assert "orphaned" in events(deployment, task_id)
     assert record.data["crashes"] == 1
-    assert not is_alive(first), "nothing of the first is left beside the second"
-    nothing_left(house, repo, "orphan", 2)
+    assert not is_alive(first), "the first agent ran beside the second"
+    nothing_left(deployment, repo, "orphan", 2)
 
 
 def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS)
-    house.beat()
-    worker = house.worker()
+    deployment = new_deployment(**AGENTS)
+    deployment.beat()
+    worker = deployment.worker()
     agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
-    of = submit(house, "deploy", task(repo, agent))
-    reaches(house, of, "in_progress")
+    task_id = submit(deployment, "deploy", task(repo, agent))
+    reaches(deployment, task_id, "in_progress")
 
     worker.stop()
-    house.worker()
+    deployment.worker()
     (tmp_path / "go").touch()
 
-    record = reaches(house, of, "closed")
+    record = reaches(deployment, task_id, "closed")
     assert (record.data["claimed"], record.data["crashes"]) == (1, 0)
 
 
-def test_a_task_waits_for_those_that_it_depends_on(new_house: NewHouse, repo: Path) -> None:
-    house = new_house(**AGENTS).full()
+def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: Path) -> None:
+    deployment = new_deployment(**AGENTS).full()
     second = submit(
-        house, "second", task(repo, "echo 2 > two.txt", depends_on=["first"], signals=[])
+        deployment, "second", task(repo, "echo 2 > two.txt", depends_on=["first"], signals=[])
     )
-    first = submit(house, "first", task(repo, "sleep 0.5; echo 42 > answer.txt"))
+    first = submit(deployment, "first", task(repo, "sleep 0.5; echo 42 > answer.txt"))
 
-    reaches(house, second, "closed")
+    reaches(deployment, second, "closed")
 
-    assert house.client.show(second).data["claimed"] == 1
-    done = next(event for event in house.events(first) if event.target == "done")
-    begun = next(event for event in house.events(second) if event.target == "claimed")
-    assert done.at_ms <= begun.at_ms
+    assert deployment.client.show(second).data["claimed"] == 1
+    done = next(event for event in deployment.events(first) if event.target == "done")
+    claimed = next(event for event in deployment.events(second) if event.target == "claimed")
+    assert done.at_ms <= claimed.at_ms
 
 
 def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
-    new_house: NewHouse, repo: Path
+    new_deployment: NewDeployment, repo: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     whole = (
         'test -n "$INTERLOCK_TASK_TEXT" && { echo "$INTERLOCK_TASK_TEXT" > $INTERLOCK_TASK_TEXT;'
         " exit 0; }; "
@@ -255,93 +268,95 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
         """say '{"type": "split", "subtasks": [{"title": "a", "text": "a.txt"},"""
         """ {"title": "b", "text": "b.txt"}]}'; sleep 60"""
     )
-    trusted(house, whole, 2)
-    of = submit(house, "whole", task(repo, whole, signals=[]))
+    trusted(deployment, whole, 2)
+    task_id = submit(deployment, "whole", task(repo, whole, signals=[]))
 
-    record = reaches(house, of, "closed", within_s=90)
+    record = reaches(deployment, task_id, "closed", within_s=90)
 
     assert record.data["tally"] == {"closed": 2}
     assert (repo / "a.txt").read_text() == "a.txt\n"
     assert (repo / "b.txt").read_text() == "b.txt\n"
-    seen = [event.trigger for event in house.events("b/turn~whole~1")]
+    seen = [event.trigger for event in deployment.events("b/turn~whole~1")]
     assert seen[:5] == ["created", "task_claimed", "agent_spawned", "agent_spawned", "tool_started"]
     assert "tool_completed" in seen
-    house.sees(lambda: trees(repo) == 1, what="no worktree is left")
+    deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
-    new_house: NewHouse, repo: Path
+    new_deployment: NewDeployment, repo: Path
 ) -> None:
-    house = new_house(**AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "10"}).full()
+    deployment = new_deployment(
+        **AGENTS | {"INTERLOCK_AGENTS_MAX": "4", "INTERLOCK_LEASE_S": "10"}
+    ).full()
     names = [f"n{n}" for n in range(30)]
     for name in names:
         signal = {"type": "file_contains", "value": f"{name}.txt :: {name}"}
-        submit(house, name, task(repo, f"echo {name} > {name}.txt", signals=[signal]))
+        submit(deployment, name, task(repo, f"echo {name} > {name}.txt", signals=[signal]))
 
     for name in names:
-        reaches(house, f"b/{name}", "closed", within_s=240)
+        reaches(deployment, f"b/{name}", "closed", within_s=240)
 
     assert all((repo / f"{name}.txt").exists() for name in names)
     assert git(repo, "status", "--porcelain") == ""
     for name in names:
-        reaches(house, f"b/turn~{name}~1", "reaped")
-    nothing_left(house, repo, names[-1])
+        reaches(deployment, f"b/turn~{name}~1", "reaped")
+    nothing_left(deployment, repo, names[-1])
     assert git(repo, "branch", "--list", "interlock/*") == ""
 
 
-def test_what_is_about_the_files_of_a_machine_is_done_there(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_effects_on_the_files_of_a_machine_run_on_that_machine(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS)
-    house.beat()
+    deployment = new_deployment(**AGENTS)
+    deployment.beat()
     for host in ("north", "south"):
-        house.worker(INTERLOCK_HOST=host, INTERLOCK_HOME=str(tmp_path / host))
+        deployment.worker(INTERLOCK_HOST=host, INTERLOCK_HOME=str(tmp_path / host))
     names = [f"n{n}" for n in range(4)]
     for name in names:
-        submit(house, name, task(repo, f"echo {name} > {name}", signals=[]))
+        submit(deployment, name, task(repo, f"echo {name} > {name}", signals=[]))
 
     for name in names:
-        record = reaches(house, f"b/{name}", "closed", "failed")
+        record = reaches(deployment, f"b/{name}", "closed", "failed")
         assert record.state == "closed", record.data
-        reaches(house, f"b/turn~{name}~1", "reaped")
+        reaches(deployment, f"b/turn~{name}~1", "reaped")
     assert trees(repo) == 1
 
 
-def test_work_is_judged_only_when_nobody_is_at_it_any_more(
-    new_house: NewHouse, repo: Path, tmp_path: Path
+def test_work_is_verified_only_after_its_agent_has_ended(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
-    house = new_house(**AGENTS).full()
+    deployment = new_deployment(**AGENTS).full()
     author = "git -c user.name=u -c user.email=u@x"
-    agent = f"{FIXES}; {author} commit -qam mended; echo $$ > {tmp_path}/pid; sleep 600"
+    agent = f"{FIXES}; {author} commit -qam fixed; echo $$ > {tmp_path}/pid; sleep 600"
     gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}
-    of = submit(house, "told", task(repo, agent, signals=[gone], max_retries=0))
-    house.sees((tmp_path / "pid").exists, what="the agent has done its work")
-    (entry,) = reaches(house, of, "in_progress").entries
+    task_id = submit(deployment, "reported", task(repo, agent, signals=[gone], max_retries=0))
+    deployment.sees((tmp_path / "pid").exists, what="the agent has committed its work")
+    (entry,) = reaches(deployment, task_id, "in_progress").entries
 
-    told = {"summary": "by its own word"}
-    Tasks(house.client).report(entry.key(of), entry.token, "completed", told)
+    report = {"summary": "reported by the agent"}
+    Tasks(deployment.client).report(entry.key(task_id), entry.token, "completed", report)
 
-    assert reaches(house, of, "closed", "failed").state == "closed"
+    assert reaches(deployment, task_id, "closed", "failed").state == "closed"
     assert (repo / "answer.txt").read_text() == "42\n"
 
 
-def test_a_keeper_waits_for_a_store_that_is_away(
-    new_house: NewHouse, repo: Path, tmp_path: Path, server: EmbeddedServer
+def test_a_supervisor_waits_for_a_store_that_is_away(
+    new_deployment: NewDeployment, repo: Path, tmp_path: Path, server: EmbeddedServer
 ) -> None:
     with FaultProxy(server.port) as proxy:
-        house = new_house(proxy.url, **AGENTS).full()
+        deployment = new_deployment(proxy.url, **AGENTS).full()
         agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {FIXES}; touch {tmp_path}/end"
-        of = submit(house, "away", task(repo, agent))
-        reaches(house, of, "in_progress")
+        task_id = submit(deployment, "away", task(repo, agent))
+        reaches(deployment, task_id, "in_progress")
 
         proxy.refuse()
         (tmp_path / "go").touch()
-        house.sees((tmp_path / "end").exists, what="the agent has ended")
+        deployment.sees((tmp_path / "end").exists, what="the agent has ended")
         tried = proxy.connections
-        house.sees(lambda: proxy.connections > tried + 20, what="all have tried in vain")
+        deployment.sees(lambda: proxy.connections > tried + 20, what="all have tried to connect")
         proxy.heal()
 
-        record = reaches(house, of, "closed")
+        record = reaches(deployment, task_id, "closed")
         assert (record.data["claimed"], record.data["crashes"]) == (1, 0)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityError,
@@ -20,14 +20,14 @@ from interlock.workers.gateways.capabilities.capability import (
 )
 from interlock.workers.gateways.sources import CleanedUp, CleanUpFailed
 
-FOLDER = Path(os.environ.get("HOUSE_FOLDER", "."))
+FOLDER = Path(os.environ.get("DEPLOYMENT_FOLDER", "."))
 
 
 def testify(what: str, record_id: str, key: str, **more: Any) -> None:
     """Append a line to the witness; one write is whole, whoever else writes."""
     line = {"what": what, "record": record_id, "key": key, "pid": os.getpid()}
     written = json.dumps({**line, "at": time.monotonic(), **more}) + "\n"
-    place = os.open(FOLDER / "witness.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    place = os.open(FOLDER / "recorded.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(place, written.encode())
     finally:
@@ -35,7 +35,7 @@ def testify(what: str, record_id: str, key: str, **more: Any) -> None:
 
 
 def first_time(what: str) -> bool:
-    """Whether nobody asked this before, in any process of the house."""
+    """Whether nobody asked this before, in any process of the deployment."""
     try:
         (FOLDER / f"once-{what.replace('/', '_')}").touch(exist_ok=False)
     except FileExistsError:

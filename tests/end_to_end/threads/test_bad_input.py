@@ -14,11 +14,11 @@ import pytest
 import redis
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.engine.resources import Equipment
+from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import MissingHandlerError, Runner, register_effects
 from interlock.workers.systems import handlers
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import ROOT, House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import ROOT, Deployment, thread
 
 
 def envelope(body: Any, **headers: Any) -> bytes:
@@ -92,59 +92,63 @@ SET_ASIDE = len(GARBAGE) - 1  # an unknown record may be one that was pruned
 
 
 def test_garbage_in_the_queues_is_set_aside_and_ends_no_worker(
-    house: House, client: redis.Redis
+    deployment: Deployment, client: redis.Redis
 ) -> None:
     for queue in ("execution", "inference", "sweeps"):
-        client.lpush(f"{house.prefix}.{queue}", *GARBAGE.values())
+        client.lpush(f"{deployment.prefix}.{queue}", *GARBAGE.values())
 
-    house.client.submit(thread("jot"), machine="thread", id="one")
-    assert house.ends("one")[0].state == "done"
-    aside = house.client.dispatch.aside
-    house.sees(
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
+    assert deployment.ends("one")[0].state == "done"
+    aside = deployment.client.dispatch.rejected
+    deployment.sees(
         lambda: sum(aside.counts().values()) >= 3 * SET_ASIDE,
         what=f"all is set aside, of {3 * SET_ASIDE} there are {aside.counts()}",
     )
 
-    assert all(process.alive for process in house.processes)
+    assert all(process.alive for process in deployment.processes)
     assert sum(aside.counts().values()) == 3 * SET_ASIDE, "nothing is set aside twice"
-    assert all(client.llen(f"{house.prefix}.{name}") == 0 for name in ("execution", "inference"))
+    assert all(
+        client.llen(f"{deployment.prefix}.{name}") == 0 for name in ("execution", "inference")
+    )
     assert all(one.reason for one in aside.newest(100))
 
 
 @pytest.mark.parametrize("what", MISSHAPEN)
 def test_a_message_of_the_wrong_shape_is_set_aside_and_ends_no_worker(
-    house: House, client: redis.Redis, what: str
+    deployment: Deployment, client: redis.Redis, what: str
 ) -> None:
-    queue = f"{house.prefix}.execution"
+    queue = f"{deployment.prefix}.execution"
     client.lpush(queue, misshapen(queue, **copy.deepcopy(MISSHAPEN[what])))
 
-    house.client.submit(thread("jot"), machine="thread", id="one")
-    assert house.ends("one")[0].state == "done"
-    assert all(process.alive for process in house.processes)
-    aside = house.client.dispatch.aside
-    house.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
+    deployment.client.submit(thread("jot"), machine="thread", id="one")
+    assert deployment.ends("one")[0].state == "done"
+    assert all(process.alive for process in deployment.processes)
+    aside = deployment.client.dispatch.rejected
+    deployment.sees(lambda: sum(aside.counts().values()) == 1, what="it is set aside, once")
     assert client.llen(queue) == 0
     assert client.hlen("unacked") == 0
 
 
-def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse) -> None:
-    house = new_house()
-    house.client.submit(thread("jot_once", policy="plan_then_review"), machine="thread", id="one")
-    worker = house.worker(queues=("inference",))
-    asked = house.reaches("one", "awaiting_confirmation")
-    house.client.decide("one", "approve", proposal=asked.proposal)
-    entry = next(e for e in house.client.show("one").entries if e.name == "execution")
-
-    house.client.dispatch.app.send_task(
-        "thread.inference", args=[entry.key("one")], queue=f"{house.prefix}.inference"
+def test_a_message_that_names_another_effect_starts_nothing(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    deployment.client.submit(
+        thread("jot_once", policy="plan_then_review"), machine="thread", id="one"
     )
-    house.sees(house.client.dispatch.aside.counts, what="it is set aside")
+    worker = deployment.worker(queues=("inference",))
+    asked = deployment.reaches("one", "awaiting_confirmation")
+    deployment.client.decide("one", "approve", proposal=asked.proposal)
+    entry = next(e for e in deployment.client.show("one").entries if e.name == "execution")
 
-    left = next(e for e in house.client.show("one").entries if e.name == "execution")
+    deployment.client.dispatch.app.send_task(
+        "thread.inference", args=[entry.key("one")], queue=f"{deployment.prefix}.inference"
+    )
+    deployment.sees(deployment.client.dispatch.rejected.counts, what="it is set aside")
+
+    left = next(e for e in deployment.client.show("one").entries if e.name == "execution")
     assert (left.state, left.attempts, left.carried) == ("owed", 0, False)
     worker.stop()
-    house.full()
-    assert house.ends("one")[0].state == "done"
+    deployment.full()
+    assert deployment.ends("one")[0].state == "done"
 
 
 @pytest.mark.parametrize(
@@ -160,11 +164,11 @@ def test_a_message_that_names_another_effect_starts_nothing(new_house: NewHouse)
     ],
 )
 def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
-    new_house: NewHouse, variables: dict[str, str], sentence: str
+    new_deployment: NewDeployment, variables: dict[str, str], sentence: str
 ) -> None:
-    house = new_house(**variables)
-    process = house.worker(ready=False)
-    house.sees(lambda: not process.alive, what="it ended", within_s=60)
+    deployment = new_deployment(**variables)
+    process = deployment.worker(ready=False)
+    deployment.sees(lambda: not process.alive, what="it ended", within_s=60)
 
     told = [line for line in process.said.splitlines() if "interlock: " in line]
     assert len(told) == 1
@@ -172,8 +176,8 @@ def test_a_wrong_setting_ends_the_start_of_a_worker_with_one_clear_sentence(
     assert "Traceback" not in process.said
 
 
-def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
-    environment = {**new_house().environment, "INTERLOCK_LEASE_S": "soon"}
+def test_the_command_line_of_celery_says_it_too(new_deployment: NewDeployment) -> None:
+    environment = {**new_deployment().environment, "INTERLOCK_LEASE_S": "soon"}
     command = [sys.executable, "-m", "celery", "-A", "interlock.workers.main", "worker"]
 
     ended = subprocess.run(
@@ -190,9 +194,11 @@ def test_the_command_line_of_celery_says_it_too(new_house: NewHouse) -> None:
 
 
 @pytest.mark.parametrize("effect", sorted(handlers()))
-def test_boot_refuses_a_stage_without_its_handler(new_house: NewHouse, effect: str) -> None:
-    dispatch = new_house().client.dispatch
-    runner = Runner(dispatch, Equipment(dispatch.settings))
+def test_boot_refuses_a_stage_without_its_handler(
+    new_deployment: NewDeployment, effect: str
+) -> None:
+    dispatch = new_deployment().client.dispatch
+    runner = Runner(dispatch, Resources(dispatch.settings))
     rest = {name: run for name, run in handlers().items() if name != effect}
 
     with pytest.raises(MissingHandlerError, match=effect):

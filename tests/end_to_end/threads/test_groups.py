@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import ROOT, House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import ROOT, Deployment, thread
 
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts"]
 
@@ -32,9 +32,9 @@ def says_ready(log: Path) -> bool:
 
 
 @contextmanager
-def machine(house: House, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def machine(deployment: Deployment, name: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """Run a worker as on a machine of its own: its host name and its processes are its alone."""
-    log = house.folder / f"{name}.log"
+    log = deployment.folder / f"{name}.log"
     celery = f"{sys.executable} -m celery -A tests.end_to_end.engine.app worker -P threads -c 4"
     quiet = "-n w@%h --without-mingle --without-gossip -l INFO"
     shell = ["sh", "-c", f"hostname {name} && exec {celery} {quiet}"]
@@ -42,7 +42,7 @@ def machine(house: House, name: str) -> Iterator[tuple[subprocess.Popen[bytes], 
         process = subprocess.Popen(
             [*UNSHARE, *shell],
             cwd=ROOT,
-            env={**os.environ, **house.environment},
+            env={**os.environ, **deployment.environment},
             stdout=output,
             stderr=output,
         )
@@ -56,29 +56,33 @@ def machine(house: House, name: str) -> Iterator[tuple[subprocess.Popen[bytes], 
 @pytest.mark.proof
 @pytest.mark.skipif(not can_unshare(), reason="namespaces need a privilege that we do not have")
 def test_groups_with_host_names_and_processes_of_their_own_share_one_store(
-    new_house: NewHouse,
+    new_deployment: NewDeployment,
 ) -> None:
-    house = new_house()
-    house.beat()
-    with machine(house, "alder") as (alder, alder_log), machine(house, "birch") as (_, birch_log):
+    deployment = new_deployment()
+    deployment.beat()
+    with (
+        machine(deployment, "alder") as (alder, alder_log),
+        machine(deployment, "birch") as (_, birch_log),
+    ):
         for log in (alder_log, birch_log):
-            house.sees(partial(says_ready, log), what="ready", within_s=60)
+            deployment.sees(partial(says_ready, log), what="ready", within_s=60)
         ids = [
-            house.client.submit(thread("slow", seconds=2), machine="thread").id for _ in range(16)
+            deployment.client.submit(thread("slow", seconds=2), machine="thread").id
+            for _ in range(16)
         ]
         # An inference that was begun and lost would ask a person; an execution starts again.
-        house.sees(
-            lambda: all(house.client.show(one).state in ("executing", "done") for one in ids),
+        deployment.sees(
+            lambda: all(deployment.client.show(one).state in ("executing", "done") for one in ids),
             what="every inference is over",
         )
-        house.sees(lambda: len(house.witness) >= 4, what="both are at work")
+        deployment.sees(lambda: len(deployment.recorded) >= 4, what="both are at work")
         alder.kill()
 
-        ended = house.ends(*ids)
+        ended = deployment.ends(*ids)
 
     assert {record.state for record in ended} == {"done"}
-    claims = [note.detail for one in ids for note in house.notes(one, "claim")]
+    claims = [note.detail for one in ids for note in deployment.notes(one, "claim")]
     hosts = {claim["holder"].partition(":")[0] for claim in claims}
     assert hosts == {"alder", "birch"}
     for one in ids:
-        assert len({line["key"] for line in house.saw(one, "start")}) == 1
+        assert len({line["key"] for line in deployment.saw(one, "start")}) == 1

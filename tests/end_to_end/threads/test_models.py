@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.deployment import House
+from tests.end_to_end.deployment import Deployment
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, says, truncated_json
 
 PRICED = "openai:gpt-4o-mini"
@@ -24,18 +24,20 @@ def matter(policy: Any = "end_to_end", **fields: Any) -> dict[str, Any]:
     return {"inciting": {"title": "write it down", "fields": wanted}, "policy": policy}
 
 
-def model_house(new_house: Callable[..., House], provider: OpenAIServer, **more: str) -> House:
+def model_deployment(
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer, **more: str
+) -> Deployment:
     given = {"INTERLOCK_MODEL": PRICED, "INTERLOCK_MODEL_BASE_URL": provider.url}
-    return new_house(**{**given, "INTERLOCK_MODEL_API_KEY": "no-secret", **more}).full()
+    return new_deployment(**{**given, "INTERLOCK_MODEL_API_KEY": "no-secret", **more}).full()
 
 
 def test_each_phase_is_asked_once_with_what_the_phases_before_it_found(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
-    house = model_house(new_house, provider)
-    house.client.submit(matter(), machine="thread", id="whole")
+    deployment = model_deployment(new_deployment, provider)
+    deployment.client.submit(matter(), machine="thread", id="whole")
 
-    record = house.ends("whole")[0]
+    record = deployment.ends("whole")[0]
 
     assert record.state == "done"
     intent, context, action = provider.asked
@@ -48,30 +50,30 @@ def test_each_phase_is_asked_once_with_what_the_phases_before_it_found(
 
 
 def test_one_call_answers_all_three_phases_where_the_policy_wants_that(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
-    house = model_house(new_house, provider)
+    deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "combined_inference": True}
-    house.client.submit(matter(policy), machine="thread", id="combined")
+    deployment.client.submit(matter(policy), machine="thread", id="combined")
 
-    record = house.ends("combined")[0]
+    record = deployment.ends("combined")[0]
 
     assert (record.state, len(provider.asked)) == ("done", 1)
-    costs = [event.deltas for event in house.events("combined") if event.deltas]
+    costs = [event.deltas for event in deployment.events("combined") if event.deltas]
     assert len(costs) == 1
 
 
 def test_a_provider_that_recovers_costs_time_and_no_transition(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
     provider.then(refuses(429, retry_after="0"), refuses(529), refuses(500))
-    house = model_house(new_house, provider)
-    house.client.submit(matter(), machine="thread", id="patient")
+    deployment = model_deployment(new_deployment, provider)
+    deployment.client.submit(matter(), machine="thread", id="patient")
 
-    record = house.ends("patient")[0]
+    record = deployment.ends("patient")[0]
 
     assert record.state == "done"
-    failures = [event for event in house.events("patient") if "failed" in event.trigger]
+    failures = [event for event in deployment.events("patient") if "failed" in event.trigger]
     assert (failures, len(provider.asked)) == ([], 6)
 
 
@@ -85,65 +87,65 @@ FAULTS: Mapping[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("fault", "code"), FAULTS.values(), ids=FAULTS)
 def test_a_model_that_fails_leaves_a_question_and_never_an_empty_success(
-    new_house: Callable[..., House], fault: Any, code: str
+    new_deployment: Callable[..., Deployment], fault: Any, code: str
 ) -> None:
     with OpenAIServer(otherwise=fault) as provider:
         more = {"INTERLOCK_MODEL_TIMEOUT_S": "2", "INTERLOCK_MODEL_ATTEMPTS_MAX": "2"}
-        house = model_house(new_house, provider, **more)
-        house.client.submit(matter(), machine="thread", id="failing")
+        deployment = model_deployment(new_deployment, provider, **more)
+        deployment.client.submit(matter(), machine="thread", id="failing")
 
-        record = house.reaches("failing", "awaiting_intent_clarification")
+        record = deployment.reaches("failing", "awaiting_intent_clarification")
 
     assert record.data["failure"]["code"] == code
     assert "intent" not in record.data["proposals"]
-    card = house.client.card("failing")
+    card = deployment.client.card("failing")
     assert card is not None
     assert record.data["failure"]["detail"] in card.question
 
 
 def test_what_a_person_says_reaches_the_next_question(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
     provider.then(says({"intent": "something", "confidence": 0.1}))
-    house = model_house(new_house, provider)
-    house.client.submit(matter(), machine="thread", id="asked")
-    card = house.reaches("asked", "awaiting_intent_clarification")
+    deployment = model_deployment(new_deployment, provider)
+    deployment.client.submit(matter(), machine="thread", id="asked")
+    card = deployment.reaches("asked", "awaiting_intent_clarification")
 
-    house.client.decide("asked", "provide", {"text": "the blue one"}, proposal=card.proposal)
-    house.ends("asked")
+    deployment.client.decide("asked", "provide", {"text": "the blue one"}, proposal=card.proposal)
+    deployment.ends("asked")
 
     assert "the blue one" in provider.asked[1].prompt
 
 
 def test_a_call_that_the_budget_does_not_allow_is_never_made(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
-    house = model_house(new_house, provider)
+    deployment = model_deployment(new_deployment, provider)
     policy = {"composition": "end_to_end", "budget_micro": 10}
-    house.client.submit(matter(policy), machine="thread", id="poor")
+    deployment.client.submit(matter(policy), machine="thread", id="poor")
 
-    record = house.reaches("poor", "awaiting_intent_clarification")
+    record = deployment.reaches("poor", "awaiting_intent_clarification")
 
     assert record.data["failure"]["code"] == "budget_exceeded"
     assert (provider.asked, record.counters.get("spent", 0)) == ([], 0)
 
 
 def test_children_spend_from_one_cap_with_their_parent(
-    new_house: Callable[..., House], provider: OpenAIServer
+    new_deployment: Callable[..., Deployment], provider: OpenAIServer
 ) -> None:
-    house = model_house(new_house, provider)
+    deployment = model_deployment(new_deployment, provider)
     part = {"title": "write it down", "fields": matter()["inciting"]["fields"]}
     policy = {"composition": "end_to_end", "budget_micro": 10}
     family = {"inciting": {"title": "two"}, "policy": policy, "children": [part, part]}
-    house.client.submit(family, machine="thread", id="family")
-    house.reaches("family", "monitoring")
-    children = house.sees(
-        lambda: len(found := house.client.dispatch.views.children("family")) == 2 and found,
+    deployment.client.submit(family, machine="thread", id="family")
+    deployment.reaches("family", "monitoring")
+    children = deployment.sees(
+        lambda: len(found := deployment.client.dispatch.views.children("family")) == 2 and found,
         what="both children are born",
     )
 
     for child in children:
-        record = house.reaches(child, "awaiting_intent_clarification")
+        record = deployment.reaches(child, "awaiting_intent_clarification")
         assert record.data["failure"]["code"] == "budget_exceeded"
         assert "cap" not in record.counters
     assert provider.asked == []

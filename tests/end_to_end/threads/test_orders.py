@@ -5,145 +5,151 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.workers.threads.client import Threads
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 from tests.processes import is_alive
 
 
-def running(house: House, record_id: str) -> dict[str, int]:
+def running(deployment: Deployment, record_id: str) -> dict[str, int]:
     """Wait until a record's capability runs; return what it said of itself."""
-    found: dict[str, int] = house.sees(
-        lambda: house.saw(record_id, "start") and house.saw(record_id, "start")[0],
+    found: dict[str, int] = deployment.sees(
+        lambda: deployment.saw(record_id, "start") and deployment.saw(record_id, "start")[0],
         what=f"{record_id} runs",
     )
     return found
 
 
-def parent_of(house: House, *children: dict[str, object]) -> list[str]:
+def parent_of(deployment: Deployment, *children: dict[str, object]) -> list[str]:
     """Submit a parent, split it at its consent gate, and return the ids of its children."""
     matter = thread("jot")
     matter["given"]["action"]["kind"] = "suggestion"
-    house.client.submit(matter, machine="thread", id="parent")
-    asked = house.reaches("parent", "awaiting_confirmation")
-    parent = Threads(house.client).decompose("parent", list(children), proposal=asked.proposal)
+    deployment.client.submit(matter, machine="thread", id="parent")
+    asked = deployment.reaches("parent", "awaiting_confirmation")
+    parent = Threads(deployment.client).decompose("parent", list(children), proposal=asked.proposal)
     return [f"parent/{parent.version}.{number}" for number in range(1, len(children) + 1)]
 
 
-def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(house: House) -> None:
-    house.client.submit(thread("program"), machine="thread", id="one")
-    child = running(house, "one")["child"]
+def test_a_cancel_reaches_the_process_that_runs_the_action_and_ends_it(
+    deployment: Deployment,
+) -> None:
+    deployment.client.submit(thread("program"), machine="thread", id="one")
+    child = running(deployment, "one")["child"]
 
-    assert house.client.cancel("one").state == "executing"
-    record = house.ends("one")[0]
+    assert deployment.client.cancel("one").state == "executing"
+    record = deployment.ends("one")[0]
 
     assert (record.state, record.data["reason"]) == ("dismissed", "stopped as asked")
-    assert [event.trigger for event in house.events("one")][-2:] == [
+    assert [event.trigger for event in deployment.events("one")][-2:] == [
         "cancel_requested",
         "cancel_confirmed",
     ]
     assert not is_alive(child)
-    assert house.notes("one", "execution_finished")[-1].detail["error"] == "cancelled"
+    assert deployment.notes("one", "execution_finished")[-1].detail["error"] == "cancelled"
 
 
-def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(house: House) -> None:
-    house.client.submit(thread("stubborn", seconds=3), machine="thread", id="one")
-    running(house, "one")
+def test_a_cancel_does_not_claim_to_have_stopped_what_cannot_be_stopped(
+    deployment: Deployment,
+) -> None:
+    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id="one")
+    running(deployment, "one")
 
-    house.client.cancel("one")
-    record = house.ends("one")[0]
+    deployment.client.cancel("one")
+    record = deployment.ends("one")[0]
 
     assert record.state == "done", "it went on to its end, so that is what became of it"
-    assert len(house.saw("one", "end")) == 1
+    assert len(deployment.saw("one", "end")) == 1
 
 
-def test_closing_a_parent_stops_the_process_of_its_executing_child(house: House) -> None:
-    soft, hard = parent_of(house, child("program"), child("stubborn", seconds=5))
-    program = running(house, soft)["child"]
-    running(house, hard)
+def test_closing_a_parent_stops_the_process_of_its_executing_child(deployment: Deployment) -> None:
+    soft, hard = parent_of(deployment, child("program"), child("stubborn", seconds=5))
+    program = running(deployment, soft)["child"]
+    running(deployment, hard)
 
-    house.client.cancel("parent", reason="no longer wanted")
-    states = {house.ends(one)[0].state for one in ("parent", soft, hard)}
+    deployment.client.cancel("parent", reason="no longer wanted")
+    states = {deployment.ends(one)[0].state for one in ("parent", soft, hard)}
 
     assert states == {"dismissed"}
-    assert house.events(soft)[-1].cause.actor == "cascade"
-    house.sees(lambda: house.saw(soft, "stopped"), what="the program was stopped")
+    assert deployment.events(soft)[-1].cause.actor == "cascade"
+    deployment.sees(lambda: deployment.saw(soft, "stopped"), what="the program was stopped")
     assert not is_alive(program)
-    house.sees(lambda: house.notes(hard, "stale_result"), what="a late result is noted")
-    house.sees(lambda: not house.client.show(hard).entries, what="its holder has let go")
-    assert house.notes(hard, "stale_result")[0].detail["trigger"] == "execution_done"
+    deployment.sees(lambda: deployment.notes(hard, "stale_result"), what="a late result is noted")
+    deployment.sees(lambda: not deployment.client.show(hard).entries, what="its holder has let go")
+    assert deployment.notes(hard, "stale_result")[0].detail["trigger"] == "execution_done"
 
 
-def test_a_paused_thread_starts_nothing_until_it_is_resumed(house: House) -> None:
-    house.client.submit(thread("slow", seconds=2), machine="thread", id="one")
-    running(house, "one")
-    house.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="two")
-    waiting = house.reaches("two", "awaiting_confirmation")
+def test_a_paused_thread_starts_nothing_until_it_is_resumed(deployment: Deployment) -> None:
+    deployment.client.submit(thread("slow", seconds=2), machine="thread", id="one")
+    running(deployment, "one")
+    deployment.client.submit(thread("jot", policy="plan_then_review"), machine="thread", id="two")
+    waiting = deployment.reaches("two", "awaiting_confirmation")
 
-    assert house.client.pause("one") == "paused"
-    assert house.client.pause("two") == "paused"
-    house.client.decide("two", "approve", proposal=waiting.proposal)
+    assert deployment.client.pause("one") == "paused"
+    assert deployment.client.pause("two") == "paused"
+    deployment.client.decide("two", "approve", proposal=waiting.proposal)
 
-    assert house.ends("one")[0].state == "done", "what runs when it is paused ends"
-    assert house.client.show("two").state == "executing"
-    entry = next(e for e in house.client.show("two").entries if e.name == "execution")
+    assert deployment.ends("one")[0].state == "done", "what runs when it is paused ends"
+    assert deployment.client.show("two").state == "executing"
+    entry = next(e for e in deployment.client.show("two").entries if e.name == "execution")
     assert (entry.state, entry.attempts) == ("owed", 0)
-    assert house.client.resume("two") == "resumed"
-    assert house.ends("two")[0].state == "done"
+    assert deployment.client.resume("two") == "resumed"
+    assert deployment.ends("two")[0].state == "done"
 
 
-def test_a_stopped_worker_gives_its_work_back_and_another_does_it(new_house: NewHouse) -> None:
-    house = new_house()
-    first = house.worker()
-    house.beat()
-    house.client.submit(thread("slow", seconds=4), machine="thread", id="one")
-    running(house, "one")
+def test_a_stopped_worker_gives_its_work_back_and_another_does_it(
+    new_deployment: NewDeployment,
+) -> None:
+    deployment = new_deployment()
+    first = deployment.worker()
+    deployment.beat()
+    deployment.client.submit(thread("slow", seconds=4), machine="thread", id="one")
+    running(deployment, "one")
 
     first.stop()
-    entry = house.client.show("one").entries[0]
+    entry = deployment.client.show("one").entries[0]
     assert (entry.state, entry.attempts) == ("owed", 0), "a shutdown costs no attempt"
-    house.worker()
-    record = house.ends("one")[0]
+    deployment.worker()
+    record = deployment.ends("one")[0]
 
     assert record.state == "done"
-    assert [len(house.saw("one", what)) for what in ("start", "stopped", "end")] == [2, 1, 1]
-    assert not house.notes("one", "lapse"), "nobody had to wait for the lease to end"
+    assert [len(deployment.saw("one", what)) for what in ("start", "stopped", "end")] == [2, 1, 1]
+    assert not deployment.notes("one", "lapse"), "nobody had to wait for the lease to end"
 
 
-def test_a_stopped_worker_finishes_what_must_not_start_twice(new_house: NewHouse) -> None:
-    house = new_house()
-    first = house.worker()
-    house.beat()
-    house.client.submit(thread("slow_once", seconds=3), machine="thread", id="once")
-    house.client.submit(thread("stubborn", seconds=3), machine="thread", id="stubborn")
+def test_a_stopped_worker_finishes_what_must_not_start_twice(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    first = deployment.worker()
+    deployment.beat()
+    deployment.client.submit(thread("slow_once", seconds=3), machine="thread", id="once")
+    deployment.client.submit(thread("stubborn", seconds=3), machine="thread", id="stubborn")
     for name in ("once", "stubborn"):
-        running(house, name)
+        running(deployment, name)
 
     first.stop()
 
     for name in ("once", "stubborn"):
-        assert house.client.show(name).state == "done"
-        assert len(house.saw(name, "start")) == 1
+        assert deployment.client.show(name).state == "done"
+        assert len(deployment.saw(name, "start")) == 1
 
 
-def test_five_deployments_in_a_row_lose_nothing(new_house: NewHouse) -> None:
-    house = new_house()
-    house.beat()
-    worker = house.worker()
+def test_five_deployments_in_a_row_lose_nothing(new_deployment: NewDeployment) -> None:
+    deployment = new_deployment()
+    deployment.beat()
+    worker = deployment.worker()
     ids = [f"t{number}" for number in range(30)]
     for number, name in enumerate(ids):
         capability = ("slow", "slow_once", "jot")[number % 3]
         parameters: dict[str, Any] = {"seconds": 0.5} if number % 3 < 2 else {}
-        house.client.submit(thread(capability, **parameters), machine="thread", id=name)
+        deployment.client.submit(thread(capability, **parameters), machine="thread", id=name)
         if number % 6 == 3:
             worker.stop()
-            worker = house.worker()
+            worker = deployment.worker()
 
-    ended = house.ends(*ids)
+    ended = deployment.ends(*ids)
 
     assert {record.state for record in ended} == {"done"}
     for name in ids:
-        assert len(house.saw(name, "end")) == 1
-        assert len({line["key"] for line in house.saw(name, "start")}) == 1
+        assert len(deployment.saw(name, "end")) == 1
+        assert len({line["key"] for line in deployment.saw(name, "start")}) == 1
 
 
 def child(capability: str, **parameters: Any) -> dict[str, object]:

@@ -11,8 +11,8 @@ import redis
 from interlock.kernel.event import Event
 from interlock.kernel.machines.threads.thread.table import THREAD, WAITS
 from interlock.workers.threads.client import Threads
-from tests.end_to_end.conftest import NewHouse
-from tests.end_to_end.deployment import House, thread
+from tests.end_to_end.conftest import NewDeployment
+from tests.end_to_end.deployment import Deployment, thread
 from tests.end_to_end.engine.test_stranding import due
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, hangs, refuses, thinks
 
@@ -64,10 +64,10 @@ def recipes() -> dict[str, dict[str, Any]]:
 
 
 class Stage:
-    """A house in which a thread is brought to any state."""
+    """A deployment in which a thread is brought to any state."""
 
-    def __init__(self, house: House) -> None:
-        self.house, self.client = house, house.client
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment, self.client = deployment, deployment.client
         self.recipes, self.count = recipes(), 0
 
     def submit(self, matter: dict[str, Any], **more: Any) -> str:
@@ -84,7 +84,7 @@ class Stage:
         if state == "monitoring":
             return self.parent([self.recipes["awaiting_review"]])[0]
         record_id = self.submit(self.recipes[state], **more)
-        self.house.reaches(record_id, state)
+        self.deployment.reaches(record_id, state)
         return record_id
 
     def queued(self, phase: str) -> str:
@@ -109,9 +109,9 @@ class Stage:
         matter = thread("jot", policy="plan_then_review", source="witnessed")
         matter["inciting"]["fields"] = fields
         record_id = self.submit(matter)
-        self.house.reaches(record_id, "awaiting_confirmation")
+        self.deployment.reaches(record_id, "awaiting_confirmation")
         self.client.fire(record_id, "cleanup_requested")
-        self.house.reaches(record_id, state)
+        self.deployment.reaches(record_id, state)
         return record_id
 
     def parent(
@@ -120,7 +120,7 @@ class Stage:
         """Return a thread that a person split into others, and the ids of those."""
         if not record_id:
             record_id = self.submit(self.suggestion())
-        asked = self.house.reaches(record_id, "awaiting_confirmation")
+        asked = self.deployment.reaches(record_id, "awaiting_confirmation")
         parts = [
             {
                 "title": matter["inciting"]["title"],
@@ -196,13 +196,13 @@ def fail_and_split(stage: Stage) -> None:
     stage.submit(unclear)
     parts = [{"title": "refused", "text": ""}]
     split = stage.submit(thread("decompose", children=parts, relationship="decompose"))
-    stage.house.reaches(split, "monitoring")
+    stage.deployment.reaches(split, "monitoring")
     parent, [child] = stage.parent([stage.recipes["awaiting_review"]], "singular")
-    stage.house.reaches(child, "awaiting_review")
+    stage.deployment.reaches(child, "awaiting_review")
     stage.client.fire(child, "dismissed_by_user")
-    stage.house.reaches(parent, "dismissed")
+    stage.deployment.reaches(parent, "dismissed")
     parent, [child] = stage.parent([thread("jot")])
-    stage.house.reaches(parent, "done")
+    stage.deployment.reaches(parent, "done")
 
 
 def close_families(stage: Stage) -> None:
@@ -215,20 +215,20 @@ def close_families(stage: Stage) -> None:
     *held, cleaned, unclean, middle = children
     queued = held[states.index("awaiting_intent_clarification")]
     for state, child in zip(states, held, strict=True):
-        stage.house.reaches(child, state)
+        stage.deployment.reaches(child, state)
     for child, state in ((cleaned, "cleaning_up"), (unclean, "done_cleanup_unsuccessful")):
-        stage.house.reaches(child, "awaiting_confirmation")
+        stage.deployment.reaches(child, "awaiting_confirmation")
         stage.client.fire(child, "cleanup_requested")
-        stage.house.reaches(child, state)
+        stage.deployment.reaches(child, state)
     stage.parent([stage.recipes["awaiting_review"]], record_id=middle)
     stage.client.cancel(parent)
-    stage.house.ends(parent, *children)
+    stage.deployment.ends(parent, *children)
     parent, [queued] = stage.parent([stage.recipes["awaiting_intent_clarification"]])
-    stage.house.reaches(queued, "awaiting_intent_clarification")
+    stage.deployment.reaches(queued, "awaiting_intent_clarification")
     stage.queue(queued)
     stage.client.cancel(parent)
     parent, [clarified] = stage.parent([stage.recipes["awaiting_intent_clarification"]])
-    stage.house.reaches(clarified, "awaiting_intent_clarification")
+    stage.deployment.reaches(clarified, "awaiting_intent_clarification")
     stage.client.cancel(parent)
 
 
@@ -236,31 +236,34 @@ def close_a_newborn(stage: Stage) -> None:
     """Close a parent whose spawning died between the birth of a child and its beginning."""
     stage.client.submit(stage.suggestion(), machine="thread", id="kill-between_children-spawn")
     parent, [child, _] = stage.parent([thread("jot")] * 2, record_id="kill-between_children-spawn")
-    stage.house.sees(lambda: stage.house.found(child), what="the first is born")
+    stage.deployment.sees(lambda: stage.deployment.found(child), what="the first is born")
     stage.client.cancel(parent)
-    stage.house.ends(parent, child)
+    stage.deployment.ends(parent, child)
 
 
 def starve_the_queue(stage: Stage, client: redis.Redis) -> None:
     """Leave threads in the model's queue, with nobody to serve it, until they give up."""
-    house, waiting = stage.house, [stage.at(f"awaiting_{phase}_clarification") for phase in PHASES]
-    house.tended = 0
-    for one in house.processes:
+    deployment, waiting = (
+        stage.deployment,
+        [stage.at(f"awaiting_{phase}_clarification") for phase in PHASES],
+    )
+    deployment.tended = 0
+    for one in deployment.processes:
         one.kill()
     for record_id in waiting:
         stage.provide(record_id)
-        due(house.client.dispatch, client, record_id, "stall")
-    house.beat()
-    house.worker(queues=("sweeps",))
+        due(deployment.client.dispatch, client, record_id, "stall")
+    deployment.beat()
+    deployment.worker(queues=("sweeps",))
     for record_id, phase in zip(waiting, PHASES, strict=True):
-        house.reaches(record_id, f"awaiting_{phase}_clarification")
+        deployment.reaches(record_id, f"awaiting_{phase}_clarification")
 
 
-def fired_rows(house: House) -> dict[Row, set[str]]:
+def fired_rows(deployment: Deployment) -> dict[Row, set[str]]:
     """Return every row that was fired, with everybody who fired it."""
     fired: dict[Row, set[str]] = {}
-    for standing in house.client.list(machine="thread", limit=10_000):
-        for line in house.client.history(standing.id):
+    for standing in deployment.client.list(machine="thread", limit=10_000):
+        for line in deployment.client.history(standing.id):
             if isinstance(line, Event) and line.trigger != "created":
                 row = (line.source, line.trigger, line.target)
                 fired.setdefault(row, set()).add(line.cause.actor)
@@ -269,16 +272,16 @@ def fired_rows(house: House) -> dict[Row, set[str]]:
 
 @pytest.mark.slow
 def test_every_row_is_fired_by_its_natural_producer(
-    new_house: NewHouse, provider: OpenAIServer, client: redis.Redis
+    new_deployment: NewDeployment, provider: OpenAIServer, client: redis.Redis
 ) -> None:
-    house = new_house(
+    deployment = new_deployment(
         INTERLOCK_MODEL="openai:gpt-4o-mini",
         INTERLOCK_MODEL_BASE_URL=provider.url,
         INTERLOCK_MODEL_API_KEY="none",
     )
-    house.full(workers=2, concurrency=60)
-    house.tended = 2
-    stage = Stage(house)
+    deployment.full(workers=2, concurrency=60)
+    deployment.tended = 2
+    stage = Stage(deployment)
     scenes: tuple[Callable[[Stage], None], ...] = (
         answer_every_card,
         end_by_hand,
@@ -289,13 +292,15 @@ def test_every_row_is_fired_by_its_natural_producer(
     for scene in scenes:
         scene(stage)
     starve_the_queue(stage, client)
-    house.full(concurrency=20)
+    deployment.full(concurrency=20)
     table = {(str(r.source), str(r.trigger), str(r.target)): r.by for r in THREAD.transitions}
 
     def missing() -> set[Row]:
-        return set(table) - set(fired_rows(house))
+        return set(table) - set(fired_rows(deployment))
 
-    house.sees(lambda: not missing(), what=f"every row is fired; of {len(table)} not {missing()}")
-    strangers = {row: by - set(table[row]) for row, by in fired_rows(house).items()}
+    deployment.sees(
+        lambda: not missing(), what=f"every row is fired; of {len(table)} not {missing()}"
+    )
+    strangers = {row: by - set(table[row]) for row, by in fired_rows(deployment).items()}
     assert not {row: by for row, by in strangers.items() if by}, "fired by nobody the table names"
-    assert set(fired_rows(house)) == set(table)
+    assert set(fired_rows(deployment)) == set(table)

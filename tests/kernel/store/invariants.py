@@ -57,7 +57,7 @@ def folds(world: World, record: Record) -> None:
 
 def stands_once(world: World, record: Record) -> None:
     for stage in LIFE.stages:
-        key = world.keys.standing(record.id, "life", str(stage.state))
+        key = world.keys.state_index(record.id, "life", str(stage.state))
         here = scripts.read(world.client, "ZSCORE", key, record.id) is not None
         assert here == (str(stage.state) == record.state)
 

@@ -25,10 +25,10 @@ from interlock.kernel.store.commands import (
     NO_WARRANT,
     Answer,
     Call,
+    InitialLease,
     Jot,
     Limits,
     Render,
-    Tenure,
     Warrant,
 )
 from interlock.kernel.store.indexes import Indexes, Look, TimerLook
@@ -123,7 +123,7 @@ class World:
         cap: int | None = None,
         machine: str = "life",
         priority: int = 5,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         return self.lifecycle.create(
             machine,
@@ -133,7 +133,7 @@ class World:
             priority=priority,
             countdown=countdown,
             cap=cap,
-            tenure=tenure,
+            initial_lease=initial_lease,
         )
 
     def fire(
@@ -145,10 +145,10 @@ class World:
         warrant: Warrant = NO_WARRANT,
         op: str = "",
         deltas: Mapping[str, int] | None = None,
-        tenure: Tenure | None = None,
+        initial_lease: InitialLease | None = None,
     ) -> Fired:
         call = Call(ACTOR, op or self.op(), warrant, deltas or {})
-        return self.lifecycle.fire(of, trigger, payload or {}, call, tenure=tenure)
+        return self.lifecycle.fire(of, trigger, payload or {}, call, initial_lease=initial_lease)
 
     def at(self, state: str, of: str = "r", payload: Mapping[str, Any] | None = None) -> Record:
         """Bear a record and lead it to a state by the shortest way."""

@@ -91,10 +91,10 @@ STAGES = (
         asks=lambda _: False,
         offers=START,
         offered=lambda data: bool(data.get("met")),
-        keeps=kept,
+        has_slot=kept,
     ),
     Waiting(S.ASIDE, (LOOK,), asks=lambda _: False),
-    Active(S.RUNNING, (LOOK,), effect=RUN, outcomes=(T.FINISH,), keeps=kept),
+    Active(S.RUNNING, (LOOK,), effect=RUN, outcomes=(T.FINISH,), has_slot=kept),
     Terminal(S.DONE, tells=TELL),
     Terminal(S.CANCELED, tells=TELL),
 )
@@ -122,13 +122,13 @@ NODE = Machine(
     stages=STAGES,
     transitions=ROWS,
     payloads=dict.fromkeys((T.CONFIGURE, T.MET, T.SLOT, T.BEGIN, T.POKE), Given),
-    advances=T.MET,
+    advance_trigger=T.MET,
     bounds=bounds,
     mirror=SHOW,
-    mirrored=lambda data: bool(data.get("shown")),
-    frees=FREE,
-    lasting=("needs",),
-    under=("graph",),
+    is_mirrored=lambda data: bool(data.get("shown")),
+    slot_release=FREE,
+    lasting_countdowns=("needs",),
+    id_prefix=("graph",),
 )
 # What nodes are under: its bounds are those of its whole family.
-ROOT = replace(NODE, name="root", under=())
+ROOT = replace(NODE, name="root", id_prefix=())

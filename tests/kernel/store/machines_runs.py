@@ -9,14 +9,14 @@ from interlock.kernel.lifecycle import Fired
 from interlock.kernel.machines.runs.events import CodonStarted, RunStarted, run_event
 from interlock.kernel.machines.runs.translation import wanted
 from interlock.kernel.record import RecordId
-from interlock.kernel.store.commands import Tenure, Warrant
+from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.leases import Lease
 from tests.kernel.runs.codons import CHAIN, metadata
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 DATA, RUN, CODON = "data", "data/1", "data/1/1"
-HOLDER = Tenure("hold", "here", 10_000)
+HOLDER = InitialLease("hold", "here", 10_000)
 EVENTS = Warrant.party("events")
 CONDUCTOR = Warrant.party("conductor")
 Listed = list[tuple[RecordId, int]]
@@ -34,7 +34,7 @@ def run(world: World, of: str = RUN) -> str:
 
 def codon(world: World, of: str = CODON, state: str = "preparing") -> str:
     """Bear a codon, and lead it along the chain."""
-    world.create(of, {"codon_id": "clean"}, machine="codon", tenure=HOLDER)
+    world.create(of, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER)
     for following in CHAIN[1 : CHAIN.index(state) + 1]:
         move(world, following, of)
     return of

@@ -59,7 +59,7 @@ STAGES = (
     Waiting(
         S.OPEN,
         (Timer("look", lambda _: 60_000, effect=OFFER),),
-        line=role,
+        queue=role,
         asks=lambda _: False,
         offers=OFFER,
     ),
@@ -85,7 +85,7 @@ STAGES = (
         S.LOST,
         (Timer("backoff", lambda data: None if data.get("given_up") else 5_000, T.AGAIN),),
         asks=lambda data: bool(data.get("given_up")),
-        departs=lambda data: bool(data.get("given_up")),
+        counts_as_ended=lambda data: bool(data.get("given_up")),
     ),
     Terminal(S.DONE),
 )
@@ -122,6 +122,6 @@ SESSION = Machine(
         Transition(S.AT_WORK, T.FINISH, S.DONE),
         Transition(S.AT_WORK, T.FAIL, S.DONE),
     ),
-    under=("backlog",),
+    id_prefix=("backlog",),
 )
-TICKET = Machine(name="ticket", stages=STAGES, transitions=ROWS, under=("backlog",))
+TICKET = Machine(name="ticket", stages=STAGES, transitions=ROWS, id_prefix=("backlog",))

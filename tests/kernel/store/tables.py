@@ -145,7 +145,7 @@ LIFE = Machine(
     stages=STAGES,
     transitions=ROWS,
     payloads={T.DONE: Given, T.FAIL: Given, T.POKE: Given, T.CHILDREN_DONE: Given},
-    cancels=(T.CANCEL,),
-    advances=T.CHILDREN_DONE,
-    begins=T.BEGIN,
+    cancel_triggers=(T.CANCEL,),
+    advance_trigger=T.CHILDREN_DONE,
+    first_trigger=T.BEGIN,
 )

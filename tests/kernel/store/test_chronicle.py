@@ -102,7 +102,9 @@ def test_a_repeat_and_a_refusal_add_nothing(world: World) -> None:
     before = listed(world)
 
     assert world.create(RUN, RUN_BIRTH, machine="run").replayed
-    assert world.create(CODON, {"codon_id": "clean"}, machine="codon", tenure=HOLDER).replayed
+    assert world.create(
+        CODON, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER
+    ).replayed
     assert tell(world, "CostsIncremented", op="once", cost_delta=5).replayed
     with pytest.raises(IdTakenError):
         world.create(RUN, {**RUN_BIRTH, "folder": "/other"}, machine="run")

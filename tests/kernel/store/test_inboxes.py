@@ -244,7 +244,7 @@ def test_mail_to_nobody_to_a_record_without_an_inbox_or_of_no_shape_changes_noth
 
 def test_mail_to_what_was_forgotten_meanwhile_is_kept_nowhere(world: World) -> None:
     agent(world)
-    record, drain = world.record(OWL), LOOP.drains
+    record, drain = world.record(OWL), LOOP.mail_effect
     assert drain is not None
     world.client.unlink(world.keys.record(OWL))
     before = world.dump()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machines.runs.codon.payloads import sums as sums_of
+from interlock.kernel.machines.runs.codon.changes import counters as sums_of
 from interlock.kernel.machines.runs.codon.table import CODON as MACHINE
 from interlock.kernel.machines.runs.codon_types import codon_cost, codon_of
 from interlock.kernel.record import Record

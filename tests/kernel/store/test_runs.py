@@ -82,7 +82,9 @@ def test_a_birth_that_is_repeated_after_the_end_gets_its_first_answer(world: Wor
     closed(world)
 
     assert world.create(RUN, RUN_BIRTH, machine="run").replayed
-    assert world.create(CODON, {"codon_id": "clean"}, machine="codon", tenure=HOLDER).replayed
+    assert world.create(
+        CODON, {"codon_id": "clean"}, machine="codon", initial_lease=HOLDER
+    ).replayed
 
 
 def test_only_what_is_right_above_is_asked(world: World) -> None:
@@ -109,10 +111,10 @@ def test_an_id_says_where_it_belongs(world: World, machine: str, wrong: tuple[st
         "codon": {"codon_id": "clean"},
         "workspace": {"folder": "/data"},
     }
-    tenure = HOLDER if machine == "codon" else None
+    initial_lease = HOLDER if machine == "codon" else None
     for of in wrong:
         with pytest.raises(InvalidIdError):
-            world.create(of, births[machine], machine=machine, tenure=tenure)
+            world.create(of, births[machine], machine=machine, initial_lease=initial_lease)
     assert world.dump() == {}
 
 

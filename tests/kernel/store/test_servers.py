@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from interlock.kernel.errors import HeldError
-from interlock.kernel.store.commands import Tenure, Warrant
+from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.subscriptions import MISSING, Dependent
@@ -76,7 +76,7 @@ def shared_life(world: World) -> None:
     world.create("b/one", {"files": ["x"]}, machine="ticket")
     world.create("b/two", {"files": ["x/y"]}, machine="ticket")
     assert world.views.line("b", "any", 0, 10) == ["b/one", "b/two"]
-    world.fire("b/one", "take", tenure=Tenure("mine", "fleet", LEASE_MS))
+    world.fire("b/one", "take", initial_lease=InitialLease("mine", "fleet", LEASE_MS))
     with pytest.raises(HeldError):
         world.fire("b/two", "take")
     given = world.claim("handle", "mine", "b/one")
@@ -121,7 +121,7 @@ def all_there(world: World) -> None:
     assert world.counter("tree.spent") == 7
     assert world.counter("tree.reserved") == 0
     assert world.views.counts(LIFE)["done"] == 3
-    assert [found.id for found in world.views.standing(LIFE, "done", 1)]
+    assert [found.id for found in world.views.list_in_state(LIFE, "done", 1)]
     assert world.views.depths()["waits"] == 0
     assert world.views.now_ms() > 0
     assert sorted(world.views.children("r")) == ["r/a", "r/b"]

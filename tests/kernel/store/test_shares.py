@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from interlock.kernel.errors import HeldError, InvalidIdError, UnknownRecordError
-from interlock.kernel.store.commands import Tenure
+from interlock.kernel.store.commands import InitialLease
 from interlock.kernel.store.leases import Lease
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import GRACE_MS, LEASE_MS
 
-MINE = Tenure("mine", "fleet:1", LEASE_MS)
+MINE = InitialLease("mine", "fleet:1", LEASE_MS)
 
 
 def ticket(world: World, name: str = "a", **given: Any) -> str:
@@ -22,9 +22,9 @@ def ticket(world: World, name: str = "a", **given: Any) -> str:
     return of
 
 
-def take(world: World, of: str, tenure: Tenure | None = MINE) -> Lease:
+def take(world: World, of: str, initial_lease: InitialLease | None = MINE) -> Lease:
     """Take a ticket, and get hold of what was leased with it."""
-    world.fire(of, "take", tenure=tenure)
+    world.fire(of, "take", initial_lease=initial_lease)
     return world.claim("handle", "mine", of)
 
 
@@ -160,7 +160,7 @@ def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> No
     rung: list[str] = []
     world.lifecycle.render = lambda bell: (world.keys.prefix + "q", bell.key.encode())
     of = ticket(world)
-    world.fire(of, "take", tenure=MINE, op="take")
+    world.fire(of, "take", initial_lease=MINE, op="take")
     entry = world.entry("handle", of)
     rung = [message.decode() for message in world.list_of(world.keys.prefix + "q")]
 
@@ -178,7 +178,7 @@ def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> No
 
 def test_a_plain_publisher_is_not_told_of_what_is_held_from_birth(world: World) -> None:
     of = ticket(world)
-    taken = world.fire(of, "take", tenure=MINE)
+    taken = world.fire(of, "take", initial_lease=MINE)
     world.fire(of, "drop")
     offered = world.fire(of, "take")
 
@@ -200,7 +200,7 @@ def test_nobody_takes_what_is_paused(world: World) -> None:
     world.flag("pause", of)
 
     with pytest.raises(HeldError, match="it is paused"):
-        world.fire(of, "take", tenure=MINE)
+        world.fire(of, "take", initial_lease=MINE)
     world.flag("resume", of)
     take(world, of)
 
@@ -210,17 +210,17 @@ def test_nobody_takes_a_place_that_somebody_may_still_be_in(world: World) -> Non
     lease = take(world, of)
     world.fire(of, "drop")
     with pytest.raises(HeldError, match="may not be free before"):
-        world.fire(of, "take", tenure=Tenure("next", "fleet:2", LEASE_MS))
+        world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
     world.later(LEASE_MS + GRACE_MS)
     world.take(of)
-    world.fire(of, "take", tenure=Tenure("next", "fleet:2", LEASE_MS))
+    world.fire(of, "take", initial_lease=InitialLease("next", "fleet:2", LEASE_MS))
 
     assert world.claim("handle", "next", of).token_number > lease.token_number
 
 
 def test_a_record_can_be_born_in_the_hands_of_its_maker(world: World) -> None:
-    world.create("b/s", machine="session", tenure=MINE)
-    again = world.create("b/s", machine="session", tenure=MINE)
+    world.create("b/s", machine="session", initial_lease=MINE)
+    again = world.create("b/s", machine="session", initial_lease=MINE)
 
     assert again.replayed
     assert world.refused(world.key("handle", "b/s"), "other") == "held"

@@ -11,11 +11,11 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.connect import open_store
 from interlock.kernel.store.keys import Keys
-from interlock.kernel.store.views import Place, Views
+from interlock.kernel.store.views import StateKey, Views
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.tasks.claims import noted
-from tests.workers.threads.threads import client_of, matter
+from tests.workers.threads.threads import client_of, thread_payload
 
 IDS = [f"v{number}" for number in range(9)]
 OPEN = "awaiting_intent_confirmation"
@@ -29,7 +29,7 @@ def here(request: pytest.FixtureRequest, server: EmbeddedServer, prefix: str) ->
         url, more = f"redis+cluster://127.0.0.1:{cluster.port}", {"broker_url": server.url}
     client = client_of(url, prefix, **more)
     for of in IDS:
-        client.submit(matter(hold=True), machine="thread", id=of)
+        client.submit(thread_payload(hold=True), machine="thread", id=of)
     yield client
     client.dispatch.client.close()
 
@@ -56,16 +56,19 @@ def test_the_end_of_a_log_is_read_from_its_end(here: Client) -> None:
 
 def test_places_are_counted_and_listed_from_either_end(here: Client) -> None:
     views = here.dispatch.views
-    places = [Place("thread", "proposed", partition) for partition in range(PARTITIONS)]
-    mine = Place("thread", "proposed", partition_of("v0"))
+    places = [StateKey("thread", "proposed", partition) for partition in range(PARTITIONS)]
+    mine = StateKey("thread", "proposed", partition_of("v0"))
 
-    populations = views.populations(places)
+    count_in_states = views.count_in_states(places)
 
-    assert sum(populations.values()) == len(IDS)
-    assert all(populations.values()), "empty places are left out"
-    oldest, newest = views.standings({mine: 10})[mine], views.standings({mine: 10}, newest=True)
+    assert sum(count_in_states.values()) == len(IDS)
+    assert all(count_in_states.values()), "empty places are left out"
+    oldest, newest = (
+        views.list_in_states({mine: 10})[mine],
+        views.list_in_states({mine: 10}, newest=True),
+    )
     assert [one.id for one in oldest] == [one.id for one in reversed(newest[mine])]
-    assert [len(page) for page in views.standings({mine: 1}).values()] == [1]
+    assert [len(page) for page in views.list_in_states({mine: 1}).values()] == [1]
 
 
 def test_who_waits_for_a_person_is_counted_beyond_the_limit(here: Client) -> None:

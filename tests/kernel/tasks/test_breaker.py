@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kernel.machines.tasks.breaker import Cause, Limits, tripped
+from interlock.kernel.machines.tasks.breaker import BreakerLimits, TripCause, tripped
 from interlock.kernel.reason import AbortReason, TransitionReason
 
-LIMITS = Limits(budget_micro=100, failures_max=3)
+LIMITS = BreakerLimits(budget_micro=100, failures_max=3)
 
 
 @pytest.mark.parametrize(
     ("spent", "failures", "outside", "cause"),
     [
         (100, 2, (), None),
-        (101, 0, (), Cause.BUDGET),
-        (0, 3, (), Cause.FAILURES),
-        (0, 0, ("a.py",), Cause.SCOPE),
-        (101, 3, ("a.py",), Cause.SCOPE),
-        (101, 3, (), Cause.BUDGET),
+        (101, 0, (), TripCause.BUDGET),
+        (0, 3, (), TripCause.FAILURES),
+        (0, 0, ("a.py",), TripCause.SCOPE),
+        (101, 3, ("a.py",), TripCause.SCOPE),
+        (101, 3, (), TripCause.BUDGET),
     ],
 )
 def test_it_trips_beyond_each_limit(
-    spent: int, failures: int, outside: tuple[str, ...], cause: Cause | None
+    spent: int, failures: int, outside: tuple[str, ...], cause: TripCause | None
 ) -> None:
     trip = tripped(LIMITS, spent_micro=spent, failures_in_row=failures, outside=outside)
 
@@ -30,7 +30,7 @@ def test_it_trips_beyond_each_limit(
 
 
 def test_without_a_budget_any_cost_goes() -> None:
-    assert tripped(Limits(), spent_micro=10**15, failures_in_row=4, outside=()) is None
+    assert tripped(BreakerLimits(), spent_micro=10**15, failures_in_row=4, outside=()) is None
 
 
 def test_a_violation_of_scope_is_final_and_names_the_files() -> None:

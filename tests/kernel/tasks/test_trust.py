@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kernel.machines.tasks.trust import NEEDED, Trust, allowed, refusal
+from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, allowed, refusal
 
 U, P, T, E = Trust.UNTRUSTED, Trust.PROBATIONARY, Trust.TRUSTED, Trust.ELEVATED
 # fmt: off
@@ -24,7 +24,7 @@ NOBODYS = ["approved", "closed", "", "CLAIMED"]
 
 
 def test_the_table_covers_exactly_the_triggers_of_an_agent() -> None:
-    assert set(NEEDED) == set(TABLE)
+    assert set(MINIMUM_TRUST) == set(TABLE)
     assert list(Trust) == [U, P, T, E]
 
 
@@ -35,7 +35,7 @@ def test_each_cell_of_the_table_is_decided_and_explained(
     lowest = next(lv for lv, cell in zip(Trust, TABLE[trigger], strict=True) if cell)
 
     assert allowed(level, trigger) is expected
-    assert NEEDED[trigger] is lowest
+    assert MINIMUM_TRUST[trigger] is lowest
     assert bool(refusal(level, trigger)) is not expected
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines.tasks.visual_state import (
-    LOOKS,
+    APPEARANCES,
     PUBLISHED,
-    Look,
+    Appearance,
     Thresholds,
     VisualState,
     classify,
@@ -29,10 +29,10 @@ WORDS = [(word, state) for state, words in GOLDEN["status_words"].items() for wo
 
 
 def test_the_seven_states_have_the_published_symbols_and_colours() -> None:
-    expected = {name: Look(symbol, colour) for name, symbol, colour in GOLDEN["states"]}
+    expected = {name: Appearance(symbol, colour) for name, symbol, colour in GOLDEN["states"]}
 
-    assert list(LOOKS.items()) == list(expected.items())
-    assert set(LOOKS) == set(VisualState)
+    assert list(APPEARANCES.items()) == list(expected.items())
+    assert set(APPEARANCES) == set(VisualState)
 
 
 def test_the_thresholds_are_the_published_ones() -> None:

@@ -17,14 +17,12 @@ from interlock.kernel.machines.threads.autonomy import (
     COMPOSITIONS,
     ActionAsk,
     ActionKind,
+    AdvanceVerdict,
+    AutonomyPolicy,
     Gate,
     InvocationContext,
-    Level,
-    Policy,
     ProposalKind,
     Risk,
-    Tier,
-    Verdict,
     demands_review,
     effective,
     join,
@@ -35,6 +33,7 @@ from interlock.kernel.machines.threads.autonomy import (
     wants_combined,
 )
 from interlock.kernel.policy_axis import PolicyError
+from interlock.kernel.scales import Level, Tier
 
 MILD = Risk(irreversibility=Level.LOW, regret_potential=Level.LOW, risk_amplifier=False)
 MEDIUM = Risk(irreversibility=Level.MEDIUM, regret_potential=Level.MEDIUM, risk_amplifier=False)
@@ -47,8 +46,8 @@ def ask(risk: Risk = MEDIUM, kind: ActionKind = ActionKind.STANDARD) -> ActionAs
 
 
 def judged(
-    policy: Policy, action: ActionAsk | None = None, confidence: float | None = 0.8
-) -> Verdict:
+    policy: AutonomyPolicy, action: ActionAsk | None = None, confidence: float | None = 0.8
+) -> AdvanceVerdict:
     return judge(
         policy,
         wait_state=Gate.AWAITING_CONFIRMATION,
@@ -58,14 +57,14 @@ def judged(
     )
 
 
-def changed(axis: str, value: object) -> Policy:
+def changed(axis: str, value: object) -> AutonomyPolicy:
     return parse({**BOLD.as_data(), axis: value})
 
 
 levels = st.sampled_from(list(Level))
 tiers = st.sampled_from(list(Tier))
 policies = st.builds(
-    Policy,
+    AutonomyPolicy,
     auto_advance_states=st.frozensets(st.sampled_from(list(Gate))),
     consent_required_kinds=st.frozensets(st.sampled_from(list(ProposalKind))),
     inference_confidence_floor=st.floats(0, 1),
@@ -89,7 +88,7 @@ actions = st.builds(
 
 def test_the_policy_has_the_twelve_axes() -> None:
     assert len(AXES) == 12
-    assert {field.name for field in fields(Policy)} == set(AXES)
+    assert {field.name for field in fields(AutonomyPolicy)} == set(AXES)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def test_an_axis_alone_turns_an_advance_into_a_card(alone: Alone) -> None:
     assert [check.axis for check in after.checks if not check.passed] == [alone.axis]
 
 
-UNJUDGED: dict[str, Callable[[Policy], object]] = {
+UNJUDGED: dict[str, Callable[[AutonomyPolicy], object]] = {
     "inference_floor_tier": lambda policy: tier_for(policy, Tier.LOCAL_FAST),
     "inference_ceiling_tier": lambda policy: tier_for(policy, Tier.FRONTIER_BEST),
     "combined_inference": wants_combined,
@@ -139,7 +138,7 @@ UNJUDGED: dict[str, Callable[[Policy], object]] = {
         ("combined_inference", True, False, True),
     ],
 )
-def test_an_axis_alone_turns_what_inference_does(
+def test_each_axis_alone_changes_the_verdict(
     axis: str, value: object, before: object, after: object
 ) -> None:
     decide = UNJUDGED[axis]
@@ -202,7 +201,7 @@ def test_a_confidence_at_the_floor_and_a_risk_at_the_threshold_pass() -> None:
 
 @given(policy=policies, action=actions, confidence=st.floats(0, 1))
 def test_only_a_standard_action_ever_advances(
-    policy: Policy, action: ActionAsk, confidence: float
+    policy: AutonomyPolicy, action: ActionAsk, confidence: float
 ) -> None:
     verdict = judged(policy, action, confidence)
 
@@ -242,7 +241,7 @@ def test_every_check_states_both_values_and_the_verdict_is_json() -> None:
 
 @given(policy=policies, parent=policies, action=actions, confidence=st.floats(0, 1))
 def test_a_child_never_advances_where_its_parent_would_not(
-    policy: Policy, parent: Policy, action: ActionAsk, confidence: float
+    policy: AutonomyPolicy, parent: AutonomyPolicy, action: ActionAsk, confidence: float
 ) -> None:
     both = meet(parent, policy)
 
@@ -252,14 +251,18 @@ def test_a_child_never_advances_where_its_parent_would_not(
 
 
 @given(a=policies, b=policies, c=policies)
-def test_meet_is_commutative_associative_and_idempotent(a: Policy, b: Policy, c: Policy) -> None:
+def test_meet_is_commutative_associative_and_idempotent(
+    a: AutonomyPolicy, b: AutonomyPolicy, c: AutonomyPolicy
+) -> None:
     assert meet(a, b) == meet(b, a)
     assert meet(a, meet(b, c)) == meet(meet(a, b), c)
     assert meet(a, a) == a
 
 
 @given(a=policies, b=policies, c=policies)
-def test_effective_is_the_meet_of_the_chain(a: Policy, b: Policy, c: Policy) -> None:
+def test_effective_is_the_meet_of_the_chain(
+    a: AutonomyPolicy, b: AutonomyPolicy, c: AutonomyPolicy
+) -> None:
     assert effective([a, b, c]) == meet(meet(a, b), c)
     assert effective(iter([a])) == a
 
@@ -270,7 +273,7 @@ def test_an_end_to_end_child_under_a_hands_off_parent_is_hands_off() -> None:
 
 
 @given(policy=policies, default=tiers)
-def test_the_ceiling_wins_over_the_floor(policy: Policy, default: Tier) -> None:
+def test_the_ceiling_wins_over_the_floor(policy: AutonomyPolicy, default: Tier) -> None:
     tier = tier_for(policy, default)
 
     assert tier <= policy.inference_ceiling_tier
@@ -279,7 +282,7 @@ def test_the_ceiling_wins_over_the_floor(policy: Policy, default: Tier) -> None:
 
 
 @given(policy=policies.filter(lambda p: p.inference_floor_tier <= p.inference_ceiling_tier))
-def test_a_policy_survives_json(policy: Policy) -> None:
+def test_a_policy_survives_json(policy: AutonomyPolicy) -> None:
     assert parse(json.loads(json.dumps(policy.as_data()))) == policy
 
 

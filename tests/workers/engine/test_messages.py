@@ -1,4 +1,4 @@
-"""What we render is what Celery sends: a difference here is a message that some worker refuses."""
+"""A rendered message equals that of Celery; a worker would refuse a different one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import Doorbell
 from interlock.workers.engine.app import make_app
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.engine.messages import Envelopes
+from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.workers.engine.running import settings_for
 
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"
-# Different in each message, or of the process that sends.
+# These differ in each message, or between processes.
 OWN = {"delivery_tag", "reply_to", "origin"}
 
 
@@ -30,7 +30,7 @@ def app(server: EmbeddedServer, prefix: str) -> Celery:
 
 
 def plain(message: bytes) -> dict[str, Any]:
-    """Return a message without what is its own."""
+    """Return a message without the fields that differ in each."""
     document: dict[str, Any] = json.loads(message)
     document["body"] = json.loads(base64.b64decode(document["body"]))
     for part in ("headers", "properties"):
@@ -58,14 +58,14 @@ def test_a_rendered_message_is_what_apply_async_sends(
     sent = client.rpop(lists[0])
     assert isinstance(sent, bytes)
 
-    name, rendered = Envelopes(app).render("thread.execution", queue, priority, KEY, SHOWN)
+    name, rendered = MessageTemplates(app).render("thread.execution", queue, priority, KEY, SHOWN)
 
     assert name.encode() == lists[0], "each priority has its list"
     assert plain(rendered) == plain(sent)
 
 
 def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: str) -> None:
-    envelopes, queue = Envelopes(app), f"{prefix}.execution"
+    envelopes, queue = MessageTemplates(app), f"{prefix}.execution"
 
     names = [envelopes.render("thread.execution", queue, n, KEY, SHOWN)[0] for n in range(10)]
 
@@ -77,7 +77,7 @@ def test_urgent_messages_go_to_a_list_that_is_served_first(app: Celery, prefix: 
 def test_a_message_rendered_inside_an_effect_does_not_name_that_effect_as_its_parent(
     app: Celery, prefix: str
 ) -> None:
-    envelopes, queue, found = Envelopes(app), f"{prefix}.execution", []
+    envelopes, queue, found = MessageTemplates(app), f"{prefix}.execution", []
 
     @app.task(name="outer")
     def outer() -> None:
@@ -93,11 +93,11 @@ def test_a_message_rendered_inside_an_effect_does_not_name_that_effect_as_its_pa
 
 
 def test_two_messages_never_share_a_delivery_tag(app: Celery, prefix: str) -> None:
-    envelopes, queue = Envelopes(app), f"{prefix}.execution"
+    envelopes, queue = MessageTemplates(app), f"{prefix}.execution"
 
     rendered = [envelopes.render("thread.execution", queue, 5, KEY, SHOWN)[1] for _ in range(50)]
 
-    assert len({json.loads(one)["properties"]["delivery_tag"] for one in rendered}) == 50
+    assert len({json.loads(message)["properties"]["delivery_tag"] for message in rendered}) == 50
 
 
 @pytest.mark.parametrize(("broker", "wanted"), [(None, 2), ("amqp://guest@localhost", 7)])

@@ -1,4 +1,4 @@
-"""One claimed effect: each call counts once, each order is heard once."""
+"""One claimed effect: each call counts once, and each order calls back once."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def running(proxy: FaultProxy, prefix: str) -> Iterator[Running]:
 def claimed(
     running: Running, capability: str = "jot", name: str = "execution", record_id: str = "one"
 ) -> Work:
-    """Claim what a thread owes, as the runner does."""
+    """Claim an effect of a thread as the runner does."""
     if name == "execution":
         running.approved(capability)
     effect = running.dispatch.effect("thread", name)
     lease = running.dispatch.leases.claim(
-        running.owed(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
+        running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
-    equipment = running.runner.equipment
-    return Work(running.dispatch, equipment, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
+    resources = running.runner.resources
+    return Work(running.dispatch, resources, THREAD, lease, lease_ms=effect.lease_ms, asked_at=0)
 
 
 def lines(running: Running, kind: str) -> int:
@@ -58,7 +58,7 @@ def lines(running: Running, kind: str) -> int:
 
 def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: FaultProxy) -> None:
     work = claimed(running)
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
     proxy.lose_reply(b"execution_done")
 
     record = work.fire(DONE)
@@ -71,7 +71,7 @@ def test_an_outcome_whose_reply_is_lost_counts_once(running: Running, proxy: Fau
 
 def test_a_note_whose_reply_is_lost_is_written_once(running: Running, proxy: FaultProxy) -> None:
     work = claimed(running)
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
     proxy.lose_reply(b"execution_started")
 
     work.note("execution_started", {"capability": "jot"})
@@ -91,48 +91,48 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
     with pytest.raises(FencedError):
         work.fire(DONE)
     work.audit("execution_finished", {"success": True})
-    work.late(DONE)
-    work.late(DONE)
+    work.note_late(DONE)
+    work.note_late(DONE)
 
     assert lines(running, "execution_finished") == 1
     assert lines(running, "stale_result") == 1
     assert running.client.show("one").counters["spent"] == 5
 
 
-def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
-    work, woken = claimed(running), []
-    work.on_order(lambda: woken.append(1))
+def test_a_repeated_order_calls_back_once(running: Running) -> None:
+    work, called = claimed(running), []
+    work.call_on_order(lambda: called.append(1))
 
     for _ in range(3):
-        work._hear(Order.INTERRUPT, 1)
+        work._receive_order(Order.INTERRUPT, 1)
     for _ in range(3):
-        work._hear(Order.STOP, 0)
-    work._hear(Order.GO, 0)
-    work._hear(Order.PAUSE, 0)
+        work._receive_order(Order.STOP, 0)
+    work._receive_order(Order.GO, 0)
+    work._receive_order(Order.PAUSE, 0)
 
-    assert len(woken) == 2
+    assert len(called) == 2
     assert work.held.acknowledged == 1
 
 
-def test_who_asks_after_an_order_hears_it_at_once(running: Running) -> None:
-    work, woken = claimed(running), []
-    work._hear(Order.STOP, 0)
+def test_a_callback_added_after_an_order_is_called_at_once(running: Running) -> None:
+    work, called = claimed(running), []
+    work._receive_order(Order.STOP, 0)
 
-    work.on_order(lambda: woken.append(1))
+    work.call_on_order(lambda: called.append(1))
 
-    assert woken == [1]
+    assert called == [1]
 
 
 def test_work_goes_on_until_it_is_ordered_to_stop(running: Running) -> None:
     work = claimed(running)
-    work.go_on()
-    work.leave()
+    work.raise_if_stopped()
+    work.give_back()
 
     with pytest.raises(CancelledError):
-        work.go_on()
+        work.raise_if_stopped()
 
 
-def test_what_is_carried_or_may_run_once_is_not_restartable(running: Running) -> None:
+def test_a_carried_effect_is_not_restartable(running: Running) -> None:
     assert claimed(running, "jot").restartable
 
 
@@ -143,14 +143,14 @@ def test_an_action_that_may_run_once_is_not_restartable(running: Running) -> Non
 def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> None:
     running.client.submit({"inciting": {"title": "x"}}, machine="thread", id="one")
     work = claimed(running, name="inference")
-    work.held.good_until = 1e12
+    work.held.valid_until = 1e12
 
     assert work.restartable
     work.fire(Outcome("inference_started", {}))
     assert not work.restartable
 
 
-def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
+def test_only_the_budget_of_the_policy_refuses_a_reservation(running: Running) -> None:
     policy: dict[str, Any] = {"composition": "end_to_end"}
     running.client.submit(
         {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="two"

@@ -31,7 +31,7 @@ def test_no_change_is_lost_between_two_processes(tmp_path: Path) -> None:
     assert path.read_bytes() == b"x" * 100
 
 
-def test_a_failed_replacement_leaves_the_file_and_no_rest(tmp_path: Path) -> None:
+def test_a_failed_replacement_leaves_the_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "note"
     path.write_text("before")
 

@@ -1,4 +1,4 @@
-"""A folder that others filled is looked into, and never out of, whatever they left there."""
+"""Questions about a folder that an agent filled read nothing outside of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.files import folder as module
-from interlock.workers.files.folder import Folder, FolderError
+from interlock.workers.files.folder import FolderError, UntrustedFolder
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def root(tmp_path: Path) -> Path:
     return inside
 
 
-def told(root: Path, path: str) -> set[str]:
-    """Return what all three questions say of a path: they must agree."""
-    folder = Folder(root)
+def answers(root: Path, path: str) -> set[str]:
+    """Return the errors of all three questions about a path; they must agree."""
+    folder = UntrustedFolder(root)
     answers = set()
     for ask in (folder.has, folder.has_match, lambda one: folder.contains(one, "the needle")):
         with pytest.raises(FolderError) as raised:
@@ -35,8 +35,8 @@ def told(root: Path, path: str) -> set[str]:
     return answers
 
 
-def test_files_and_folders_that_are_there_are_found(root: Path) -> None:
-    folder = Folder(root)
+def test_files_and_folders_are_found(root: Path) -> None:
+    folder = UntrustedFolder(root)
 
     assert folder.has("src/deep/total.py")
     assert folder.has("./src//deep/")
@@ -56,13 +56,13 @@ def test_files_and_folders_that_are_there_are_found(root: Path) -> None:
     ],
 )
 def test_a_path_that_leads_out_by_its_text_is_refused(root: Path, path: str, sentence: str) -> None:
-    assert told(root, path) == {sentence}
+    assert answers(root, path) == {sentence}
 
 
 def test_a_link_that_leads_out_is_refused_whether_or_not_the_text_is_there(root: Path) -> None:
     (root / "link").symlink_to(root.parent / "outside")
     (root / "file.py").symlink_to(root.parent / "outside" / "secret.py")
-    folder = Folder(root)
+    folder = UntrustedFolder(root)
 
     for path in ("link/secret.py", "file.py", "link"):
         with pytest.raises(FolderError, match="leads out of the folder by a link"):
@@ -71,30 +71,30 @@ def test_a_link_that_leads_out_is_refused_whether_or_not_the_text_is_there(root:
             with pytest.raises(FolderError, match="leads out of the folder by a link"):
                 folder.contains(path, needle)
     for pattern in ("link/*.py", "link", "*.py", "link/**", "**/file.py"):
-        with pytest.raises(FolderError, match="what fits leads out of the folder by a link"):
+        with pytest.raises(FolderError, match="the match leads out of the folder by a link"):
             folder.has_match(pattern)
 
 
-def test_a_pattern_that_also_fits_inside_is_not_spoiled_by_a_link(root: Path) -> None:
+def test_a_pattern_with_a_match_inside_is_not_refused_for_a_link(root: Path) -> None:
     (root / "a.py").symlink_to(root.parent / "outside" / "secret.py")
     (root / "b.py").write_text("")
 
-    assert Folder(root).has_match("*.py")
+    assert UntrustedFolder(root).has_match("*.py")
 
 
 def test_a_link_within_the_folder_is_followed(root: Path) -> None:
     (root / "short").symlink_to("src/deep")
-    folder = Folder(root)
+    folder = UntrustedFolder(root)
 
     assert folder.has("short/total.py")
     assert folder.contains("short/total.py", "return 1")
     assert folder.has_match("short/*.py")
 
 
-def test_a_link_that_leads_nowhere_or_in_a_circle_is_nothing(root: Path) -> None:
+def test_a_link_that_leads_nowhere_or_in_a_circle_is_no_match(root: Path) -> None:
     (root / "gone").symlink_to("nowhere")
     (root / "circle").symlink_to("circle")
-    folder = Folder(root)
+    folder = UntrustedFolder(root)
 
     assert not folder.has("gone")
     assert not folder.has_match("gone")
@@ -104,32 +104,32 @@ def test_a_link_that_leads_nowhere_or_in_a_circle_is_nothing(root: Path) -> None
         folder.has_match("circle")
 
 
-def test_a_circle_does_not_hide_what_fits_beside_it(root: Path) -> None:
+def test_a_circle_does_not_hide_a_match_beside_it(root: Path) -> None:
     (root / "circle").symlink_to("circle")
 
-    assert Folder(root).has_match("[cs]*")
+    assert UntrustedFolder(root).has_match("[cs]*")
 
 
-def test_a_link_that_appears_after_the_look_is_not_followed(root: Path) -> None:
+def test_a_link_that_appears_after_the_check_is_not_followed(root: Path) -> None:
     target = root / "src" / "deep" / "total.py"
     target.unlink()
     target.symlink_to(root.parent / "outside" / "secret.py")
     with ExitStack() as opened, pytest.raises(OSError, match="symbolic links"):
-        Folder(root)._open(target, opened)
+        UntrustedFolder(root)._open(target, opened)
 
     (root / "late").symlink_to(root.parent / "outside")
     with ExitStack() as opened, pytest.raises(OSError, match=r"Not a directory|symbolic links"):
-        Folder(root)._open(root / "late" / "secret.py", opened)
+        UntrustedFolder(root)._open(root / "late" / "secret.py", opened)
 
 
-def test_a_folder_that_is_itself_a_link_is_looked_into(root: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_itself_a_link_is_searched(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root)
 
-    assert Folder(tmp_path / "alias").contains("src/deep/total.py", "return 1")
+    assert UntrustedFolder(tmp_path / "alias").contains("src/deep/total.py", "return 1")
 
 
-def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
-    assert told(tmp_path / "gone", "a") == {"the folder is not there"}
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    assert answers(tmp_path / "gone", "a") == {"the folder is not there"}
 
 
 @pytest.mark.parametrize(
@@ -156,64 +156,61 @@ def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
     ],
 )
 def test_a_pattern_fits_as_in_a_shell(root: Path, pattern: str, fits: bool) -> None:  # noqa: FBT001 - a case
-    assert Folder(root).has_match(pattern) is fits
+    assert UntrustedFolder(root).has_match(pattern) is fits
 
 
 def test_an_empty_folder_fits_no_pattern(tmp_path: Path) -> None:
-    assert not Folder(tmp_path).has_match("**")
+    assert not UntrustedFolder(tmp_path).has_match("**")
     with pytest.raises(FolderError, match="names nothing"):
-        Folder(tmp_path).has_match(".")
+        UntrustedFolder(tmp_path).has_match(".")
 
 
 def test_links_between_folders_do_not_keep_a_search_going(root: Path) -> None:
     (root / "src" / "up").symlink_to("..")
 
-    assert not Folder(root).has_match("**/*.rs")
-    assert not Folder(root).has_match("src/up/src/up/src/up/*.rs")
+    assert not UntrustedFolder(root).has_match("**/*.rs")
+    assert not UntrustedFolder(root).has_match("src/up/src/up/src/up/*.rs")
 
 
-def test_a_folder_that_cannot_be_entered_has_nothing_that_fits(
+def test_a_folder_that_cannot_be_entered_has_no_match(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scandir = os.scandir
 
-    def guarded(place: Path) -> object:
-        if place.name == "deep":
+    def guarded(folder: Path) -> object:
+        if folder.name == "deep":
             raise PermissionError(13, "Permission denied")
-        return scandir(place)
+        return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", guarded)
 
-    assert not Folder(root).has_match("**/total.py")
-    assert Folder(root).has_match("**/deep")
+    assert not UntrustedFolder(root).has_match("**/total.py")
+    assert UntrustedFolder(root).has_match("**/deep")
 
 
-def test_many_wildcards_look_at_each_place_once(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_wildcards_scan_each_folder_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ENTRIES_MAX", 1_000)
     root.joinpath(*"abcdefghijkl").mkdir(parents=True)
 
-    assert not Folder(root).has_match("**/**/**/**/**/**/**/**/*.rs")
+    assert not UntrustedFolder(root).has_match("**/**/**/**/**/**/**/**/*.rs")
 
 
-def test_a_search_gives_up_in_a_folder_without_end(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_ends_in_an_endless_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ENTRIES_MAX", 20)
     for number in range(30):
         (root / f"{number}.txt").touch()
 
-    with pytest.raises(FolderError, match="more than 20 names were looked at in vain"):
-        Folder(root).has_match("**/*.rs")
+    with pytest.raises(FolderError, match="more than 20 names were compared without a match"):
+        UntrustedFolder(root).has_match("**/*.rs")
 
 
-def test_a_text_is_found_where_two_reads_meet(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_across_two_reads_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_READ_BYTES", 4)
     (root / "text").write_text("abcdefghij\u00e4klm")
 
     found = [
-        Folder(root).contains("text", text) for text in ("defgh", "abc", "m", "j\u00e4k", "ax")
+        UntrustedFolder(root).contains("text", text)
+        for text in ("defgh", "abc", "m", "j\u00e4k", "ax")
     ]
 
     assert found == [True, True, True, True, False]
@@ -222,22 +219,22 @@ def test_a_text_is_found_where_two_reads_meet(root: Path, monkeypatch: pytest.Mo
 def test_a_file_of_any_bytes_is_read(root: Path) -> None:
     (root / "bytes").write_bytes(b"\xff\0needle\xfe")
 
-    assert Folder(root).contains("bytes", "needle")
-    assert not Folder(root).contains("bytes", "needles")
+    assert UntrustedFolder(root).contains("bytes", "needle")
+    assert not UntrustedFolder(root).contains("bytes", "needles")
 
 
 def test_a_file_is_read_up_to_its_limit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FILE_BYTES_MAX", 10)
     (root / "long").write_text("needle" + "." * 20)
 
-    assert Folder(root).contains("long", "needle")
+    assert UntrustedFolder(root).contains("long", "needle")
     with pytest.raises(FolderError, match="more than 10 bytes"):
-        Folder(root).contains("long", "no")
+        UntrustedFolder(root).contains("long", "no")
 
 
 def test_no_file_is_left_open(root: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    folder = Folder(root)
+    folder = UntrustedFolder(root)
 
     assert folder.contains("src/deep/total.py", "return 1")
     with pytest.raises(FolderError):
@@ -251,7 +248,7 @@ def test_a_pipe_is_not_waited_for(root: Path) -> None:
     os.mkfifo(root / "pipe")
 
     with pytest.raises(FolderError, match="no plain file"):
-        Folder(root).contains("pipe", "a")
+        UntrustedFolder(root).contains("pipe", "a")
 
 
 @pytest.mark.parametrize(
@@ -265,8 +262,8 @@ def test_a_pipe_is_not_waited_for(root: Path) -> None:
         ("\ud800", "the path cannot be the name of a file"),
     ],
 )
-def test_what_cannot_be_read_is_said_so(root: Path, path: str, sentence: str) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(root: Path, path: str, sentence: str) -> None:
     with pytest.raises(FolderError) as raised:
-        Folder(root).contains(path, "a")
+        UntrustedFolder(root).contains(path, "a")
 
     assert str(raised.value) == sentence

@@ -17,14 +17,16 @@ from interlock.workers.gateways.capabilities.extension import ExtensionError
 from interlock.workers.gateways.sources import (
     CleanedUp,
     CleanUpFailed,
-    Outcome,
+    CleanUpOutcome,
     Sources,
     load_sources,
 )
 from interlock.workers.threads.requests import read_request
 
 
-def clean_up(inciting: Mapping[str, Any], *, key: str = "k", root: Path | None = None) -> Outcome:
+def clean_up(
+    inciting: Mapping[str, Any], *, key: str = "k", root: Path | None = None
+) -> CleanUpOutcome:
     """Clean up with the shipped sources."""
     return asyncio.run(load_sources(root=root).clean_up(inciting, key=key))
 
@@ -215,7 +217,7 @@ class Tab:
     [
         (KeyError("tab"), "KeyError: 'tab'"),
         (TimeoutError(), "did not end within"),
-        (True, "answered with a bool"),
+        (True, "returned a bool"),
     ],
 )
 def test_whatever_a_source_does_is_an_outcome(answer: object, told: str) -> None:

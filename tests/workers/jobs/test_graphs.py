@@ -1,4 +1,4 @@
-"""Graphs of jobs as producers and stewards handle them: created, told, looked at; nothing runs."""
+"""Graphs of jobs as producers and stewards use them: created, commanded and read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
-from interlock.workers.jobs.commands import VERBS, gate
+from interlock.workers.jobs.commands import VERBS, at_gate
 from interlock.workers.jobs.file.file import GraphFile, read_graph
-from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
-from tests.races.in_process_worker import Hands
+from interlock.workers.jobs.view import GraphView
+from tests.races.in_process_worker import InProcessWorker
 
-NewHands = Callable[[], Hands]
+NewWorker = Callable[[], InProcessWorker]
 COMMAND = [{"worker": {"command": "true"}}]
 CHAIN = """\
 graph: g
@@ -40,7 +40,7 @@ steps:
       - {name: build, worker: {capability: jot, parameters: {text: b}}}
     review: {command: "true"}
 """
-# What brings a job to stand in a state, and who is not to be at work meanwhile.
+# The payloads of jobs that reach each state.
 RECIPES: dict[str, dict[str, Any]] = {
     "draft": {},
     "pending": {"depends_on": ["g/never"]},
@@ -60,8 +60,8 @@ WORDS: dict[str, dict[str, Any]] = {
     "restep": {"phase": "default"},
 }
 P, B = "person", "person or producer"
-NOT_LOST = "a steward waives what is lost; this is not, or somebody else is steward"
-# What may be told to a job in each state, with who may; all else is refused.
+NOT_LOST = "only a steward waives a dependency, and only a lost one"
+# The commands that are legal in each state, with who may use them; all others are refused.
 LEGAL: dict[str, dict[str, str]] = {
     "draft": {"config": B, "activate": B, "suspend": P, "cancel": B},
     "pending": {
@@ -107,13 +107,13 @@ LEGAL: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture
-def hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Hands:
-    return Hands(server.url, prefix, tmp_path / "home")
+def worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessWorker:
+    return InProcessWorker(server.url, prefix, tmp_path / "home")
 
 
 @pytest.fixture
-def graphs(hands: Hands) -> Graphs:
-    return hands.graphs
+def graphs(worker: InProcessWorker) -> Graphs:
+    return worker.graphs
 
 
 def written(file: Path, text: str = CHAIN) -> GraphFile:
@@ -121,58 +121,63 @@ def written(file: Path, text: str = CHAIN) -> GraphFile:
     return read_graph(file)
 
 
-def as_ann(hands: Hands) -> Graphs:
-    return Graphs(Client(hands.client.settings, actor="ann"))
+def as_ann(worker: InProcessWorker) -> Graphs:
+    return Graphs(Client(worker.client.settings, actor="ann"))
 
 
-def settle(hands: Hands, *ids: str, but: Collection[str] = ()) -> None:
-    """Do what is owed, but for some effects, until nothing else is."""
+def settle(worker: InProcessWorker, *ids: str, but: Collection[str] = ()) -> None:
+    """Perform the due effects, except some, until no other is due."""
     while True:
-        owed = [(of, e.name) for of in ids for e in hands.owed(of) if e.name not in but]
+        owed = [
+            (job_id, e.name)
+            for job_id in ids
+            for e in worker.due_effects(job_id)
+            if e.name not in but
+        ]
         if not owed:
             return
-        for of, name in dict.fromkeys(owed):
-            hands.do(of, name)
+        for job_id, name in dict.fromkeys(owed):
+            worker.perform(job_id, name)
 
 
-def brought(hands: Hands, of: str, state: str, **more: Any) -> Record:
-    """Return a job that stands in a state."""
-    graphs = hands.graphs
+def brought(worker: InProcessWorker, job_id: str, state: str, **more: Any) -> Record:
+    """Create a job and bring it to a state."""
+    graphs = worker.graphs
     if "g/never" not in graphs.client.dispatch.views.records(["g/never"]):
         graphs.create("g/never", {"phases": COMMAND})
-    graphs.create(of, {"phases": COMMAND, **RECIPES[state], **more})
+    graphs.create(job_id, {"phases": COMMAND, **RECIPES[state], **more})
     if state == "canceled":
-        graphs.command(of, "cancel")
+        graphs.command(job_id, "cancel")
     if state not in ("draft", "canceled"):
-        graphs.command(of, "activate")
+        graphs.command(job_id, "activate")
         at = {"running": "worker", "paused": "worker", "reviewing": "reviewer"}
-        settle(hands, of, but=[at[state]] if state in at else [])
+        settle(worker, job_id, but=[at[state]] if state in at else [])
     if state == "review_required":
-        graphs.step(of)
-        settle(hands, of)
+        graphs.step(job_id)
+        settle(worker, job_id)
     if state in ("suspended", "paused"):
-        graphs.command(of, "suspend" if state == "suspended" else "pause")
-    record = graphs.job(of)
+        graphs.command(job_id, "suspend" if state == "suspended" else "pause")
+    record = graphs.job(job_id)
     assert record.state == state
     return record
 
 
-def stored(hands: Hands) -> dict[bytes, Any]:
-    """Return everything that the store has of this test."""
-    client = hands.dispatch.client
-    return {key: client.dump(key) for key in client.scan_iter(f"*{hands.client.settings.prefix}*")}
+def stored(worker: InProcessWorker) -> dict[bytes, Any]:
+    """Return everything that is stored under the prefix of this test."""
+    client = worker.dispatch.client
+    return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
 
 
 # --- commands --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
-    hands: Hands, state: str
+def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
+    worker: InProcessWorker, state: str
 ) -> None:
-    ann, before = as_ann(hands), brought(hands, "g/j", state, stewards=["ann"])
-    told = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
-    legal = f"legal now: {told}" if told else "nothing is legal here: it has ended"
+    ann, before = as_ann(worker), brought(worker, "g/j", state, stewards=["ann"])
+    expected = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
+    legal = f"legal now: {expected}" if expected else "nothing is legal here: it has ended"
 
     for verb in VERBS:
         if verb in LEGAL[state]:
@@ -182,122 +187,128 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
         why = f"refused: {NOT_LOST}" if (state, verb) == ("pending", "waive") else "not allowed"
         assert str(refused.value) == f"g/j is {state}: {verb} is {why}; {legal}"
 
-    assert hands.record("g/j") == before
-    assert GraphView(hands.graphs).show("g/j")["legal"] == list(LEGAL[state])
+    assert worker.record("g/j") == before
+    assert GraphView(worker.graphs).show("g/j")["legal"] == list(LEGAL[state])
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_what_is_allowed_is_what_is_named_and_a_steward_is_one_of_them(
-    hands: Hands, state: str
+def test_exactly_the_named_commands_are_legal_and_stewards_decide(
+    worker: InProcessWorker, state: str
 ) -> None:
-    ann = as_ann(hands)
+    ann = as_ann(worker)
     for number, (verb, who) in enumerate(LEGAL[state].items()):
-        of = f"g/j{number}"
-        before = brought(hands, of, state, stewards=["ann"])
+        job_id = f"g/j{number}"
+        before = brought(worker, job_id, state, stewards=["ann"])
         if who == "ann":
             with pytest.raises(JobCommandError, match=f"{verb} is refused: .*steward") as refused:
-                hands.graphs.command(of, verb, WORDS.get(verb))
+                worker.graphs.command(job_id, verb, WORDS.get(verb))
             assert f"g/j{number} is {state}: " in str(refused.value)
             assert f"{verb} (ann)" in str(refused.value)
-            assert hands.record(of) == before
+            assert worker.record(job_id) == before
 
-        now = ann.command(of, verb, WORDS.get(verb))
+        now = ann.command(job_id, verb, WORDS.get(verb))
 
         assert now.version > before.version
-        last = hands.client.history(of)
+        last = worker.client.history(job_id)
         assert any(getattr(line, "version", 0) == now.version for line in last)
 
 
-def test_who_decides_is_written_down_and_is_never_what_a_payload_says(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required", stewards=["ann"])
+def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(
+    worker: InProcessWorker,
+) -> None:
+    brought(worker, "g/j", "approval_required", stewards=["ann"])
 
     with pytest.raises(JobCommandError, match="only one of its stewards decides"):
-        hands.graphs.command("g/j", "approve", {"by": "ann"})
-    record = as_ann(hands).command("g/j", "approve", {"reason": "well done"})
+        worker.graphs.command("g/j", "approve", {"by": "ann"})
+    record = as_ann(worker).command("g/j", "approve", {"reason": "well done"})
 
     assert record.data["end"] == {"by": "ann", "reason": "well done"}
 
 
 @pytest.mark.parametrize("verb", ["reject", "force-success"])
 @pytest.mark.parametrize("reason", [{}, {"reason": ""}, {"reason": " \n"}])
-def test_a_reason_is_a_must_where_somebody_elses_work_is_judged(
-    hands: Hands, verb: str, reason: dict[str, str]
+def test_a_rejection_and_a_forced_success_need_a_reason(
+    worker: InProcessWorker, verb: str, reason: dict[str, str]
 ) -> None:
-    before = brought(hands, "g/j", "approval_required")
+    before = brought(worker, "g/j", "approval_required")
 
     with pytest.raises(InvalidPayloadError, match="reason"):
-        hands.graphs.command("g/j", verb, reason)
+        worker.graphs.command("g/j", verb, reason)
 
-    assert hands.record("g/j") == before
+    assert worker.record("g/j") == before
 
 
-def test_a_decision_about_what_was_seen_is_refused_once_that_has_changed(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required")
-    seen = GraphView(hands.graphs).show("g/j")["proposal"]
-    hands.graphs.command("g/j", "reject", {"reason": "again"}, proposal=seen)
-    settle(hands, "g/j")
-    now = GraphView(hands.graphs).show("g/j")["proposal"]
+def test_a_decision_is_refused_if_the_job_has_changed_since_it_was_seen(
+    worker: InProcessWorker,
+) -> None:
+    brought(worker, "g/j", "approval_required")
+    seen = GraphView(worker.graphs).show("g/j")["proposal"]
+    worker.graphs.command("g/j", "reject", {"reason": "again"}, proposal=seen)
+    settle(worker, "g/j")
+    now = GraphView(worker.graphs).show("g/j")["proposal"]
 
     with pytest.raises(StaleDecisionError, match=f"proposal {seen}, but the current one is {now}"):
-        hands.graphs.command("g/j", "approve", proposal=seen)
+        worker.graphs.command("g/j", "approve", proposal=seen)
     with pytest.raises(StaleDecisionError):
-        hands.graphs.command("g/j", "approve", proposal="g/other:3")
+        worker.graphs.command("g/j", "approve", proposal="g/other:3")
 
-    assert hands.graphs.command("g/j", "approve", proposal=now).state == "success"
+    assert worker.graphs.command("g/j", "approve", proposal=now).state == "success"
 
 
-def test_a_command_repeated_with_its_op_id_is_done_once(hands: Hands) -> None:
-    brought(hands, "g/j", "approval_required")
-    first = hands.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
+def test_a_command_repeated_with_its_op_id_is_done_once(worker: InProcessWorker) -> None:
+    brought(worker, "g/j", "approval_required")
+    first = worker.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
 
-    again = hands.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
+    again = worker.graphs.command("g/j", "reject", {"reason": "no"}, op_id="once")
 
     assert again.version == first.version
-    assert hands.count("g/j", "reject") == 1
+    assert worker.count_events("g/j", "reject") == 1
 
 
-def test_a_phase_that_a_job_does_not_have_is_refused_and_one_it_has_is_begun_again(
-    hands: Hands,
+def test_a_job_goes_back_only_to_a_phase_that_it_has(
+    worker: InProcessWorker,
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
-    brought(hands, "g/j", "approval_required", phases=phases)
+    brought(worker, "g/j", "approval_required", phases=phases)
 
-    with pytest.raises(JobCommandError, match="restep is refused: a steward names a phase"):
-        hands.graphs.command("g/j", "restep", {"phase": "ship"})
-    record = hands.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
+    with pytest.raises(JobCommandError, match="restep is refused: only a steward decides"):
+        worker.graphs.command("g/j", "restep", {"phase": "ship"})
+    record = worker.graphs.command("g/j", "restep", {"phase": "plan", "reason": "as you plan"})
 
     assert (record.state, record.data["phase"]) == ("pending", 0)
     assert record.data["guidance"] == [{"from": "steward", "by": "person", "text": "as you plan"}]
 
 
-def test_a_graph_is_told_and_each_of_its_jobs_that_takes_it_moves(hands: Hands) -> None:
+def test_a_command_to_a_graph_reaches_each_job_for_which_it_is_legal(
+    worker: InProcessWorker,
+) -> None:
     states = ("draft", "running", "approval_required", "success", "canceled", "suspended")
     for state in states:
-        brought(hands, f"g/{state}", state)
+        brought(worker, f"g/{state}", state)
 
-    moved = hands.graphs.command_all("g", "suspend", {"reason": "a holiday"})
+    moved = worker.graphs.command_all("g", "suspend", {"reason": "a holiday"})
 
     taken = ("approval_required", "draft", "never", "running")
     assert moved == {f"g/{name}": "suspended" for name in taken}
-    assert hands.graphs.job("g/success").state == "success"
+    assert worker.graphs.job("g/success").state == "success"
 
 
-def test_a_gate_is_where_only_somebodys_word_helps(hands: Hands) -> None:
-    graphs = hands.graphs
-    gates = {state: gate(brought(hands, f"g/{state}", state)) for state in RECIPES}
+def test_a_job_at_a_gate_needs_a_decision(worker: InProcessWorker) -> None:
+    graphs = worker.graphs
+    gates = {state: at_gate(brought(worker, f"g/{state}", state)) for state in RECIPES}
     flows = ("pending", "running", "review_required", "reviewing")
     assert gates == {state: state not in flows for state in RECIPES}
 
-    assert not gate(brought(hands, "g/signed", "running", auto_approve=True))
-    brought(hands, "g/limited", "running")
-    assert not gate(graphs.command("g/limited", "pause", {"for_s": 60}))
+    assert not at_gate(brought(worker, "g/signed", "running", auto_approve=True))
+    brought(worker, "g/limited", "running")
+    assert not at_gate(graphs.command("g/limited", "pause", {"for_s": 60}))
     graphs.command("g/never", "cancel")
-    settle(hands, "g/never", "g/pending")
-    assert gate(graphs.job("g/pending"))
+    settle(worker, "g/never", "g/pending")
+    assert at_gate(graphs.job("g/pending"))
 
 
-def test_what_is_no_job_is_told_by_its_name(hands: Hands) -> None:
-    graphs = hands.graphs
+def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None:
+    graphs = worker.graphs
     graphs.open("g")
 
     with pytest.raises(CallError, match="there is no record 'g/none'"):
@@ -312,63 +323,67 @@ def test_what_is_no_job_is_told_by_its_name(hands: Hands) -> None:
         graphs.create("x", {"phases": COMMAND})
 
 
-# --- what waits for itself -------------------------------------------------------------------
+# --- cycles ----------------------------------------------------------------------------------
 
 
 def crossed(graphs: Graphs) -> None:
-    """Make drafts of two graphs, and configure a ring of them."""
+    """Create drafts in two graphs, and configure them as a cycle."""
     graphs.create("g/a", {"phases": COMMAND})
     graphs.create("h/b", {"phases": COMMAND, "depends_on": ["g/a"]})
     graphs.create("g/c", {"phases": COMMAND, "depends_on": ["h/b"]})
     graphs.configure("g/a", {"depends_on": ["g/c"]})
 
 
-RING = r"g/a -> g/c -> h/b -> g/a|g/c -> h/b -> g/a -> g/c|h/b -> g/a -> g/c -> h/b"
+CYCLE = r"g/a -> g/c -> h/b -> g/a|g/c -> h/b -> g/a -> g/c|h/b -> g/a -> g/c -> h/b"
 
 
-def test_a_ring_over_two_graphs_that_was_configured_is_never_activated(graphs: Graphs) -> None:
+def test_a_configured_cycle_over_two_graphs_is_never_activated(graphs: Graphs) -> None:
     crossed(graphs)
 
-    for of in ("g/a", "h/b", "g/c"):
-        with pytest.raises(CycleError, match=f"({RING}) is a ring; take one out of it"):
-            graphs.command(of, "activate")
+    for job_id in ("g/a", "h/b", "g/c"):
+        with pytest.raises(
+            CycleError, match=f"({CYCLE}) is a cycle; remove one of these dependencies"
+        ):
+            graphs.command(job_id, "activate")
     with pytest.raises(CycleError):
         graphs.command_all("g", "activate", {})
-    assert {graphs.job(of).state for of in ("g/a", "h/b", "g/c")} == {"draft"}
+    assert {graphs.job(job_id).state for job_id in ("g/a", "h/b", "g/c")} == {"draft"}
 
     graphs.configure("g/a", {"depends_on": []})
     assert graphs.command_all("g", "activate", {}) == {"g/a": "pending", "g/c": "pending"}
     assert graphs.command("h/b", "activate").state == "pending"
 
 
-def test_a_ring_is_not_begun_by_the_way_of_a_suspension(graphs: Graphs) -> None:
+def test_a_suspended_cycle_is_not_resumed(graphs: Graphs) -> None:
     crossed(graphs)
 
-    for of in ("g/a", "h/b", "g/c"):
-        graphs.command(of, "suspend")
+    for job_id in ("g/a", "h/b", "g/c"):
+        graphs.command(job_id, "suspend")
         with pytest.raises(CycleError):
-            graphs.command(of, "resume")
+            graphs.command(job_id, "resume")
 
 
-def test_what_was_put_aside_is_taken_up_although_what_it_waits_for_is_gone(hands: Hands) -> None:
-    graphs = hands.graphs
-    brought(hands, "g/j", "suspended")
+def test_a_suspended_job_is_resumed_although_its_dependency_was_deleted(
+    worker: InProcessWorker,
+) -> None:
+    graphs = worker.graphs
+    brought(worker, "g/j", "suspended")
     graphs.command("g/never", "cancel")
-    keys = hands.dispatch.keys
-    hands.dispatch.client.delete(keys.record("g/never"), keys.dependents("g/never"))
+    keys = worker.dispatch.keys
+    worker.dispatch.client.delete(keys.record("g/never"), keys.dependents("g/never"))
 
     graphs.command("g/j", "resume")
-    settle(hands, "g/j")
+    settle(worker, "g/j")
 
     assert graphs.job("g/j").data["lost"] == {"g/never": "missing"}
 
 
-def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
+def test_a_job_that_depends_on_itself_or_on_an_unknown_job_is_never_activated(
     graphs: Graphs,
 ) -> None:
     graphs.create("g/a", {"phases": COMMAND})
     graphs.configure("g/a", {"depends_on": ["g/a"]})
-    with pytest.raises(CycleError, match="g/a -> g/a is a ring"):
+    with pytest.raises(CycleError, match="g/a -> g/a is a cycle"):
         graphs.command("g/a", "activate")
     graphs.configure("g/a", {"depends_on": ["h/nobody"]})
     with pytest.raises(UnknownDependencyError, match="g/a depends on 'h/nobody', and there is no"):
@@ -379,15 +394,17 @@ def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
     assert graphs.job("g/a").state == "draft"
 
 
-# --- how it stands ---------------------------------------------------------------------------
+# --- view ------------------------------------------------------------------------------------
 
 
-def test_a_status_counts_and_says_what_needs_a_person_and_why(hands: Hands) -> None:
+def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(
+    worker: InProcessWorker,
+) -> None:
     states = ("pending", "running", "approval_required", "intervention_required", "success")
     for state in states:
-        brought(hands, f"g/{state}", state)
+        brought(worker, f"g/{state}", state)
 
-    status = GraphView(hands.graphs).status("g")
+    status = GraphView(worker.graphs).status("g")
 
     assert status["counts"] == {"draft": 1, **dict.fromkeys(states, 1)}
     assert status["jobs"] == 6
@@ -400,89 +417,91 @@ def test_a_status_counts_and_says_what_needs_a_person_and_why(hands: Hands) -> N
     assert status["stands"] == "flows"
 
 
-def test_how_a_graph_stands_is_one_word(hands: Hands) -> None:
-    graphs, view = hands.graphs, GraphView(hands.graphs)
+def test_the_condition_of_a_graph_is_one_of_few_texts(worker: InProcessWorker) -> None:
+    graphs, view = worker.graphs, GraphView(worker.graphs)
 
-    def stands(graph: str) -> str:
+    def condition(graph: str) -> str:
         return str(view.status(graph)["stands"])
 
     graphs.open("g")
-    assert stands("g") == "empty"
-    brought(hands, "g/a", "approval_required")
-    assert stands("g") == "waits for a person"
+    assert condition("g") == "empty"
+    brought(worker, "g/a", "approval_required")
+    assert condition("g") == "waits for a person"
     graphs.command("g/never", "cancel")
     graphs.command("g/a", "approve")
-    assert stands("g") == "ended"
+    assert condition("g") == "ended"
     graphs.create("g/b", {"phases": COMMAND, "depends_on": ["g/never"]}, held=False)
-    settle(hands, "g/b", "g/never", "g/a")
-    assert stands("g") == "starves"
+    settle(worker, "g/b", "g/never", "g/a")
+    assert condition("g") == "starves"
     graphs.command("g/b", "waive")
-    settle(hands, "g/b", but=["worker"])
-    assert stands("g") == "flows"
+    settle(worker, "g/b", but=["worker"])
+    assert condition("g") == "flows"
 
 
-def whys(hands: Hands) -> Iterator[tuple[str, str]]:
-    """Bring jobs to where they wait; yield each with what is said of it."""
-    graphs = hands.graphs
-    brought(hands, "g/waits", "pending")
+def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
+    """Bring jobs to states in which they wait; yield each with the reason that is shown."""
+    graphs = worker.graphs
+    brought(worker, "g/waits", "pending")
     yield "g/waits", "waits for never"
     many = [f"g/d{n}" for n in range(5)]
     for one in many:
         graphs.create(one, {"phases": COMMAND})
-    brought(hands, "g/many", "pending", depends_on=[*many, "g/never"])
+    brought(worker, "g/many", "pending", depends_on=[*many, "g/never"])
     yield "g/many", "waits for d0, d1, d2 and 3 more"
     graphs.create("g/fresh", {"phases": COMMAND, "depends_on": many}, held=False)
-    yield "g/fresh", "waits for its dependencies to be looked at"
-    brought(hands, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
+    yield "g/fresh", "waits for its dependencies to be counted"
+    brought(worker, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
     for one in ("g/d0", "g/d1"):
         graphs.command(one, "cancel")
-        settle(hands, one)
+        settle(worker, one)
     yield "g/lost", "starved: g/d0 is canceled, g/d1 is canceled"
     graphs.create("g/by-hand", {"phases": COMMAND, "manual": True}, held=False)
-    settle(hands, "g/by-hand")
-    yield "g/by-hand", "waits to be told: step or run"
+    settle(worker, "g/by-hand")
+    yield "g/by-hand", "waits for a command: step or run"
     again = [{"worker": {"command": "echo busy; exit 75"}}]
     graphs.create("g/again", {"phases": again, "retry_delay_s": 9}, held=False)
-    settle(hands, "g/again")
+    settle(worker, "g/again")
     yield "g/again", "is tried again in 9 s: exit code 75: busy"
-    brought(hands, "g/paused", "paused")
+    brought(worker, "g/paused", "paused")
     yield "g/paused", "paused until somebody lifts it"
-    brought(hands, "g/ended", "canceled")
+    brought(worker, "g/ended", "canceled")
     yield "g/ended", "person"
-    brought(hands, "g/signed", "approval_required")
+    brought(worker, "g/signed", "approval_required")
     graphs.command("g/signed", "approve", {"reason": "well done"})
     yield "g/signed", "well done, person"
 
 
-def test_a_job_says_in_one_sentence_what_it_waits_for(hands: Hands) -> None:
-    view = GraphView(hands.graphs)
-    for of, told in whys(hands):
-        assert view.why(hands.graphs.job(of)) == told, of
+def test_a_job_says_in_one_sentence_what_it_waits_for(worker: InProcessWorker) -> None:
+    view = GraphView(worker.graphs)
+    for job_id, expected in whys(worker):
+        assert view.why(worker.graphs.job(job_id)) == expected, job_id
 
 
-def test_a_job_says_which_slot_it_waits_for(hands: Hands) -> None:
-    hands.graphs.open("s", {"slots": 1})
+def test_a_job_says_which_slot_it_waits_for(worker: InProcessWorker) -> None:
+    worker.graphs.open("s", {"slots": 1})
     for name in ("a", "b"):
-        hands.graphs.create(f"s/{name}", {"phases": COMMAND}, held=False)
-    settle(hands, "s/a", but=["worker"])
-    settle(hands, "s/b", but=["worker"])
+        worker.graphs.create(f"s/{name}", {"phases": COMMAND}, held=False)
+    settle(worker, "s/a", but=["worker"])
+    settle(worker, "s/b", but=["worker"])
 
-    rows = {row["id"]: row["why"] for row in GraphView(hands.graphs).rows("s")}
+    rows = {row["id"]: row["why"] for row in GraphView(worker.graphs).rows("s")}
 
     assert rows == {"s/a": "", "s/b": "waits for a slot: graph:s"}
 
 
-def test_a_halted_graph_says_so_and_higher_limits_lift_it(hands: Hands) -> None:
-    graphs, view = hands.graphs, GraphView(hands.graphs)
+def test_a_halted_graph_is_shown_as_halted_and_goes_on_with_higher_limits(
+    worker: InProcessWorker,
+) -> None:
+    graphs, view = worker.graphs, GraphView(worker.graphs)
     graphs.open("l", {"limits": {"iterations": 1}})
     graphs.create("l/a", {"phases": COMMAND, "auto_approve": True}, held=False)
-    settle(hands, "l/a")
+    settle(worker, "l/a")
     graphs.create("l/b", {"phases": COMMAND, "auto_approve": True}, held=False)
-    settle(hands, "l/b", "l")
-    told = "the graph's limit of iterations is reached: 1 of 1 runs; none of its jobs starts"
+    settle(worker, "l/b", "l")
+    expected = "the graph's limit of iterations is reached: 1 of 1 runs; none of its jobs starts"
 
     status = view.status("l")
-    assert (status["stands"], status["halted"]) == ("halted", told)
+    assert (status["stands"], status["halted"]) == ("halted", expected)
     assert status["limits"] == [
         {"limit": "iterations", "used": 1, "allowed": 1.0, "warns": True, "reached": True}
     ]
@@ -490,13 +509,13 @@ def test_a_halted_graph_says_so_and_higher_limits_lift_it(hands: Hands) -> None:
     with pytest.raises(CallError, match="l is halted: raise the limit that it has reached, alone"):
         graphs.configure_graph("l", {"slots": 3})
     assert graphs.configure_graph("l", {"limits": {"iterations": 9}}).state == "open"
-    settle(hands, "l", "l/b")
+    settle(worker, "l", "l/b")
     assert graphs.job("l/b").state == "success"
 
 
-def test_every_graph_is_listed_by_its_name(hands: Hands) -> None:
+def test_every_graph_is_listed_by_its_name(worker: InProcessWorker) -> None:
     for name in ("beta", "alpha"):
-        hands.graphs.open(name)
-    hands.graphs.create("gamma/a", {"phases": COMMAND})
+        worker.graphs.open(name)
+    worker.graphs.create("gamma/a", {"phases": COMMAND})
 
-    assert hands.graphs.names() == ["alpha", "beta", "gamma"]
+    assert worker.graphs.names() == ["alpha", "beta", "gamma"]

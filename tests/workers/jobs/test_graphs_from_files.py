@@ -1,4 +1,4 @@
-"""Graphs that are handed in as files: whole or not at all, again without harm, and out again."""
+"""Graphs from files: created completely or not at all, repeated, and exported."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
 from interlock.workers.jobs.file.file import GraphFileError
 from interlock.workers.jobs.file.writer import graph_text
-from tests.races.in_process_worker import Calls, Hands, LostError
+from tests.races.in_process_worker import Calls, InProcessWorker, LostError
 from tests.workers.jobs.test_graphs import CHAIN, COMMAND, as_ann, stored, written
 
-NewHands = Callable[[], Hands]
+NewWorker = Callable[[], InProcessWorker]
 
 
 @pytest.fixture
-def new_hands(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewHands:
-    """Return what makes a worker over a store of its own; its jobs are of this test's folder."""
-    made: list[Hands] = []
+def new_worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewWorker:
+    """Return a function that makes a worker on a store of its own, with a home in this folder."""
+    made: list[InProcessWorker] = []
 
-    def make() -> Hands:
-        made.append(Hands(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
+    def make() -> InProcessWorker:
+        made.append(InProcessWorker(server.url, f"{prefix}{len(made)}", tmp_path / "home"))
         return made[-1]
 
     return make
 
 
 @pytest.fixture
-def hands(new_hands: NewHands) -> Hands:
-    return new_hands()
+def worker(new_worker: NewWorker) -> InProcessWorker:
+    return new_worker()
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
-    given = written(file)
+    graph_file = written(file)
 
-    done = hands.graphs.submit(given)
-    before = stored(hands)
-    again = hands.graphs.submit(given)
+    done = worker.graphs.submit(graph_file)
+    before = stored(worker)
+    again = worker.graphs.submit(graph_file)
 
     assert [(one.id, one.replayed) for one in done.jobs] == [
         ("g/c", False),
@@ -55,20 +55,20 @@ def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
         ("g/b", False),
     ]
     assert all(one.replayed for one in again.jobs)
-    assert stored(hands) == before
-    assert {job.state for job in hands.graphs.records("g")} == {"pending"}
-    c = hands.graphs.job("g/c")
+    assert stored(worker) == before
+    assert {job.state for job in worker.graphs.records("g")} == {"pending"}
+    c = worker.graphs.job("g/c")
     assert (c.priority, c.data["depends_on"], c.data["recoveries_max"]) == (2, ["g/b", "g/a"], 1)
     assert c.data["stewards"] == ["ann"]
     assert c.data["dir"] == str(file.parent / "out" / "c")
-    own = hands.graphs.graph("g")
+    own = worker.graphs.graph("g")
     assert own is not None
     limits = {"cost_micro": 1_500_000, "time_s": 600, "iterations": 9}
     assert (own.data["slots"], own.data["limits"], own.counters["cap"]) == (2, limits, 1_500_000)
 
 
 def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
-    hands: Hands, file: Path
+    worker: InProcessWorker, file: Path
 ) -> None:
     text = (
         "graph: g\n"
@@ -81,119 +81,119 @@ def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
         "  - {name: d, depends_on: [c], worker: {command: x}}\n"
         "  - {name: e}\n"
     )
-    before = stored(hands)
+    before = stored(worker)
 
     with pytest.raises(GraphFileError) as refused:
-        hands.graphs.submit(written(file, text))
+        worker.graphs.submit(written(file, text))
 
-    told = str(refused.value).splitlines()
-    assert {line.split(": ")[0] for line in told} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
-    assert any("c -> d -> c is a ring" in line for line in told)
-    assert any("did you mean 'a'?" in line for line in told)
-    assert stored(hands) == before
+    lines = str(refused.value).splitlines()
+    assert {line.split(": ")[0] for line in lines} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
+    assert any("c -> d -> c is a cycle" in line for line in lines)
+    assert any("did you mean 'a'?" in line for line in lines)
+    assert stored(worker) == before
 
 
-def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written(
-    hands: Hands, file: Path
+def test_dependencies_in_other_graphs_are_checked_before_anything_is_written(
+    worker: InProcessWorker, file: Path
 ) -> None:
-    graphs = hands.graphs
+    graphs = worker.graphs
     graphs.create("h/x", {"phases": COMMAND, "depends_on": []})
-    before = stored(hands)
+    before = stored(worker)
     steps = "steps:\n  - {name: a, worker: {command: x}}\n  - {name: b, worker: {command: x}, "
 
     with pytest.raises(UnknownDependencyError, match="g/b depends on 'h/y', and there is no such"):
         graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/y]}}\n"))
-    assert stored(hands) == before
+    assert stored(worker) == before
 
     graphs.submit(written(file, f"graph: g\n{steps}depends_on: [a, h/x]}}\n"))
     assert graphs.job("g/b").data["depends_on"] == ["g/a", "h/x"]
 
 
-def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
+def test_a_cycle_through_another_graph_is_refused_before_anything_is_written(
+    worker: InProcessWorker, file: Path
 ) -> None:
-    graphs = hands.graphs
+    graphs = worker.graphs
     graphs.create("g/b", {"phases": COMMAND})
     graphs.create("h/x", {"phases": COMMAND, "depends_on": ["g/b"]})
     graphs.create("h/y", {"phases": COMMAND, "depends_on": ["h/x"]})
     graphs.configure("g/b", {"depends_on": ["h/y"]})
-    before = stored(hands)
+    before = stored(worker)
     text = "graph: f\nsteps: [{name: a, worker: {command: x}, depends_on: [h/y]}]\n"
 
     with pytest.raises(CycleError):
         graphs.submit(written(file, text))
 
-    assert stored(hands) == before
+    assert stored(worker) == before
 
 
-def test_another_content_under_a_known_name_is_refused_before_anything_is_written(
-    hands: Hands, file: Path
+def test_another_payload_for_a_known_job_is_refused_before_anything_is_written(
+    worker: InProcessWorker, file: Path
 ) -> None:
-    hands.graphs.submit(written(file))
-    before = stored(hands)
+    worker.graphs.submit(written(file))
+    before = stored(worker)
     new = "steps:\n  - {name: d, worker: {command: x}}\n"
     more = CHAIN.replace("echo a", "echo b").replace("steps:\n", new)
 
     with pytest.raises(IdTakenError, match="'g/a' was created with another payload"):
-        hands.graphs.submit(written(file, more))
+        worker.graphs.submit(written(file, more))
     with pytest.raises(IdTakenError, match="'g' was created with another payload"):
-        hands.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
+        worker.graphs.submit(written(file, CHAIN.replace("slots: 2", "slots: 3")))
 
-    assert stored(hands) == before
+    assert stored(worker) == before
 
 
 def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
-    new_hands: NewHands, file: Path, monkeypatch: pytest.MonkeyPatch
+    new_worker: NewWorker, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, calls, cut = written(file), Calls(monkeypatch), 0
+    graph_file, calls, cut = written(file), Calls(monkeypatch), 0
     killed = True
     while killed:
-        hands = new_hands()
+        worker = new_worker()
         killed = False
         try:
             with calls.lost_after(cut):
-                hands.graphs.submit(given)
+                worker.graphs.submit(graph_file)
         except LostError:
             killed = True
 
-        hands.graphs.submit(given)
+        worker.graphs.submit(graph_file)
 
-        assert {job.id: job.state for job in hands.graphs.records("g")} == {
+        assert {job.id: job.state for job in worker.graphs.records("g")} == {
             f"g/{name}": "pending" for name in "abc"
         }
-        assert [hands.count(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
+        assert [worker.count_events(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
         cut += 1
-    # A graph, three births and three activations are written at least.
+    # At least one graph, three jobs and three activations are written.
     assert cut > 7
 
 
-def test_a_graph_comes_back_from_its_export_as_it_was(new_hands: NewHands, file: Path) -> None:
-    here, there = new_hands(), new_hands()
-    here.graphs.submit(written(file), activate=False)
-    here.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
-    as_ann(here).configure_graph("g", {"slots": 5})
-    text = graph_text("g", *here.graphs.exported("g"))
+def test_a_graph_comes_back_from_its_export_as_it_was(new_worker: NewWorker, file: Path) -> None:
+    source, target = new_worker(), new_worker()
+    source.graphs.submit(written(file), activate=False)
+    source.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
+    as_ann(source).configure_graph("g", {"slots": 5})
+    text = graph_text("g", *source.graphs.exported("g"))
 
-    there.graphs.submit(written(file, text), activate=False)
+    target.graphs.submit(written(file, text), activate=False)
 
-    assert graph_text("g", *there.graphs.exported("g")) == text
-    for job in here.graphs.records("g"):
-        assert there.record(job.id).data == job.data
-        assert there.record(job.id).priority == job.priority
-    own, other = here.record("g"), there.record("g")
+    assert graph_text("g", *target.graphs.exported("g")) == text
+    for job in source.graphs.records("g"):
+        assert target.record(job.id).data == job.data
+        assert target.record(job.id).priority == job.priority
+    own, other = source.record("g"), target.record("g")
     assert own.data == other.data
     assert own.data["slots"] == 5
 
 
-def test_a_ring_is_not_begun_by_repeating_a_file(hands: Hands, file: Path) -> None:
-    graphs = hands.graphs
+def test_a_cycle_is_not_started_by_repeating_a_file(worker: InProcessWorker, file: Path) -> None:
+    graphs = worker.graphs
     steps = "steps: [{name: a, worker: {command: x}}, {name: b, worker: {command: x}}]"
-    given = written(file, f"graph: g\n{steps}\n")
-    graphs.submit(given, activate=False)
+    graph_file = written(file, f"graph: g\n{steps}\n")
+    graphs.submit(graph_file, activate=False)
     graphs.configure("g/a", {"depends_on": ["g/b"]})
     graphs.configure("g/b", {"depends_on": ["g/a"]})
 
     with pytest.raises(CycleError):
-        graphs.submit(given)
+        graphs.submit(graph_file)
 
-    assert {graphs.job(of).state for of in ("g/a", "g/b")} == {"draft"}
+    assert {graphs.job(job_id).state for job_id in ("g/a", "g/b")} == {"draft"}

@@ -1,4 +1,4 @@
-"""A store, one worker in the test's own process, and agents that it leads by hand."""
+"""A store, one worker in the test's own process, and agents whose effects the tests run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
-from tests.workers.loops.lives import Nest
+from tests.races.in_process_worker import InProcessWorker
+from tests.workers.loops.lives import InProcessAgents
 
 
 @pytest.fixture
-def nest(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Nest:
-    return Nest(Hands(server.url, prefix, tmp_path / "home"))
+def agents(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessAgents:
+    return InProcessAgents(InProcessWorker(server.url, prefix, tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Long-lived agents that are led by hand: a real store, and neither git nor processes."""
+"""Long-lived agents on a real store whose effects the tests run, without git or processes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.inboxes import position
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.loops.client import Loops
-from interlock.workers.loops.home import Home, name_of
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.stored import store_prompt
-from tests.races.in_process_worker import Hands
+from interlock.workers.loops.paths import AgentPaths, name_of
+from interlock.workers.loops.prompt import store_prompt
+from tests.races.in_process_worker import InProcessWorker
 
 
-class Nest:
-    """One worker, and the lives that it leads."""
+class InProcessAgents:
+    """One worker, and the lives of agents whose effects it runs one by one."""
 
-    def __init__(self, hands: Hands) -> None:
-        self.hands, self.loops = hands, Loops(hands.client)
+    def __init__(self, worker: InProcessWorker) -> None:
+        self.worker, self.loops = worker, Loops(worker.client)
 
     @property
     def mailbox(self) -> Mailbox:
@@ -28,64 +28,68 @@ class Nest:
 
     @property
     def host(self) -> str:
-        return self.hands.client.settings.host
+        return self.worker.client.settings.host
 
-    def born(self, of: str, **more: Any) -> str:
-        """Bear one life of a name."""
-        birth = {"repo": "/r", "command": "true", "host": self.host, "next": "on_mail", **more}
-        return self.hands.client.submit(birth, id=of, machine="loop").id
+    def create(self, life: str, **fields: Any) -> str:
+        """Create one life of a name and return its id."""
+        defaults = {"repo": "/r", "command": "true", "host": self.host, "next": "on_mail"}
+        return self.worker.client.submit({**defaults, **fields}, id=life, machine="loop").id
 
-    def session(self, of: str, upto: str, ends: str = "session_succeeded", **said: Any) -> Event:
-        """Run a session that is given the mail up to one; return the event of its start."""
-        self.prompted(of, upto)
-        self.hands.do(of, "session", partial(_session, ends=ends, said=said))
-        return self.events(of, "session_started")[-1]
+    def run_session(
+        self, life: str, claimed: str, trigger: str = "session_succeeded", **payload: Any
+    ) -> Event:
+        """Run a session that is given the mail up to `claimed`; return the event of its start."""
+        self.build_prompt(life, claimed)
+        self.worker.perform(life, "session", partial(_session, trigger=trigger, payload=payload))
+        return self.events(life, "session_started")[-1]
 
-    def prompted(self, of: str, upto: str) -> Record:
-        """Lead an agent to a prompt that claims the mail up to one."""
-        match self.record(of).state:
+    def build_prompt(self, life: str, claimed: str) -> Record:
+        """Bring an agent to the state in which its prompt claims the mail up to `claimed`."""
+        match self.record(life).state:
             case "initializing":
-                self.hands.do(of, "worktree", self._settled_in)
+                self.worker.perform(life, "worktree", self._prepare_worktree)
             case "session_complete":
-                self.hands.do(of, "drain")
-        attempt = int(self.record(of).data["attempt"]) + 1
-        papers = Home(of, self.hands.client.settings).session(attempt)
-        prompt, digest = store_prompt(papers, "do it")
-        unread = [one.id for one in self.mailbox.unread(self.record(of))]
-        letters = [one for one in unread if position(one) <= position(upto)]
-        told = {"prompt": prompt, "digest": digest, "claimed": upto, "letters": letters}
-        self.hands.do(of, "prompt", lambda _: Outcome("prompt_ready", told))
-        return self.record(of)
+                self.worker.perform(life, "drain")
+        attempt = int(self.record(life).data["attempt"]) + 1
+        work_folder = AgentPaths(life, self.worker.client.settings).session(attempt)
+        prompt, digest = store_prompt(work_folder, "do it")
+        unread = [message.id for message in self.mailbox.unread(self.record(life))]
+        letters = [message_id for message_id in unread if position(message_id) <= position(claimed)]
+        payload = {"prompt": prompt, "digest": digest, "claimed": claimed, "letters": letters}
+        self.worker.perform(life, "prompt", lambda _: Outcome("prompt_ready", payload))
+        return self.record(life)
 
-    def _settled_in(self, work: Work) -> Outcome:
+    def _prepare_worktree(self, work: Work) -> Outcome:
         lives = self.mailbox.lives(name_of(work.record.id))
-        told: dict[str, Any] = {"host": self.host, "worktree": "/w", "branch": "b"}
+        payload: dict[str, Any] = {"host": self.host, "worktree": "/w", "branch": "b"}
         for life in lives[: lives.index(work.record.id)][-1:]:
             last = self.record(life).data
-            told |= {"acknowledged": last["acknowledged"], "ahead": last["ahead"]}
-        return Outcome("worktree_ready", told)
+            payload |= {"acknowledged": last["acknowledged"], "ahead": last["ahead"]}
+        return Outcome("worktree_ready", payload)
 
-    def ended(self, of: str) -> str:
-        """Stop a life, and clear what it leaves, which is nothing."""
-        self.hands.client.fire(of, "operator_stop", {"reason": "the test is over"})
-        self.cleared(of)
-        return of
+    def stop(self, life: str) -> str:
+        """Stop a life and run its cleanup."""
+        self.worker.client.fire(life, "operator_stop", {"reason": "the test is over"})
+        self.clean_up(life)
+        return life
 
-    def cleared(self, of: str) -> None:
-        """Settle all that an ended life is owed."""
-        self.hands.settle(of, **dict.fromkeys(("retirement", "session", "worktree"), _nothing))
+    def clean_up(self, life: str) -> None:
+        """Settle every effect of a stopped life."""
+        self.worker.run_until_idle(
+            life, **dict.fromkeys(("retirement", "session", "worktree"), _nothing)
+        )
 
-    def record(self, of: str) -> Record:
-        return self.hands.record(of)
+    def record(self, life: str) -> Record:
+        return self.worker.record(life)
 
-    def events(self, of: str, trigger: str) -> list[Event]:
-        lines = self.hands.client.history(of)
-        return [one for one in lines if isinstance(one, Event) and one.trigger == trigger]
+    def events(self, life: str, trigger: str) -> list[Event]:
+        lines = self.worker.client.history(life)
+        return [line for line in lines if isinstance(line, Event) and line.trigger == trigger]
 
 
-def _session(work: Work, ends: str, said: dict[str, Any]) -> Outcome:
+def _session(work: Work, trigger: str, payload: dict[str, Any]) -> Outcome:
     work.fire(Outcome("session_started", {"session_seq": work.record.data["session_seq"]}))
-    return Outcome(ends, said)
+    return Outcome(trigger, payload)
 
 
 def _nothing(work: Work) -> None:

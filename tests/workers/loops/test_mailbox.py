@@ -1,4 +1,4 @@
-"""Mail by name: to who lives under it, in one inbox over several lives, each with its delivery."""
+"""Mail goes to a name's current life, in one inbox over several lives, with its delivery time."""
 
 from __future__ import annotations
 
@@ -12,80 +12,84 @@ from interlock.kernel.record import partition_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.loops.mailbox import UnknownAgentError
 from tests.workers.jobs.test_graphs import stored
-from tests.workers.loops.lives import Nest
+from tests.workers.loops.lives import InProcessAgents
 
 
-def refused(nest: Nest, to: str, text: str = "hello", **about: Any) -> KernelError:
-    """Send what cannot be sent, and see that nothing came of it."""
-    before = stored(nest.hands)
+def refused(agents: InProcessAgents, to: str, text: str = "hello", **fields: Any) -> KernelError:
+    """Send a message that is refused, assert that the store did not change, return the error."""
+    before = stored(agents.worker)
     with pytest.raises(KernelError) as refusal:
-        nest.mailbox.send(to, text, **about)
-    assert stored(nest.hands) == before
-    assert "\n" not in str(refusal.value), "a sentence"
+        agents.mailbox.send(to, text, **fields)
+    assert stored(agents.worker) == before
+    assert "\n" not in str(refusal.value), "the error is one sentence"
     return refusal.value
 
 
-# --- who lives under a name ------------------------------------------------------------------
+# --- the current life of a name --------------------------------------------------------------
 
 
-def test_who_lives_under_a_name_is_its_latest_life_until_that_is_stopped(nest: Nest) -> None:
-    assert nest.mailbox.lives("owl") == []
-    nest.born("owl/1")
-    assert nest.mailbox.living("owl") == "owl/1"
-    nest.ended("owl/1")
-    nest.born("owl/2")
+def test_the_current_life_of_a_name_is_its_latest_until_that_is_stopped(
+    agents: InProcessAgents,
+) -> None:
+    assert agents.mailbox.lives("owl") == []
+    agents.create("owl/1")
+    assert agents.mailbox.current_life("owl") == "owl/1"
+    agents.stop("owl/1")
+    agents.create("owl/2")
 
-    assert nest.mailbox.living("owl") == "owl/2"
-    nest.ended("owl/2")
+    assert agents.mailbox.current_life("owl") == "owl/2"
+    agents.stop("owl/2")
 
     with pytest.raises(UnknownAgentError, match=r"^the agent 'owl' has stopped; start it anew$"):
-        nest.mailbox.living("owl")
-    assert nest.mailbox.lives("owl") == ["owl/1", "owl/2"]
+        agents.mailbox.current_life("owl")
+    assert agents.mailbox.lives("owl") == ["owl/1", "owl/2"]
 
 
-def test_lives_are_those_of_this_name_alone_in_the_order_of_their_numbers(nest: Nest) -> None:
+def test_lives_are_of_this_name_alone_in_the_order_of_their_numbers(
+    agents: InProcessAgents,
+) -> None:
     for number in (9, 10, 11):
-        nest.ended(nest.born(f"owl/{number}"))
-    nest.born("owl-2/1")
+        agents.stop(agents.create(f"owl/{number}"))
+    agents.create("owl-2/1")
     names = (f"n{number}" for number in range(10_000))
     neighbour = next(name for name in names if partition_of(name) == partition_of("owl"))
-    nest.born(f"{neighbour}/12")
+    agents.create(f"{neighbour}/12")
 
-    assert nest.mailbox.lives("owl") == ["owl/9", "owl/10", "owl/11"]
-    assert nest.mailbox.lives("owl-2") == ["owl-2/1"]
-    assert nest.mailbox.lives(neighbour) == [f"{neighbour}/12"]
-    assert nest.mailbox.lives("ow") == []
+    assert agents.mailbox.lives("owl") == ["owl/9", "owl/10", "owl/11"]
+    assert agents.mailbox.lives("owl-2") == ["owl-2/1"]
+    assert agents.mailbox.lives(neighbour) == [f"{neighbour}/12"]
+    assert agents.mailbox.lives("ow") == []
 
 
 @pytest.mark.parametrize(
     "name", ["", "Owl", "2owl", "-owl", "owl_2", "owl/1", "owl.x", "ö", "o" * 64, "owl\n", "a b"]
 )
-def test_what_can_be_no_name_is_told_so(nest: Nest, name: str) -> None:
+def test_an_impossible_name_is_refused(agents: InProcessAgents, name: str) -> None:
     with pytest.raises(UnknownAgentError) as refusal:
-        nest.mailbox.living(name)
+        agents.mailbox.current_life(name)
 
-    told = f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
-    assert str(refusal.value).startswith(told)
+    sentence = f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
+    assert str(refusal.value).startswith(sentence)
 
 
-def test_the_longest_name_is_one(nest: Nest) -> None:
+def test_the_longest_possible_name_is_accepted(agents: InProcessAgents) -> None:
     longest = "o" * 63
-    nest.born(f"{longest}/1")
+    agents.create(f"{longest}/1")
 
-    assert nest.mailbox.send(longest, "hello")
-
-
-# --- to send ---------------------------------------------------------------------------------
+    assert agents.mailbox.send(longest, "hello")
 
 
-def test_mail_is_sent_by_name_and_says_all_that_it_was_given(nest: Nest) -> None:
-    nest.born("owl/1")
-    about: dict[str, Any] = {"kind": "task", "urgent": True, "thread": "barn", "reply_to": "1-0"}
+# --- sending ---------------------------------------------------------------------------------
 
-    plain = nest.mailbox.send("owl", "hello")
-    whole = nest.mailbox.send("owl", "x" * MAIL_LENGTH_MAX, sender="bat", **about)
 
-    newest, first = nest.mailbox.listed("owl")
+def test_mail_is_sent_by_name_with_all_its_fields(agents: InProcessAgents) -> None:
+    agents.create("owl/1")
+    fields: dict[str, Any] = {"kind": "task", "urgent": True, "thread": "barn", "reply_to": "1-0"}
+
+    plain = agents.mailbox.send("owl", "hello")
+    full = agents.mailbox.send("owl", "x" * MAIL_LENGTH_MAX, sender="bat", **fields)
+
+    newest, first = agents.mailbox.newest("owl")
     assert first == {
         "id": plain,
         "at_ms": int(plain.partition("-")[0]),
@@ -99,40 +103,42 @@ def test_mail_is_sent_by_name_and_says_all_that_it_was_given(nest: Nest) -> None
         "delivered": False,
         "delivered_at_ms": None,
     }
-    assert newest["id"] == whole
+    assert newest["id"] == full
     assert newest["text"] == "x" * MAIL_LENGTH_MAX
-    assert {"sender": "bat", **about}.items() <= newest.items()
+    assert {"sender": "bat", **fields}.items() <= newest.items()
 
 
-def test_a_send_that_is_repeated_with_its_op_id_is_one_mail(nest: Nest) -> None:
-    nest.born("owl/1")
+def test_a_repeated_call_with_the_same_op_id_sends_one_message(agents: InProcessAgents) -> None:
+    agents.create("owl/1")
 
-    first = nest.mailbox.send("owl", "once", op_id="mine")
+    first = agents.mailbox.send("owl", "once", op_id="mine")
 
-    assert nest.mailbox.send("owl", "once", op_id="mine") == first
-    assert [one["id"] for one in nest.mailbox.listed("owl")] == [first]
-    # Without one every call is a mail of its own.
-    assert nest.mailbox.send("owl", "twice") != nest.mailbox.send("owl", "twice")
-    assert len(nest.mailbox.listed("owl")) == 3
+    assert agents.mailbox.send("owl", "once", op_id="mine") == first
+    assert [one["id"] for one in agents.mailbox.newest("owl")] == [first]
+    # Without an op-id every call sends a message of its own.
+    assert agents.mailbox.send("owl", "twice") != agents.mailbox.send("owl", "twice")
+    assert len(agents.mailbox.newest("owl")) == 3
 
 
-def test_nobody_writes_to_itself_to_nobody_or_to_who_has_stopped(nest: Nest) -> None:
-    nest.born("owl/1")
-    nest.ended(nest.born("bat/1"))
+def test_mail_to_oneself_to_an_unknown_or_to_a_stopped_agent_is_refused(
+    agents: InProcessAgents,
+) -> None:
+    agents.create("owl/1")
+    agents.stop(agents.create("bat/1"))
 
-    told = refused(nest, "owl", sender="owl")
-    assert isinstance(told, InvalidPayloadError)
-    assert "owl cannot write to itself" in str(told)
+    refusal = refused(agents, "owl", sender="owl")
+    assert isinstance(refusal, InvalidPayloadError)
+    assert "owl cannot write to itself" in str(refusal)
     for to, sentence in {
         "cat": "the agent 'cat' was never started",
         "bat": "the agent 'bat' has stopped; start it anew",
         "B A T": "'B A T' is no agent's name: a lower-case letter, then letters, digits and -",
     }.items():
-        assert str(refused(nest, to)).startswith(sentence)
+        assert str(refused(agents, to)).startswith(sentence)
 
 
 @pytest.mark.parametrize(
-    ("text", "about", "words"),
+    ("text", "fields", "parts"),
     [
         ("", {}, ("text: must not be blank",)),
         ("x" * (MAIL_LENGTH_MAX + 1), {}, ("text", f"at most {MAIL_LENGTH_MAX} characters")),
@@ -146,76 +152,80 @@ def test_nobody_writes_to_itself_to_nobody_or_to_who_has_stopped(nest: Nest) -> 
         ("hi", {"subject": "barn"}, ("subject", "Extra inputs are not permitted")),
     ],
 )
-def test_mail_of_another_shape_is_refused_by_what_is_wrong_with_it(
-    nest: Nest, text: str, about: dict[str, Any], words: tuple[str, ...]
+def test_invalid_mail_is_refused_with_the_field_that_is_wrong(
+    agents: InProcessAgents, text: str, fields: dict[str, Any], parts: tuple[str, ...]
 ) -> None:
-    nest.born("owl/1")
+    agents.create("owl/1")
 
-    told = str(refused(nest, "owl", text, **about))
+    sentence = str(refused(agents, "owl", text, **fields))
 
-    assert told.startswith("the mail is invalid: ")
-    assert all(word in told for word in words), told
-    assert len(told) < 300, "no letter is repeated whole"
+    assert sentence.startswith("the mail is invalid: ")
+    assert all(part in sentence for part in parts), sentence
+    assert len(sentence) < 300, "the error does not repeat the whole text"
 
 
-def test_who_stops_between_the_look_and_the_post_is_told_of_as_stopped(
-    nest: Nest, monkeypatch: pytest.MonkeyPatch
+def test_mail_to_an_agent_that_stops_before_the_message_is_stored_is_refused(
+    agents: InProcessAgents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nest.ended(nest.born("owl/1"))
-    monkeypatch.setattr(nest.mailbox, "living", lambda _: "owl/1")
+    agents.stop(agents.create("owl/1"))
+    monkeypatch.setattr(agents.mailbox, "current_life", lambda _: "owl/1")
 
     with pytest.raises(MailRefusedError, match="owl/1 takes no mail: it is stopped"):
-        nest.mailbox.send("owl", "hello")
+        agents.mailbox.send("owl", "hello")
 
 
-# --- to list ---------------------------------------------------------------------------------
+# --- listing ---------------------------------------------------------------------------------
 
 
-def test_a_list_says_over_several_lives_when_each_mail_was_delivered(nest: Nest) -> None:
-    nest.born("owl/1")
-    first, second, third = (nest.mailbox.send("owl", text) for text in "abc")
-    began = nest.session("owl/1", first)
-    nest.mailbox.send("owl", "d")
-    again = nest.session("owl/1", second)
-    nest.ended("owl/1")
-    nest.born("owl/2")
-    assert delivered(nest) == {
-        "a": began.at_ms,
-        "b": again.at_ms,
+def test_a_list_shows_over_several_lives_when_each_message_was_delivered(
+    agents: InProcessAgents,
+) -> None:
+    agents.create("owl/1")
+    first, second, third = (agents.mailbox.send("owl", text) for text in "abc")
+    first_start = agents.run_session("owl/1", first)
+    agents.mailbox.send("owl", "d")
+    second_start = agents.run_session("owl/1", second)
+    agents.stop("owl/1")
+    agents.create("owl/2")
+    assert delivered(agents) == {
+        "a": first_start.at_ms,
+        "b": second_start.at_ms,
         "c": None,
         "d": None,
     }
 
-    later = nest.session("owl/2", third)
+    third_start = agents.run_session("owl/2", third)
 
-    assert began.at_ms <= again.at_ms < later.at_ms
-    assert delivered(nest) == {
-        "a": began.at_ms,
-        "b": again.at_ms,
-        "c": later.at_ms,
+    assert first_start.at_ms <= second_start.at_ms < third_start.at_ms
+    assert delivered(agents) == {
+        "a": first_start.at_ms,
+        "b": second_start.at_ms,
+        "c": third_start.at_ms,
         "d": None,
     }
-    assert [one["text"] for one in nest.mailbox.listed("owl")] == ["d", "c", "b", "a"]
-    assert [one["text"] for one in nest.mailbox.listed("owl", 2)] == ["d", "c"]
-    assert nest.mailbox.listed("cat") == []
+    assert [one["text"] for one in agents.mailbox.newest("owl")] == ["d", "c", "b", "a"]
+    assert [one["text"] for one in agents.mailbox.newest("owl", 2)] == ["d", "c"]
+    assert agents.mailbox.newest("cat") == []
 
 
-def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(nest: Nest) -> None:
-    nest.born("owl/1")
-    sent = nest.mailbox.send("owl", "a")
+def test_mail_in_a_prompt_whose_session_never_started_waits_for_the_next(
+    agents: InProcessAgents,
+) -> None:
+    agents.create("owl/1")
+    sent = agents.mailbox.send("owl", "a")
 
-    nest.prompted("owl/1", sent)
-    assert delivered(nest) == {"a": None}
+    agents.build_prompt("owl/1", sent)
+    assert delivered(agents) == {"a": None}
     failed = Outcome("session_error", {"code": "spawn_error", "detail": "no such command"})
-    nest.hands.do("owl/1", "session", lambda _: failed)
-    assert nest.record("owl/1").state == "cooling_down"
-    assert delivered(nest) == {"a": None}
+    agents.worker.perform("owl/1", "session", lambda _: failed)
+    assert agents.record("owl/1").state == "cooling_down"
+    assert delivered(agents) == {"a": None}
 
-    nest.ended("owl/1")
-    nest.born("owl/2")
-    started = nest.session("owl/2", sent)
-    assert delivered(nest) == {"a": started.at_ms}
+    agents.stop("owl/1")
+    agents.create("owl/2")
+    started = agents.run_session("owl/2", sent)
+    assert delivered(agents) == {"a": started.at_ms}
 
 
-def delivered(nest: Nest) -> dict[str, int | None]:
-    return {one["text"]: one["delivered_at_ms"] for one in nest.mailbox.listed("owl")}
+def delivered(agents: InProcessAgents) -> dict[str, int | None]:
+    return {one["text"]: one["delivered_at_ms"] for one in agents.mailbox.newest("owl")}

@@ -1,4 +1,4 @@
-"""`interlock demo` and `interlock up`, as a person starts them; neither leaves a process behind."""
+"""`interlock demo` and `interlock up`, as a person starts them. Neither leaves a process behind."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ STOP_S = 30.0
 
 @pytest.fixture
 def owner() -> str:
-    """Return what marks the processes of one test."""
+    """Return the value of MARK for the processes of one test."""
     return uuid4().hex
 
 
 @pytest.fixture
 def environment(owner: str, tmp_path: Path) -> dict[str, str]:
     """Return the environment of a person who has set nothing but a home."""
-    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
-    return {**kept, MARK: owner, "INTERLOCK_HOME": str(tmp_path), "COLUMNS": "150"}
+    inherited = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    return {**inherited, MARK: owner, "INTERLOCK_HOME": str(tmp_path), "COLUMNS": "150"}
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Return where a command's words go."""
-    return tmp_path / "said.txt"
+    """Return the file for a command's output."""
+    return tmp_path / "output.txt"
 
 
-def start(environment: dict[str, str], log: Path, *words: str) -> subprocess.Popen[bytes]:
+def start(environment: dict[str, str], log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a command as a shell does: in a group of its own, which gets Ctrl-C."""
     with log.open("wb") as output:
         return subprocess.Popen(
-            [INTERLOCK, *words],
+            [INTERLOCK, *arguments],
             cwd=ROOT,
             env=environment,
             stdout=output,
@@ -66,20 +66,20 @@ def start(environment: dict[str, str], log: Path, *words: str) -> subprocess.Pop
         )
 
 
-def interrupted(process: subprocess.Popen[bytes]) -> int:
+def press_ctrl_c(process: subprocess.Popen[bytes]) -> int:
     """Press Ctrl-C, and return the exit code."""
     os.killpg(process.pid, signal.SIGINT)
     return process.wait(STOP_S)
 
 
-def nobody_left(owner: str) -> bool:
-    """Whether every process of a test is gone."""
+def all_gone(owner: str) -> bool:
+    """Return whether every process of a test is gone."""
     return not marked(MARK, owner)
 
 
 @pytest.fixture(autouse=True)
-def none_survives(owner: str) -> Iterator[None]:
-    """Kill what a failed test left."""
+def kill_leftovers(owner: str) -> Iterator[None]:
+    """Kill the processes that a failed test left."""
     yield
     for process_id in marked(MARK, owner):
         os.kill(process_id, signal.SIGKILL)
@@ -95,32 +95,32 @@ def test_the_demonstration_runs_the_whole_inbox(
 
     code = process.wait(LIMIT_S)
 
-    said = log.read_text()
-    assert code == 0, said
+    output = log.read_text()
+    assert code == 0, output
     assert time.monotonic() - started < PROMISED_S
-    assert nobody_left(owner)
-    assert "Traceback" not in said
-    answered = said.partition("answered on stage")[2]
+    assert all_gone(owner)
+    assert "Traceback" not in output
+    answered = output.partition("answered on stage")[2]
     assert "06-free-some-space" in answered
     assert "08-the-thing" in answered
-    assert "never asked" not in said
-    assert "what was written" in said
-    kept_is_in_order(tmp_path / "demo")
+    assert "never asked" not in output
+    assert "what was written" in output
+    check_kept_store(tmp_path / "demo")
 
 
-def kept_is_in_order(home: Path) -> None:
-    """Open the store that the demonstration keeps, and look it over."""
+def check_kept_store(home: Path) -> None:
+    """Open the store that the demonstration keeps, and check its records."""
     with EmbeddedServer(home / "store") as server:
         client = Client(Settings(store_url=server.url), actor="person")
         records = {
             str(row.id): client.show(row.id) for row in client.list(machine="thread", limit=1_000)
         }
-        requests = [one for one in records if "/" not in one]
-        children = [one for one in records if "/" in one]
+        requests = [record_id for record_id in records if "/" not in record_id]
+        children = [record_id for record_id in records if "/" in record_id]
 
         assert len(requests) >= 12
         assert len(children) == 3
-        assert {records[one].state for one in children} == {"done"}
+        assert {records[child].state for child in children} == {"done"}
         parent = children[0].partition("/")[0]
         assert records[parent].state == "done"
         assert verify_all(client.dispatch, None)["faults"] == []
@@ -142,12 +142,12 @@ def kept_is_in_order(home: Path) -> None:
         assert stuck == []
 
 
-def raised(said: str) -> int:
-    """Return how many errors came to the surface.
+def tracebacks(output: str) -> int:
+    """Return how many errors were printed.
 
-    An interrupt that falls into a destructor is printed by the interpreter itself, and ignored.
+    An interrupt inside a destructor is printed by the interpreter and does no harm: not counted.
     """
-    return said.count("Traceback") - said.count("Exception ignored in")
+    return output.count("Traceback") - output.count("Exception ignored in")
 
 
 @pytest.mark.proof
@@ -156,33 +156,35 @@ def test_ctrl_c_in_the_middle_of_the_demonstration_leaves_no_process(
     environment: dict[str, str], log: Path, owner: str
 ) -> None:
     process = start(environment, log, "demo")
-    until(lambda: "are up after" in log.read_text(), what="it is in the middle", within_s=LIMIT_S)
+    until(lambda: "are up after" in log.read_text(), what="its processes are up", within_s=LIMIT_S)
 
-    code = interrupted(process)
+    code = press_ctrl_c(process)
 
     assert code in (0, 130)
-    assert nobody_left(owner)
-    assert raised(log.read_text()) == 0
+    assert all_gone(owner)
+    assert tracebacks(log.read_text()) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("number", [signal.SIGKILL])
-def test_a_killed_demonstration_leaves_no_process_either(
+def test_a_killed_demonstration_leaves_no_process(
     environment: dict[str, str], log: Path, owner: str, number: int
 ) -> None:
     process = start(environment, log, "demo")
-    until(lambda: len(marked(MARK, owner)) > 3, what="it has started some", within_s=LIMIT_S)
+    until(
+        lambda: len(marked(MARK, owner)) > 3, what="it has started some processes", within_s=LIMIT_S
+    )
 
     process.send_signal(number)
     process.wait(STOP_S)
 
-    until(lambda: nobody_left(owner), what="nobody is left", within_s=STOP_S)
+    until(lambda: all_gone(owner), what="all processes are gone", within_s=STOP_S)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_up_keeps_everything_up_until_ctrl_c(
+def test_up_keeps_everything_running_until_ctrl_c(
     environment: dict[str, str], log: Path, owner: str, tmp_path: Path
 ) -> None:
     process = start(environment, log, "up")
@@ -193,31 +195,31 @@ def test_up_keeps_everything_up_until_ctrl_c(
     until(lambda: answers(page), what="Flower answers", within_s=LIMIT_S)
 
     # Another terminal finds the store by the file in the same home.
-    submitted = typed(environment, "submit", "--title", "Call the dentist", "--id", "call")
-    known = json.loads((tmp_path / "up.json").read_text())["store_url"]
-    record = Client(Settings(store_url=known)).wait("call", timeout_s=LIMIT_S)
+    submitted = run_json(environment, "submit", "--title", "Call the dentist", "--id", "call")
+    store_url = json.loads((tmp_path / "up.json").read_text())["store_url"]
+    record = Client(Settings(store_url=store_url)).wait("call", timeout_s=LIMIT_S)
 
     assert json.loads(submitted) == [{"id": "call", "replayed": False, "error": None}]
-    assert json.loads(typed(environment, "show", "call"))["state"] == record.state
-    assert known in log.read_text()
-    assert interrupted(process) == 0
-    assert nobody_left(owner)
+    assert json.loads(run_json(environment, "show", "call"))["state"] == record.state
+    assert store_url in log.read_text()
+    assert press_ctrl_c(process) == 0
+    assert all_gone(owner)
     assert not (tmp_path / "up.json").exists()
-    assert raised(log.read_text()) == 0
+    assert tracebacks(log.read_text()) == 0
 
 
-def typed(environment: dict[str, str], *words: str) -> bytes:
-    """Type a command in another terminal and return what it answers."""
-    command = [INTERLOCK, *words, "--json"]
+def run_json(environment: dict[str, str], *arguments: str) -> bytes:
+    """Run a command as in another terminal and return its JSON."""
+    command = [INTERLOCK, *arguments, "--json"]
     return subprocess.run(
         command, env=environment, cwd=ROOT, capture_output=True, check=True
     ).stdout
 
 
 def answers(address: str) -> bool:
-    """Whether a page is there."""
+    """Return whether a page answers with 200."""
     try:
-        with urlopen(address, timeout=5) as answer:  # noqa: S310 - an address of our own
+        with urlopen(address, timeout=5) as answer:  # noqa: S310 - the address of a local process
             return bool(answer.status == 200)
     except (URLError, OSError):
         return False

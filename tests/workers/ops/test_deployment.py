@@ -1,4 +1,4 @@
-"""The processes of one machine: they come up together, and none outlives its owner."""
+"""The processes of one machine start together, and none outlives its owner."""
 
 from __future__ import annotations
 
@@ -11,68 +11,70 @@ import pytest
 from interlock.workers.client import Client
 from interlock.workers.config import Settings
 from interlock.workers.gateways.server import free_port
-from interlock.workers.ops import deployment as house
-from interlock.workers.ops.deployment import House, HouseError
-from interlock.workers.processes.bound import start_tethered
+from interlock.workers.ops import deployment
+from interlock.workers.ops.deployment import Deployment, DeploymentError
+from interlock.workers.processes.bound import start_bound
 from tests.end_to_end.deployment import thread
 from tests.processes import is_alive
 from tests.waiting import until
 
 
-def settings_in(folder: Path, **more: Any) -> Settings:
+def settings_in(folder: Path, **options: Any) -> Settings:
     """Return settings whose home is a folder of the test."""
-    return Settings(home=folder / "home", **more)
+    return Settings(home=folder / "home", **options)
 
 
-def commands(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every process of a house run a script of ours instead of Celery."""
+def replace_celery(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every process of a deployment run this script instead of Celery."""
     program = folder / "celery.py"
     program.write_text(script)
 
-    def started(command: list[str], **options: Any) -> Any:
+    def start(command: list[str], **options: Any) -> Any:
         name = Path(options["output"].name).stem
-        return start_tethered([sys.executable, str(program), name, *command], **options)
+        return start_bound([sys.executable, str(program), name, *command], **options)
 
-    monkeypatch.setattr(house, "start_tethered", started)
+    monkeypatch.setattr(deployment, "start_bound", start)
 
 
 def test_a_process_that_ends_at_its_start_is_named_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands(tmp_path, "raise SystemExit('no')", monkeypatch)
+    replace_celery(tmp_path, "raise SystemExit('no')", monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with pytest.raises(HouseError, match=r"ended at its start; read .*\.log"):
-        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+    with pytest.raises(DeploymentError, match=r"ended at its start; read .*\.log"):
+        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
 
 
-def test_a_house_that_is_not_ready_in_time_leaves_no_process(
+def test_a_deployment_that_is_not_ready_in_time_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = "import os, time; open(f'{os.getpid()}.pid', 'w').close(); time.sleep(60)"
-    commands(tmp_path, script, monkeypatch)
-    monkeypatch.setattr(house, "READY_S", 0.5)
+    replace_celery(tmp_path, script, monkeypatch)
+    monkeypatch.setattr(deployment, "READY_S", 0.5)
     monkeypatch.chdir(tmp_path)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with pytest.raises(HouseError, match="is not ready after"):
-        House(settings_in(tmp_path, store_url=url), flower=False).__enter__()
+    with pytest.raises(DeploymentError, match="is not ready after"):
+        Deployment(settings_in(tmp_path, store_url=url), flower=False).__enter__()
 
-    started = [int(one.stem) for one in tmp_path.glob("*.pid")]
-    assert not any(is_alive(one) for one in started)
+    started = [int(file.stem) for file in tmp_path.glob("*.pid")]
+    assert not any(is_alive(pid) for pid in started)
 
 
-def test_a_house_on_a_store_of_somebody_else_starts_none(
+def test_a_deployment_on_a_given_store_starts_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands(tmp_path, "import time; print('x ready.', flush=True); time.sleep(60)", monkeypatch)
+    replace_celery(
+        tmp_path, "import time; print('x ready.', flush=True); time.sleep(60)", monkeypatch
+    )
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
-        assert home.settings.store_url == url
-        assert home.dead() is None
-        assert not (home.home / "store").exists()
-        assert {one.name for one in (home.home / "log").glob("*.log")} == {
+    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
+        assert started.settings.store_url == url
+        assert started.dead() is None
+        assert not (started.home / "store").exists()
+        assert {file.name for file in (started.home / "log").glob("*.log")} == {
             "worker.log",
             "sweeps.log",
             "intake.log",
@@ -80,21 +82,21 @@ def test_a_house_on_a_store_of_somebody_else_starts_none(
         }
 
 
-def test_who_has_died_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_has_ended_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
         "import sys, time\n"
         "print('x ready.', flush=True)\n"
         "time.sleep(0.3 if sys.argv[1] == 'beat' else 60)\n"
     )
-    commands(tmp_path, script, monkeypatch)
+    replace_celery(tmp_path, script, monkeypatch)
     url = f"redis://127.0.0.1:{free_port()}/0"
 
-    with House(settings_in(tmp_path, store_url=url), flower=False) as home:
-        assert until(home.dead, what="somebody dies") == "beat"
+    with Deployment(settings_in(tmp_path, store_url=url), flower=False) as started:
+        assert until(started.dead, what="a process ends") == "beat"
 
 
 @pytest.mark.timeout(120)
-def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) -> None:
+def test_sweeps_run_while_every_thread_of_the_worker_is_busy(tmp_path: Path) -> None:
     settings = settings_in(
         tmp_path,
         concurrency=1,
@@ -103,20 +105,20 @@ def test_what_holds_every_thread_of_the_worker_holds_no_sweep(tmp_path: Path) ->
         model_base_url="http://127.0.0.1:9/v1",
         sweep_period_s=0.2,
     )
-    # The capability's witnesses go where the processes of this house find them.
+    # The capability writes its journal into this folder.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOUSE_FOLDER", str(tmp_path))
-        with House(settings, flower=False) as home:
-            client = Client(home.settings)
+        patch.setenv("DEPLOYMENT_FOLDER", str(tmp_path))
+        with Deployment(settings, flower=False) as started:
+            client = Client(started.settings)
             client.submit(thread("slow", seconds=60), machine="thread", id="one")
-            until(lambda: client.show("one").state == "executing", what="it is executed")
-            until((tmp_path / "witness.jsonl").exists, what="the only thread is held")
-            swept = home.log("sweeps").read_text().count("succeeded")
+            until(lambda: client.show("one").state == "executing", what="it is executing")
+            until((tmp_path / "witness.jsonl").exists, what="the only thread is busy")
+            swept = started.log("sweeps").read_text().count("succeeded")
 
             until(
-                lambda: home.log("sweeps").read_text().count("succeeded") > swept + 10,
+                lambda: started.log("sweeps").read_text().count("succeeded") > swept + 10,
                 what="sweeps go on",
             )
 
-            assert "Task sweep.orphans" not in home.log("worker").read_text()
+            assert "Task sweep.orphans" not in started.log("worker").read_text()
             assert client.show("one").state == "executing"

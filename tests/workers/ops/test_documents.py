@@ -1,4 +1,4 @@
-"""Documents that are drawn from the tables are in step with them."""
+"""kernel/README.md has the tables as they are in the code."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.ops import documents
+from interlock.workers.ops.floors import floors
 
 
-def test_the_documents_are_what_the_tables_say() -> None:
+def test_the_page_matches_the_tables() -> None:
     assert documents.main(["--check"]) == 0
 
 
 def test_every_machine_is_drawn_with_each_of_its_states_and_rows() -> None:
     for machine in MACHINES.values():
-        drawn = documents.section(machine)
-        assert drawn.startswith(f"## {machine.name}")
+        section = documents.section(machine)
+        assert section.startswith(f"## {machine.name}")
         for stage in machine.stages:
-            assert str(stage.state) in drawn
+            assert str(stage.state) in section
         for row in machine.transitions:
-            assert str(row.trigger) in drawn
+            assert str(row.trigger) in section
 
 
-def test_a_stale_document_is_found_and_renewed(
+def test_an_outdated_page_is_found_and_updated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "README.md"
     page.write_text(f"before\n{documents.BEGIN}\nlong ago\n{documents.END}\nafter\n")
-    monkeypatch.setattr(documents, "KERNEL_README", page)
+    monkeypatch.setattr(documents, "DRAWN", {page: documents.tables})
 
     assert documents.main(["--check"]) == 1
     assert "python -m interlock.workers.ops.documents" in capsys.readouterr().err
@@ -42,19 +43,40 @@ def test_a_stale_document_is_found_and_renewed(
     assert "long ago" not in text
 
 
-def test_a_changed_row_makes_the_document_stale(
+def test_a_changed_row_makes_the_page_outdated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "README.md"
-    kept = documents.KERNEL_README.read_text()
-    page.write_text(kept.replace("--> awaiting_review:", "--> awaiting_redirect:"))
-    monkeypatch.setattr(documents, "KERNEL_README", page)
+    current = documents.KERNEL_README.read_text()
+    page.write_text(current.replace("--> awaiting_review:", "--> awaiting_redirect:"))
+    monkeypatch.setattr(documents, "DRAWN", {page: documents.tables})
 
-    assert page.read_text() != kept
+    assert page.read_text() != current
     assert documents.main(["--check"]) == 1
 
 
 @pytest.mark.parametrize("text", ["", documents.BEGIN, f"{documents.END}{documents.BEGIN}"])
-def test_a_document_that_lost_its_marks_is_refused(text: str) -> None:
+def test_a_document_that_lost_its_marks_is_refused(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(text)
+
     with pytest.raises(ValueError, match="has lost its marks"):
-        documents.renewed(text)
+        documents.renewed(page, documents.tables)
+
+
+def test_the_picture_of_the_floors_has_every_layer_of_the_contracts(tmp_path: Path) -> None:
+    contract = """
+[[tool.importlinter.contracts]]
+name = "{name}"
+containers = ["interlock.{folder}"]
+layers = ["{folder}_top | other", "{folder}_bottom"]
+"""
+    page = tmp_path / "pyproject.toml"
+    parts = (("worker floors", "workers"), ("kernel floors", "kernel"))
+    page.write_text("".join(contract.format(name=name, folder=folder) for name, folder in parts))
+
+    drawn = floors(page)
+
+    assert 'floor0["workers_top · other"]' in drawn
+    assert 'floor3["kernel_bottom"]' in drawn
+    assert "floor1 --> floor2" in drawn, "the kernel is below the workers"

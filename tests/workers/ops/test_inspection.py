@@ -1,4 +1,4 @@
-"""Looking a store over: what does not agree is found, and the promise named is the one in force."""
+"""Every corruption of a store is found, and the reported level of durability is the real one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.kernel.errors import StoreDownError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import partition_of
 from interlock.kernel.store.codec import digest, encode
-from interlock.kernel.store.commands import Call, Tenure, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client
 from interlock.workers.config import read_settings
 from interlock.workers.gateways.server import EmbeddedServer, free_port
@@ -27,24 +27,24 @@ STATES = ("awaiting_confirmation", "awaiting_review", "awaiting_redirect", "awai
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def test_a_store_in_order_has_no_fault(here: Client) -> None:
+def test_a_sound_store_has_no_fault(interlock: Client) -> None:
     for state in STATES:
-        bring(here, state.replace("_", "-"), state)
-    record = bring(here, "over", "awaiting_confirmation")
-    here.decide("over", "reject", proposal=record.proposal)
-    bring(here, "paused", "awaiting_inference")
-    here.pause("paused")
+        bring(interlock, state.replace("_", "-"), state)
+    record = bring(interlock, "over", "awaiting_confirmation")
+    interlock.decide("over", "reject", proposal=record.proposal)
+    bring(interlock, "paused", "awaiting_inference")
+    interlock.pause("paused")
 
-    report = verify_all(here.dispatch, None)
+    report = verify_all(interlock.dispatch, None)
 
     assert report["faults"] == []
     assert report["records"] == len(STATES) + 2
     assert report["transitions"] == sum(
-        here.show(row.id).version for row in here.list(machine="thread")
+        interlock.show(row.id).version for row in interlock.list(machine="thread")
     )
 
 
@@ -53,12 +53,12 @@ Change = Callable[[Log], object]
 
 
 def events(log: Log) -> list[int]:
-    """Return where the events of a log are."""
-    return [at for at, (_, fields) in enumerate(log) if "event" in fields]
+    """Return the positions of the events in a log."""
+    return [index for index, (_, fields) in enumerate(log) if "event" in fields]
 
 
 def dropped(nth: int) -> Change:
-    """Return the loss of an event."""
+    """Return a change that deletes an event."""
 
     def change(log: Log) -> None:
         del log[events(log)[nth]]
@@ -67,7 +67,7 @@ def dropped(nth: int) -> Change:
 
 
 def doubled(nth: int) -> Change:
-    """Return a doubled event, at the end."""
+    """Return a change that appends a copy of an event."""
 
     def change(log: Log) -> None:
         log.append(("99-0", dict(log[events(log)[nth]][1])))
@@ -76,7 +76,7 @@ def doubled(nth: int) -> Change:
 
 
 def rewritten(nth: int, edit: Callable[[dict[str, Any]], object]) -> Change:
-    """Return an edit of what an event says."""
+    """Return a change that edits an event."""
 
     def change(log: Log) -> None:
         fields = log[events(log)[nth]][1]
@@ -87,34 +87,34 @@ def rewritten(nth: int, edit: Callable[[dict[str, Any]], object]) -> Change:
     return change
 
 
-def swapped(one: int, two: int) -> Change:
-    """Return two events in each other's place."""
+def swapped(first: int, second: int) -> Change:
+    """Return a change that swaps two events."""
 
     def change(log: Log) -> None:
-        a, b = events(log)[one], events(log)[two]
+        a, b = events(log)[first], events(log)[second]
         log[a], log[b] = (log[a][0], log[b][1]), (log[b][0], log[a][1])
 
     return change
 
 
 def put(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
-    """Return an edit that puts a value in an event."""
+    """Return an edit that sets a field of an event."""
     return lambda event: event.update({name: value})
 
 
-def into(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
-    """Return an edit that puts a value in an event's payload."""
+def put_into_payload(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    """Return an edit that sets a field of an event's payload."""
     return lambda event: event["payload"].update({name: value})
 
 
 def intent(event: dict[str, Any]) -> None:
-    """Change what was proposed, and the hash with it."""
+    """Change the proposed intent, and the hash with it."""
     event["payload"]["proposal"]["payload"]["intent"] = "something else"
     event["hash"] = digest(encode({}, "it"))
 
 
 def confidence(event: dict[str, Any]) -> None:
-    """Change how sure the model was."""
+    """Change the model's confidence."""
     event["payload"]["proposal"]["confidence"] = 1.0
 
 
@@ -137,9 +137,9 @@ CORRUPTIONS: dict[str, Change] = {
     "no such trigger": rewritten(1, put("trigger", "exploded")),
     "no trigger at all": rewritten(1, without("trigger")),
     "no payload": rewritten(3, put("payload", {})),
-    "another birth": rewritten(0, into("hold", "yes")),
-    "another title": rewritten(0, into("inciting", {"title": "Pens"})),
-    "another policy": rewritten(0, into("policy", {})),
+    "another birth": rewritten(0, put_into_payload("hold", "yes")),
+    "another title": rewritten(0, put_into_payload("inciting", {"title": "Pens"})),
+    "another policy": rewritten(0, put_into_payload("policy", {})),
     "another intent": rewritten(3, intent),
     "another confidence": rewritten(3, confidence),
     "uncounted money": rewritten(3, put("deltas", {"spent_micro": 5})),
@@ -153,34 +153,36 @@ Edit = Callable[[redis.Redis, Client], object]
 
 def field(name: str, value: str) -> Edit:
     """Return an edit of a field of the stored record."""
-    return lambda store, here: store.hset(here.dispatch.keys.record("one"), name, value)
+    return lambda store, interlock: store.hset(interlock.dispatch.keys.record("one"), name, value)
 
 
 def unlist(index: str) -> Edit:
-    """Return the loss of the record's members in an index."""
+    """Return an edit that removes the record's members from an index."""
 
-    def edit(store: redis.Redis, here: Client) -> None:
-        place = getattr(here.dispatch.keys, index)(partition_of("one"))
-        members: Any = store.zrange(place, 0, -1)
+    def edit(store: redis.Redis, interlock: Client) -> None:
+        index_key = getattr(interlock.dispatch.keys, index)(partition_of("one"))
+        members: Any = store.zrange(index_key, 0, -1)
         mine = [m for m in members if m.partition(b":")[0] == b"one"]
         assert mine
-        store.zrem(place, *mine)
+        store.zrem(index_key, *mine)
 
     return edit
 
 
-def unstand(store: redis.Redis, here: Client) -> None:
-    """Take the record out of the list of its state."""
-    store.zrem(here.dispatch.keys.standing("one", "thread", here.show("one").state), "one")
+def remove_from_state_index(store: redis.Redis, interlock: Client) -> None:
+    """Remove the record from the index of its state."""
+    store.zrem(
+        interlock.dispatch.keys.state_index("one", "thread", interlock.show("one").state), "one"
+    )
 
 
-def forget(prefix: str) -> Edit:
-    """Return the loss of the record's effects or timers."""
+def delete_fields(prefix: str) -> Edit:
+    """Return an edit that deletes the record's effects or timers."""
 
-    def edit(store: redis.Redis, here: Client) -> None:
-        name = here.dispatch.keys.record("one")
+    def edit(store: redis.Redis, interlock: Client) -> None:
+        name = interlock.dispatch.keys.record("one")
         names: Any = store.hkeys(name)
-        mine = [one for one in names if one.startswith(prefix.encode())]
+        mine = [field_name for field_name in names if field_name.startswith(prefix.encode())]
         assert mine
         store.hdel(name, *mine)
 
@@ -199,69 +201,73 @@ EDITS: dict[str, tuple[str, Edit]] = {
     "a torn effect": ("awaiting_inference", field("e:2.0:x", "inference state")),
     "a second effect": (
         "awaiting_inference",
-        lambda store, here: store.hset(
-            here.dispatch.keys.record("one"),
+        lambda store, interlock: store.hset(
+            interlock.dispatch.keys.record("one"),
             "e:2.1:x",
-            entry_line(store, here),
+            entry_line(store, interlock),
         ),
     ),
-    "no effect": ("awaiting_inference", forget("e:")),
-    "no timer": ("awaiting_confirmation", forget("t:")),
+    "no effect": ("awaiting_inference", delete_fields("e:")),
+    "no timer": ("awaiting_confirmation", delete_fields("t:")),
     "money in no event": (
         "awaiting_confirmation",
-        lambda store, here: store.hincrby(here.dispatch.keys.counters("one"), "spent_micro", 5),
+        lambda store, interlock: store.hincrby(
+            interlock.dispatch.keys.counters("one"), "spent_micro", 5
+        ),
     ),
     "an effect in no index": ("awaiting_inference", unlist("effects")),
     "a timer in no index": ("awaiting_confirmation", unlist("timers")),
     "a card in no list": ("awaiting_confirmation", unlist("waits")),
-    "a record in no list": ("awaiting_confirmation", unstand),
+    "a record in no list": ("awaiting_confirmation", remove_from_state_index),
 }
 
 
-def entry_line(store: redis.Redis, here: Client) -> str:
-    """Return the record's effect as it is stored."""
-    kept: Any = store.hgetall(here.dispatch.keys.record("one"))
-    return str(next(v for k, v in kept.items() if k.startswith(b"e:")).decode())
+def entry_line(store: redis.Redis, interlock: Client) -> str:
+    """Return the stored line of the record's effect."""
+    fields: Any = store.hgetall(interlock.dispatch.keys.record("one"))
+    return str(next(v for k, v in fields.items() if k.startswith(b"e:")).decode())
 
 
-@pytest.mark.parametrize("what", CORRUPTIONS)
-def test_a_corrupted_log_is_found(here: Client, client: redis.Redis, what: str) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    assert verify_all(here.dispatch, ["one"])["faults"] == []
-    place = here.dispatch.keys.log("one")
-    rows: Any = client.xrange(place)
-    log: Log = [(at.decode(), {k.decode(): v.decode() for k, v in row.items()}) for at, row in rows]
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_a_corrupted_log_is_found(interlock: Client, client: redis.Redis, name: str) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    assert verify_all(interlock.dispatch, ["one"])["faults"] == []
+    log_key = interlock.dispatch.keys.log("one")
+    rows: Any = client.xrange(log_key)
+    log: Log = [
+        (entry.decode(), {k.decode(): v.decode() for k, v in row.items()}) for entry, row in rows
+    ]
     assert len(events(log)) == LAST + 1
 
-    CORRUPTIONS[what](log)
+    CORRUPTIONS[name](log)
 
-    client.delete(place)
+    client.delete(log_key)
     for position, row in log:
         fields: Any = row
-        client.xadd(place, fields, id=position)
-    assert verify_all(here.dispatch, ["one"])["faults"]
+        client.xadd(log_key, fields, id=position)
+    assert verify_all(interlock.dispatch, ["one"])["faults"]
 
 
-@pytest.mark.parametrize("what", EDITS)
-def test_a_corrupted_record_is_found(here: Client, client: redis.Redis, what: str) -> None:
-    state, edit = EDITS[what]
-    bring(here, "one", state)
-    assert verify_all(here.dispatch, ["one"])["faults"] == []
+@pytest.mark.parametrize("name", EDITS)
+def test_a_corrupted_record_is_found(interlock: Client, client: redis.Redis, name: str) -> None:
+    state, edit = EDITS[name]
+    bring(interlock, "one", state)
+    assert verify_all(interlock.dispatch, ["one"])["faults"] == []
 
-    edit(client, here)
+    edit(client, interlock)
 
-    faults = verify_all(here.dispatch, ["one"])["faults"]
+    faults = verify_all(interlock.dispatch, ["one"])["faults"]
     assert faults
     assert all(fault.startswith("one: ") for fault in faults)
 
 
-def codon_at_work(here: Client) -> str:
-    """Bring a codon to where it has cost something; return its id."""
-    lifecycle, cause, of = here.dispatch.lifecycle, Cause("tester"), "data/1/1"
+def codon_with_cost(interlock: Client) -> str:
+    """Create a codon that has cost something, and return its id."""
+    lifecycle, cause, codon = interlock.dispatch.lifecycle, Cause("tester"), "data/1/1"
     lifecycle.create("workspace", "data", {"folder": "/data"}, cause)
     lifecycle.create("run", "data/1", RUN_BIRTH, cause)
-    held = Tenure("n", "here", 60_000)
-    lifecycle.create("codon", of, {"codon_id": "clean"}, cause, tenure=held)
+    held = InitialLease("n", "here", 60_000)
+    lifecycle.create("codon", codon, {"codon_id": "clean"}, cause, initial_lease=held)
     for trigger, payload in (
         ("start", {}),
         ("initialize", {"pid": 7, "log_path": "l"}),
@@ -269,41 +275,43 @@ def codon_at_work(here: Client) -> str:
         ("costs_updated", {"cost": 500}),
     ):
         call = Call(cause, warrant=Warrant.party("events"))
-        lifecycle.fire(of, trigger, payload, call)
-    return of
+        lifecycle.fire(codon, trigger, payload, call)
+    return codon
 
 
 def test_a_cost_that_does_not_follow_from_the_data_is_found(
-    here: Client, client: redis.Redis
+    interlock: Client, client: redis.Redis
 ) -> None:
-    of, keys = codon_at_work(here), here.dispatch.keys
-    assert verify_all(here.dispatch, None)["faults"] == []
+    codon, keys = codon_with_cost(interlock), interlock.dispatch.keys
+    assert verify_all(interlock.dispatch, None)["faults"] == []
 
-    client.hincrby(keys.counters(of), "cost", 5)
-    told = f"{of}: cost mismatch: the counters are {{'cost': 505, 'spent': 500}}, "
-    told += "its data come to {'cost': 500, 'spent': 500}"
-    assert told in verify_all(here.dispatch, None)["faults"]
+    client.hincrby(keys.counters(codon), "cost", 5)
+    fault = f"{codon}: cost mismatch: the counters are {{'cost': 505, 'spent': 500}}, "
+    fault += "its data come to {'cost': 500, 'spent': 500}"
+    assert fault in verify_all(interlock.dispatch, None)["faults"]
 
-    # Also where the log says the same as the counters, and nothing else is wrong.
+    # It is found also where the log agrees with the counters.
     detail = json.dumps({"deltas": {"cost": 5}})
-    client.xadd(keys.log(of), {"note": "cost", "detail": detail, "at": "1"}, id="5-1")
-    assert verify_all(here.dispatch, None)["faults"] == [told]
+    client.xadd(keys.log(codon), {"note": "cost", "detail": detail, "at": "1"}, id="5-1")
+    assert verify_all(interlock.dispatch, None)["faults"] == [fault]
 
 
 def test_there_are_more_than_fifty_kinds_of_corruption() -> None:
     assert len(CORRUPTIONS) + len(EDITS) > 50
 
 
-def test_one_fault_hides_no_other_record(here: Client, client: redis.Redis) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    bring(here, "two", "awaiting_confirmation")
-    client.hset(here.dispatch.keys.record("one"), "data", "{")
+def test_a_fault_in_one_record_does_not_stop_the_check_of_others(
+    interlock: Client, client: redis.Redis
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    bring(interlock, "two", "awaiting_confirmation")
+    client.hset(interlock.dispatch.keys.record("one"), "data", "{")
 
-    report = verify_all(here.dispatch, None)
+    report = verify_all(interlock.dispatch, None)
 
     assert report["records"] == 2
     assert len(report["faults"]) == 1
-    assert verify_all(here.dispatch, ["nobody"])["faults"] == [
+    assert verify_all(interlock.dispatch, ["nobody"])["faults"] == [
         "nobody: there is no record 'nobody'; it was never created or is pruned"
     ]
 
@@ -317,38 +325,38 @@ def test_one_fault_hides_no_other_record(here: Client, client: redis.Redis) -> N
         ({"appendonly": "yes", "appendfsync": "always"}, "D2"),
     ],
 )
-def test_the_level_is_the_one_in_force(
+def test_the_level_follows_from_the_live_configuration(
     new_server: NewServer, settings: dict[str, str], level: str
 ) -> None:
-    here = client_of(new_server(settings=settings).url, "il")
+    interlock = client_of(new_server(settings=settings).url, "il")
 
-    told = diagnose(here.dispatch)
+    found = diagnose(interlock.dispatch)
 
-    assert told["level"] == level
-    assert told["store"]["fsync"] == settings.get("appendfsync", "everysec")
-    assert told["enqueue"] == "fused"
+    assert found["level"] == level
+    assert found["store"]["fsync"] == settings.get("appendfsync", "everysec")
+    assert found["enqueue"] == "fused"
 
 
-@pytest.mark.parametrize(("must_hear", "level"), [("1", "D3"), ("0", "D1")])
-def test_replicas_raise_the_level_only_where_a_write_must_reach_one(
-    new_server: NewServer, must_hear: str, level: str
+@pytest.mark.parametrize(("minimum", "level"), [("1", "D3"), ("0", "D1")])
+def test_replicas_raise_the_level_only_if_a_write_must_reach_one(
+    new_server: NewServer, minimum: str, level: str
 ) -> None:
-    primary = new_server(settings={"min-replicas-to-write": must_hear})
+    primary = new_server(settings={"min-replicas-to-write": minimum})
     for _ in range(2):
         new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
-    here = client_of(primary.url, "il")
-    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "2", what="both follow")
+    interlock = client_of(primary.url, "il")
+    until(lambda: diagnose(interlock.dispatch)["store"]["replicas"] == "2", what="both follow")
 
-    assert diagnose(here.dispatch)["level"] == level
+    assert diagnose(interlock.dispatch)["level"] == level
 
 
-def test_one_replica_is_too_few_for_the_level_of_replicas(new_server: NewServer) -> None:
+def test_one_replica_is_too_few_for_level_d3(new_server: NewServer) -> None:
     primary = new_server(settings={"min-replicas-to-write": "1"})
     new_server(settings={"replicaof": f"127.0.0.1 {primary.port}"})
-    here = client_of(primary.url, "il")
-    until(lambda: diagnose(here.dispatch)["store"]["replicas"] == "1", what="it follows")
+    interlock = client_of(primary.url, "il")
+    until(lambda: diagnose(interlock.dispatch)["store"]["replicas"] == "1", what="it follows")
 
-    assert diagnose(here.dispatch)["level"] == "D1"
+    assert diagnose(interlock.dispatch)["level"] == "D1"
 
 
 def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) -> None:
@@ -360,22 +368,22 @@ def test_the_level_of_a_cluster_is_read_from_its_nodes(cluster: EmbeddedServer) 
     assert (level, facts["topology"], facts["fsync"]) == ("D1", "cluster of 1", "everysec")
 
 
-def test_the_diagnosis_counts_what_waits_and_what_was_set_aside(here: Client) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    here.dispatch.aside.put("unknown task", "nobody knows it", "x")
+def test_the_diagnosis_counts_waiting_records_and_rejected_messages(interlock: Client) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    interlock.dispatch.rejected.put("unknown task", "nobody knows it", "x")
 
-    told = diagnose(here.dispatch)
+    found = diagnose(interlock.dispatch)
 
-    assert told["machines"]["thread"] == {"awaiting_confirmation": 1}
-    assert told["rejected"] == {"unknown task": 1}
-    assert told["depths"]["waits"] == 1
-    assert told["depths"]["timers"] >= 1
+    assert found["machines"]["thread"] == {"awaiting_confirmation": 1}
+    assert found["rejected"] == {"unknown task": 1}
+    assert found["depths"]["waits"] == 1
+    assert found["depths"]["timers"] >= 1
 
 
 def test_a_store_that_is_down_is_a_typed_error() -> None:
-    here = client_of(f"redis://127.0.0.1:{free_port()}/0", "il")
+    interlock = client_of(f"redis://127.0.0.1:{free_port()}/0", "il")
 
     with pytest.raises(StoreDownError):
-        diagnose(here.dispatch)
+        diagnose(interlock.dispatch)
     with pytest.raises(StoreDownError):
-        verify_all(here.dispatch, None)
+        verify_all(interlock.dispatch, None)

@@ -1,4 +1,4 @@
-"""Starts agents that are hard to end, and tells what became of them."""
+"""Starts agents that are hard to end, and waits for their end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from interlock.workers.processes.agent.cgroup import Cgroup, own_folder
 from interlock.workers.processes.agent.containment import Containment
-from interlock.workers.processes.agent.process import AgentProcess, Exit, Logs
+from interlock.workers.processes.agent.process import AgentProcess, Exit, LogFiles
 from tests.processes import is_alive
 from tests.waiting import until
 
@@ -30,7 +30,7 @@ def stay(name):
     os.rename(name + ".part", name)
     time.sleep(600)
 """
-# All ignore SIGTERM. The last has nothing left that it inherited: no parent, session, environment.
+# All ignore SIGTERM. The stranger has kept nothing: no parent, no session, no environment.
 FAMILY = f"""{STAY}
 def twice():
     os.setsid()
@@ -64,7 +64,7 @@ def running(
     *,
     prompt: str = "",
     more_follows: bool = False,
-    hears_output: bool = False,
+    reads_output: bool = False,
     environment: Mapping[str, str] = ENVIRONMENT,
     kinds: Sequence[Containment] = tuple(Containment),
 ) -> Iterator[AgentProcess]:
@@ -74,9 +74,9 @@ def running(
         environment=environment,
         prompt=prompt,
         more_follows=more_follows,
-        hears_output=hears_output,
-        logs=Logs(folder / "output", folder / "errors", LOG_BYTES_MAX),
-        mark=uuid4().hex,
+        reads_output=reads_output,
+        logs=LogFiles(folder / "output", folder / "errors", LOG_BYTES_MAX),
+        label=uuid4().hex,
         kill_by=time.monotonic() + 100,
         kinds=kinds,
     ) as agent:
@@ -95,19 +95,19 @@ def run(command: Sequence[str], folder: Path, prompt: str = "") -> Exit:
 
 
 def ids(folder: Path, *names: str) -> list[int]:
-    """Wait until all of these are up, and return their numbers."""
+    """Wait until all of these processes are up, and return their ids."""
     files = [folder / name for name in names]
     until(lambda: all(file.exists() for file in files), what=f"{names} are up")
     return [int(file.read_text()) for file in files]
 
 
-def alive(numbers: Sequence[int]) -> list[int]:
-    return [number for number in numbers if is_alive(number)]
+def alive(process_ids: Sequence[int]) -> list[int]:
+    return [process_id for process_id in process_ids if is_alive(process_id)]
 
 
 @contextmanager
-def place_for(kind: Containment) -> Iterator[Path | None]:
-    """Give a cgroup to make cgroups in, and see that none is left; skip where there is none."""
+def cgroups_for(kind: Containment) -> Iterator[Path | None]:
+    """Yield a cgroup to make cgroups in, and check that none is left; skip if none can be made."""
     if kind is not Containment.CGROUP:
         yield None
         return

@@ -1,4 +1,4 @@
-"""A command and all it has started end together."""
+"""A command and all its children end together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.workers.processes.group import OUTPUT_BYTES_MAX, process_group, r
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that only waits to be reaped does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -22,7 +22,7 @@ def alive(pid: int) -> bool:
 
 async def until(file: Path) -> int:
     """Wait for a file with a process id in it."""
-    while not (text := _text(file)).endswith("\n"):  # noqa: ASYNC110 - nothing announces a file
+    while not (text := _text(file)).endswith("\n"):  # noqa: ASYNC110 - no event announces a file
         await asyncio.sleep(0.01)
     return int(text)
 
@@ -46,7 +46,7 @@ def test_all_output_arrives_although_the_leader_has_ended() -> None:
     assert finished.output == "x" * OUTPUT_BYTES_MAX
 
 
-def test_of_endless_output_the_last_part_is_kept() -> None:
+def test_the_last_part_of_endless_output_is_kept() -> None:
     finished = asyncio.run(run_command(["bash", "-c", "head -c 50000000 /dev/zero; echo end"]))
 
     assert finished.truncated
@@ -59,7 +59,7 @@ def test_a_command_that_does_not_exist_is_an_os_error() -> None:
         asyncio.run(run_command(["no-such-command-here"]))
 
 
-def test_cancelling_ends_a_grandchild_that_ignores_the_polite_signal(tmp_path: Path) -> None:
+def test_cancelling_ends_a_grandchild_that_ignores_sigterm(tmp_path: Path) -> None:
     script = "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 1; done) & wait"
 
     async def cancelled() -> int:
@@ -104,7 +104,7 @@ def test_a_child_left_in_the_background_ends_with_its_command(tmp_path: Path) ->
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
-def test_a_child_in_a_session_of_its_own_does_not_hold_us_up(tmp_path: Path) -> None:
+def test_a_child_in_a_session_of_its_own_does_not_delay_the_end(tmp_path: Path) -> None:
     away = "setsid bash -c 'echo $$ > pid; exec sleep 300' &"
     script = f"{away} until [ -s pid ]; do sleep 0.01; done; echo done"
 

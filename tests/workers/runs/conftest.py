@@ -1,4 +1,4 @@
-"""A workspace whose runs a test leads by hand, in a real store and a real git."""
+"""A workspace whose runs a test moves itself, in a real store and a real git."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import pytest
 import redis
 
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.workers.runs.workspaces import Checkpointed, Scene, make_checkpointed
+from tests.workers.runs.workspaces import (
+    CheckpointedFolder,
+    StoredWorkspace,
+    make_checkpointed_folder,
+)
 
 
 @pytest.fixture(scope="session")
-def checkpointed(tmp_path_factory: pytest.TempPathFactory) -> Checkpointed:
-    """Return a workspace with checkpoints; copy it, and leave it as it is."""
-    return make_checkpointed(tmp_path_factory.mktemp("checkpointed") / "data")
+def checkpointed_folder(tmp_path_factory: pytest.TempPathFactory) -> CheckpointedFolder:
+    """Return a folder with checkpoints; tests copy it, and do not change it."""
+    return make_checkpointed_folder(tmp_path_factory.mktemp("checkpointed") / "data")
 
 
 @pytest.fixture
-def scene(
+def workspace(
     client: redis.Redis,
     server: EmbeddedServer,
     prefix: str,
     tmp_path: Path,
-    checkpointed: Checkpointed,
-) -> Scene:
-    return Scene(client, server.url, prefix, tmp_path, checkpointed)
+    checkpointed_folder: CheckpointedFolder,
+) -> StoredWorkspace:
+    return StoredWorkspace(client, server.url, prefix, tmp_path, checkpointed_folder)

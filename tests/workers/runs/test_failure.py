@@ -7,11 +7,11 @@ import pytest
 from interlock.kernel.machines.runs.values import FailureReason, FailureType
 from interlock.workers.runs.failure import (
     RETRY_AFTER_MS_MAX,
-    Failure,
-    failure_of,
-    sentinels_not_loaded,
+    CodonFailure,
+    classify_failure,
+    sentinel_load_failure,
 )
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 LIMIT, API = FailureType.RATE_LIMIT, FailureType.API_ERROR
 LATE, UNKNOWN = FailureType.TIMEOUT, FailureType.UNKNOWN
@@ -65,7 +65,7 @@ TOO_LONG = (
 )
 def test_a_text_is_a_failure_of_its_kind(text: str, kind: FailureType, *, retriable: bool) -> None:
     for opened in (True, False):
-        told = failure_of(text, session_opened=opened)
+        told = classify_failure(text, session_opened=opened)
 
         assert (told.type, told.retriable) == (kind, retriable)
         assert told.message == text
@@ -86,7 +86,7 @@ def test_a_text_is_a_failure_of_its_kind(text: str, kind: FailureType, *, retria
 def test_of_two_kinds_the_one_that_is_looked_for_first_counts(
     text: str, kind: FailureType, *, retriable: bool
 ) -> None:
-    told = failure_of(text, session_opened=True)
+    told = classify_failure(text, session_opened=True)
 
     assert (told.type, told.retriable) == (kind, retriable)
 
@@ -96,10 +96,10 @@ def test_of_two_kinds_the_one_that_is_looked_for_first_counts(
     ["", "Traceback: KeyError 'x'", "401 rows were read, 429 written", "line 500", "accreditation"],
 )
 def test_what_is_of_no_kind_is_tried_again_only_where_a_session_was(text: str) -> None:
-    assert failure_of(text, session_opened=True) == Failure(
+    assert classify_failure(text, session_opened=True) == CodonFailure(
         UNKNOWN, retriable=True, message=text or "no reason was given"
     )
-    assert not failure_of(text, session_opened=False).retriable
+    assert not classify_failure(text, session_opened=False).retriable
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_is_of_no_kind_is_tried_again_only_where_a_session_was(text: str) -
     ],
 )
 def test_a_wish_to_be_left_alone_is_read_up_to_an_hour(text: str, wait_ms: int | None) -> None:
-    assert failure_of(text, session_opened=True).retry_after_ms == wait_ms
+    assert classify_failure(text, session_opened=True).retry_after_ms == wait_ms
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_a_wish_to_be_left_alone_is_read_up_to_an_hour(text: str, wait_ms: int |
 def test_a_wish_beside_the_text_counts_before_the_text(given: int, wait_ms: int | None) -> None:
     text = "rate limit, retry after 9 s"
 
-    told = failure_of(text, session_opened=True, retry_after_ms=given)
+    told = classify_failure(text, session_opened=True, retry_after_ms=given)
 
     assert told.retry_after_ms == wait_ms
 
 
 def test_a_failure_has_the_shape_that_a_record_takes() -> None:
-    waits = failure_of("rate\n limit" * 4_000, session_opened=True, retry_after_ms=7)
-    unloaded = sentinels_not_loaded(("a", "b"), why="no such file")
+    waits = classify_failure("rate\n limit" * 4_000, session_opened=True, retry_after_ms=7)
+    unloaded = sentinel_load_failure(("a", "b"), why="no such file")
 
     assert FailureReason.model_validate(waits.payload).retry_after_ms == 7
     assert "\n" not in waits.message
@@ -148,7 +148,7 @@ def test_a_failure_has_the_shape_that_a_record_takes() -> None:
 
 @pytest.mark.parametrize("text", TOO_LONG)
 def test_too_long_a_conversation_is_told_from_its_text(text: str) -> None:
-    assert says_context_exceeded(text)
+    assert is_context_exceeded(text)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_too_long_a_conversation_is_told_from_its_text(text: str) -> None:
     ["", "it took too long", "40000 tokens per minute", "the context is clear", "status 400"],
 )
 def test_other_texts_speak_of_no_full_context(text: str) -> None:
-    assert not says_context_exceeded(text)
+    assert not is_context_exceeded(text)

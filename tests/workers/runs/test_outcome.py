@@ -1,4 +1,4 @@
-"""Every combination of what can be known when a codon's process is over, and the end it has."""
+"""Every combination of facts about a codon whose process is over, and its end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from interlock.kernel.machines.runs.values import FailureType
 from interlock.workers.runs.outcome import (
     NO_PROCESS,
-    Ended,
-    Ending,
-    Patience,
+    CodonEnd,
+    EndFacts,
+    TimeLimit,
     exit_code_of,
-    verdict_on,
+    outcome_of,
 )
-from interlock.workers.runs.plan.model import Exceeded
+from interlock.workers.runs.plan.model import BudgetPolicy
 
-ORDINARY = Ending(
+ORDINARY = EndFacts(
     stopped=False,
     exit_code=0,
     result_received=True,
@@ -29,11 +29,11 @@ ORDINARY = Ending(
     context_may_end=False,
     budget_exceeded=None,
     skip_requested=False,
-    out_of_time=None,
+    time_limit_passed=None,
 )
 BOTH = (False, True)
 ALL = [
-    Ending(
+    EndFacts(
         stopped=stopped,
         exit_code=exit_code,
         result_received=result,
@@ -42,7 +42,7 @@ ALL = [
         context_may_end=may_end,
         budget_exceeded=budget,
         skip_requested=skip,
-        out_of_time=late,
+        time_limit_passed=late,
     )
     for stopped, exit_code, result, opened, full, may_end, budget, skip, late in product(
         BOTH,
@@ -51,59 +51,59 @@ ALL = [
         BOTH,
         BOTH,
         BOTH,
-        (None, *Exceeded),
+        (None, *BudgetPolicy),
         BOTH,
-        (None, *Patience),
+        (None, *TimeLimit),
     )
 ]
 
 
-def completes(known: Ending) -> bool:
-    """Tell from each reason to complete alone whether it holds."""
+def completes(facts: EndFacts) -> bool:
+    """Return whether any single reason to complete holds."""
     reasons = {
-        "done": known.result_received and known.exit_code == 0,
-        "done before it was skipped": known.result_received and known.skip_requested,
-        "full": known.context_exceeded and known.context_may_end,
-        "dear": known.budget_exceeded == "complete",
+        "finished": facts.result_received and facts.exit_code == 0,
+        "finished before it was skipped": facts.result_received and facts.skip_requested,
+        "full": facts.context_exceeded and facts.context_may_end,
+        "over budget": facts.budget_exceeded == "complete",
     }
-    return any(reasons.values()) and not known.stopped
+    return any(reasons.values()) and not facts.stopped
 
 
-def expected(known: Ending) -> Ended:
-    if completes(known):
-        return Ended.COMPLETED
-    wished = known.skip_requested and not known.result_received
-    return Ended.SKIPPED if wished and not known.stopped else Ended.FAILED
+def expected(facts: EndFacts) -> CodonEnd:
+    if completes(facts):
+        return CodonEnd.COMPLETED
+    skipped = facts.skip_requested and not facts.result_received
+    return CodonEnd.SKIPPED if skipped and not facts.stopped else CodonEnd.FAILED
 
 
 def test_every_combination_has_the_end_that_its_reasons_give() -> None:
-    wrong = [known for known in ALL if verdict_on(known).status is not expected(known)]
+    wrong = [facts for facts in ALL if outcome_of(facts).status is not expected(facts)]
 
     assert not wrong
-    # None of the three ends is out of reach.
-    assert len(Counter(verdict_on(known).status for known in ALL)) == 3
+    # Each of the three ends occurs.
+    assert len(Counter(outcome_of(facts).status for facts in ALL)) == 3
 
 
 def test_only_a_failure_has_a_reason_and_each_has_one() -> None:
-    for known in ALL:
-        verdict = verdict_on(known)
+    for facts in ALL:
+        outcome = outcome_of(facts)
 
-        assert (verdict.failure is not None) is (verdict.status is Ended.FAILED)
+        assert (outcome.failure is not None) is (outcome.status is CodonEnd.FAILED)
 
 
-def test_what_nobody_should_try_again_is_not_retriable() -> None:
-    for known in ALL:
-        failure = verdict_on(known).failure
+def test_only_failures_that_may_pass_are_retriable() -> None:
+    for facts in ALL:
+        failure = outcome_of(facts).failure
         if failure is None:
             continue
-        late = known.out_of_time is not None
-        for_good = known.stopped or (
-            not late and (known.budget_exceeded is Exceeded.FAIL or known.context_exceeded)
+        late = facts.time_limit_passed is not None
+        final = facts.stopped or (
+            not late and (facts.budget_exceeded is BudgetPolicy.FAIL or facts.context_exceeded)
         )
-        timeout = late and not known.stopped
+        timeout = late and not facts.stopped
 
         assert (failure.type is FailureType.TIMEOUT) is timeout
-        assert failure.retriable is (timeout or (known.session_opened and not for_good))
+        assert failure.retriable is (timeout or (facts.session_opened and not final))
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_what_nobody_should_try_again_is_not_retriable() -> None:
         ({"exit_code": -1, "result_received": False}, "there was no process"),
         ({"result_received": False}, "the agent ended without a result"),
         (
-            {"exit_code": 143, "out_of_time": Patience.IDLE},
-            "the agent was ended because it said nothing for too long",
+            {"exit_code": 143, "time_limit_passed": TimeLimit.IDLE},
+            "the agent was ended because it was silent for too long",
         ),
         (
-            {"exit_code": 143, "out_of_time": Patience.WHOLE},
+            {"exit_code": 143, "time_limit_passed": TimeLimit.WHOLE},
             "the agent was ended because it took too long",
         ),
         (
-            {"exit_code": 143, "budget_exceeded": Exceeded.FAIL},
+            {"exit_code": 143, "budget_exceeded": BudgetPolicy.FAIL},
             "the codon's budget is exceeded",
         ),
         (
@@ -135,16 +135,16 @@ def test_what_nobody_should_try_again_is_not_retriable() -> None:
     ],
 )
 def test_a_failure_says_in_a_sentence_why(changes: dict[str, Any], message: str) -> None:
-    failure = verdict_on(replace(ORDINARY, **changes)).failure
+    failure = outcome_of(replace(ORDINARY, **changes)).failure
 
     assert failure is not None
     assert failure.message == message
 
 
-def test_an_error_is_classified_by_its_text_and_its_provider_s_wish() -> None:
-    known = replace(ORDINARY, exit_code=1, error="status 429", retry_after_ms=5_000)
+def test_an_error_is_classified_by_its_text_and_its_provider_s_delay() -> None:
+    facts = replace(ORDINARY, exit_code=1, error="status 429", retry_after_ms=5_000)
 
-    failure = verdict_on(known).failure
+    failure = outcome_of(facts).failure
 
     assert failure is not None
     assert (failure.type, failure.retry_after_ms) == (FailureType.RATE_LIMIT, 5_000)

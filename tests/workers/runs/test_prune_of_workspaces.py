@@ -1,4 +1,4 @@
-"""A closed workspace is forgotten with its runs and their codons, and nothing of it is left."""
+"""A closed workspace is pruned with its runs and their codons, and no key of it is left."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def dispatch(server: EmbeddedServer, prefix: str, tmp_path: Path) -> Dispatch:
     return client_of(server.url, prefix, **more).dispatch
 
 
-def pruned(world: World, dispatch: Dispatch) -> Counter[str]:
-    """Prune the partition of the workspace, as soon as all of it is old enough."""
-    partition, place = partition_of(DATA), world.keys.ended(partition_of(DATA))
-    for of in world.views.ended(partition, world.views.now_ms() + LATER_MS, 10):
-        # As if those that were postponed were due by now.
-        read(world.client, "ZADD", place, 1, of)
+def prune_old(world: World, dispatch: Dispatch) -> Counter[str]:
+    """Prune the partition of the workspace, as if all its records were old enough."""
+    partition, key = partition_of(DATA), world.keys.ended(partition_of(DATA))
+    for record_id in world.views.ended(partition, world.views.now_ms() + LATER_MS, 10):
+        # Records that were postponed are due at once.
+        read(world.client, "ZADD", key, 1, record_id)
     return prune.run(dispatch, partition)
 
 
-def left(world: World) -> set[str]:
-    """Return what keys are left, tombstones aside."""
+def keys_left(world: World) -> set[str]:
+    """Return the keys that are left, without tombstones."""
     names = {key.decode().rpartition("}:")[2] for key in world.dump()}
     return {name for name in names if not name.startswith("x:")}
 
@@ -57,10 +57,10 @@ def test_an_ended_run_of_an_open_workspace_stays(world: World, dispatch: Dispatc
     begun(world)
     move(world, "completed")
     complete(world)
-    for of in (CODON, RUN):
-        settle(world, of)
+    for record_id in (CODON, RUN):
+        settle(world, record_id)
 
-    assert pruned(world, dispatch) == Counter(busy=2)
+    assert prune_old(world, dispatch) == Counter(busy=2)
 
     assert world.record(CODON).state == "completed"
 
@@ -72,11 +72,11 @@ def test_a_closed_workspace_goes_with_all_that_was_of_it(
     tell(world, "CostsIncremented", cost_delta=5)
     move(world, "completed")
     complete(world)
-    for of in (CODON, RUN):
-        settle(world, of)
+    for record_id in (CODON, RUN):
+        settle(world, record_id)
     close(world)
 
-    assert forgotten(world, dispatch) == set()
+    assert prune_all(world, dispatch) == set()
     kept = sorted(path.stem for path in tmp_path.joinpath("archive").rglob("*.jsonl"))
     assert kept == ["1", "1", "data"]
 
@@ -86,19 +86,19 @@ def test_a_workspace_that_is_closed_too_early_leaves_nothing_either(
 ) -> None:
     begun(world)
     close(world)
-    assert pruned(world, dispatch) == Counter(busy=1)
+    assert prune_old(world, dispatch) == Counter(busy=1)
     tell(world, "CostsIncremented", cost_delta=5)
     move(world, "completed")
     complete(world)
-    for of in (CODON, RUN):
-        settle(world, of)
+    for record_id in (CODON, RUN):
+        settle(world, record_id)
 
-    assert forgotten(world, dispatch) == set()
+    assert prune_all(world, dispatch) == set()
 
 
-def forgotten(world: World, dispatch: Dispatch) -> set[str]:
-    """Prune until there is nothing to prune; return what is left."""
+def prune_all(world: World, dispatch: Dispatch) -> set[str]:
+    """Prune until nothing is left to prune; return the keys that are left."""
     for _ in range(ROUNDS_MAX):
-        if not pruned(world, dispatch):
+        if not prune_old(world, dispatch):
             break
-    return left(world)
+    return keys_left(world)

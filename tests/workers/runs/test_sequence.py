@@ -1,4 +1,4 @@
-"""What comes next in a run: each rule by itself, then random histories beside a slow oracle."""
+"""The next codon of a run: each rule by itself, then random histories against a slow oracle."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machines.runs.values import LoopContext
-from interlock.workers.runs.outcome import Ended
-from interlock.workers.runs.plan.model import Plan, PlannedCodon, PlannedLoop
+from interlock.workers.runs.outcome import CodonEnd
+from interlock.workers.runs.plan.model import PlannedCodon, PlannedLoop, RunPlan
 from interlock.workers.runs.sequence import (
+    CodonStart,
     Execution,
-    Finished,
-    Halt,
     Halted,
-    Start,
-    Step,
+    HaltReason,
+    NextStep,
+    PlanFinished,
     StrangeHistoryError,
     next_step,
     progress,
@@ -32,12 +32,12 @@ def loop(name: str, until: dict[str, Any], *codons: dict[str, Any]) -> dict[str,
     return {"id": name, "until": until, "codons": list(codons)}
 
 
-def plan(*steps: dict[str, Any]) -> Plan:
-    return Plan.of({"name": "p", "steps": list(steps)})
+def plan(*steps: dict[str, Any]) -> RunPlan:
+    return RunPlan.of({"name": "p", "steps": list(steps)})
 
 
-def past(text: str) -> list[Execution]:
-    """Return a history: `a` completed, `-b#0` skipped, `!c/final` failed for good."""
+def history_of(text: str) -> list[Execution]:
+    """Return a history: `a` completed, `-b#0` was skipped, `!c/final` failed and is not retried."""
     return [_execution(word) for word in text.split()]
 
 
@@ -47,25 +47,25 @@ def _execution(word: str) -> Execution:
     found = Execution(
         codon_id=codon_id,
         iteration=int(iteration) if looped else None,
-        status={"!": Ended.FAILED, "-": Ended.SKIPPED}.get(word[0], Ended.COMPLETED),
+        status={"!": CodonEnd.FAILED, "-": CodonEnd.SKIPPED}.get(word[0], CodonEnd.COMPLETED),
         session_id=f"of-{name}",
         messages=1,
         retriable=word[0] == "!",
     )
     for flag in flags:
-        told = {"retry_after_ms": int(flag[:-2])} if flag.endswith("ms") else FLAGS[flag]
-        found = replace(found, **told)
+        fields = {"retry_after_ms": int(flag[:-2])} if flag.endswith("ms") else FLAGS[flag]
+        found = replace(found, **fields)
     return found
 
 
-def words(step: Step) -> str:
-    """Return what follows in a few words."""
+def text_of(step: NextStep) -> str:
+    """Return the next step as a short text."""
     match step:
-        case Finished():
+        case PlanFinished():
             return "finished"
         case Halted():
-            return f"{step.turn.runtime_id} {step.halt}"
-        case Start():
+            return f"{step.position.runtime_id} {step.cause}"
+        case CodonStart():
             parts = [step.runtime_id]
             parts += [f"in {step.previous_session_id}"] if step.previous_session_id else []
             parts += [f"after {step.delay_ms}"] if step.delay_ms else []
@@ -168,8 +168,8 @@ CASES = [
     [case[1:] for case in CASES],
     ids=[case[0].replace(" ", "-") for case in CASES],
 )
-def test_what_follows(planned: Plan, history: str, expected: str) -> None:
-    assert words(next_step(planned, past(history), begins=0)) == expected
+def test_what_follows(planned: RunPlan, history: str, expected: str) -> None:
+    assert text_of(next_step(planned, history_of(history), start_index=0)) == expected
 
 
 # fmt: off
@@ -196,37 +196,40 @@ EARLIER = [
     ids=[case[0].replace(" ", "-") for case in EARLIER],
 )
 def test_what_follows_in_a_run_that_continues_another(
-    planned: Plan, earlier: str, own: str, expected: str
+    planned: RunPlan, earlier: str, own: str, expected: str
 ) -> None:
-    before = past(earlier)
+    before = history_of(earlier)
 
-    assert words(next_step(planned, [*before, *past(own)], begins=len(before))) == expected
+    assert (
+        text_of(next_step(planned, [*before, *history_of(own)], start_index=len(before)))
+        == expected
+    )
 
 
 def test_a_start_tells_its_place_in_the_loop() -> None:
-    step = next_step(AB_TWICE, past("a#0 b#0 a#1"), begins=0)
+    step = next_step(AB_TWICE, history_of("a#0 b#0 a#1"), start_index=0)
 
-    assert isinstance(step, Start)
+    assert isinstance(step, CodonStart)
     assert (step.codon.id, step.runtime_id) == ("b", "b#1")
     assert step.loop_context == LoopContext(loop_id="l", iteration=1, index=1)
-    outside = next_step(TWO, [], begins=0)
-    assert isinstance(outside, Start)
+    outside = next_step(TWO, [], start_index=0)
+    assert isinstance(outside, CodonStart)
     assert outside.loop_context is None
 
 
 def test_a_halt_says_why_for_people() -> None:
     halted = [
-        next_step(TWO, past("!a"), begins=0),
-        next_step(TRIES, past("!a !a !a"), begins=0),
-        next_step(CONTINUES, past("a/nameless"), begins=0),
+        next_step(TWO, history_of("!a"), start_index=0),
+        next_step(TRIES, history_of("!a !a !a"), start_index=0),
+        next_step(CONTINUES, history_of("a/nameless"), start_index=0),
     ]
 
     assert [one.reason for one in halted if isinstance(one, Halted)] == [
-        "a failed, and on_failure is abort; mend the cause, then `interlock run redo --as-is`",
-        "a failed at attempt 3 of 3; mend the cause, then `interlock run redo --as-is`",
+        "a failed, and on_failure is abort; repair the cause, then `interlock run redo --as-is`",
+        "a failed at attempt 3 of 3; repair the cause, then `interlock run redo --as-is`",
         (
-            "b is to continue the session before it, but a, which it follows, told no session; "
-            "let it begin fresh"
+            "b is to continue the session before it, but a, which it follows, reported no session; "
+            "let it start a fresh session"
         ),
     ]
 
@@ -234,9 +237,9 @@ def test_a_halt_says_why_for_people() -> None:
 def test_a_history_of_another_plan_is_refused() -> None:
     for strange in ("x", "a#0", "x#1"):
         with pytest.raises(StrangeHistoryError, match=f"no codon for '{strange}'"):
-            next_step(TWO, past(strange), begins=0)
+            next_step(TWO, history_of(strange), start_index=0)
     with pytest.raises(StrangeHistoryError, match="no codon for 'a'"):
-        progress(AB_TWICE, past("a"), begins=0)
+        progress(AB_TWICE, history_of("a"), start_index=0)
 
 
 # fmt: off
@@ -258,19 +261,19 @@ PROGRESS = [
 
 @pytest.mark.parametrize(("planned", "history", "expected"), PROGRESS)
 def test_progress_counts_what_is_done_of_all_that_is_known(
-    planned: Plan, history: str, expected: tuple[int, int | None]
+    planned: RunPlan, history: str, expected: tuple[int, int | None]
 ) -> None:
-    assert progress(planned, past(history), begins=0) == expected
+    assert progress(planned, history_of(history), start_index=0) == expected
 
 
 class Oracle:
-    """What follows, in words: all that could ever run is written down, then what is left of it."""
+    """Computes the next step slowly: lists all codons that could run, then drops those done."""
 
-    def __init__(self, planned: Plan, history: list[Execution], begins: int) -> None:
-        self.planned, self.history, self.begins = planned, history, begins
+    def __init__(self, planned: RunPlan, history: list[Execution], start_index: int) -> None:
+        self.planned, self.history, self.start_index = planned, history, start_index
         self.codons = {one.id: one for one in planned.codons()}
 
-    def answer(self) -> str:
+    def next_step(self) -> str:
         names = [name for step in self.planned.steps for name in self.names(step)]
         left = [i for i, name in enumerate(names) if not self.done(name)]
         if not left:
@@ -278,38 +281,38 @@ class Oracle:
         name = names[left[0]]
         letters = "".join(
             "F" if self.history[i].status == "failed" else "."
-            for i in self.of(name)
-            if i >= self.begins
+            for i in self.indexes(name)
+            if i >= self.start_index
         )
         failures = len(letters) - len(letters.rstrip("F"))
         if failures and (halted := self.halted(name, failures)):
             return f"{name} {halted}"
-        told = name
+        step = name
         if self.codon(name).continuation == "continue_previous":
             session_id = self.session(names[left[0] - 1]) if left[0] else None
             if not session_id:
                 return f"{name} nothing_to_continue"
-            told += f" in {session_id}"
+            step += f" in {session_id}"
         delay = self.delay(name, failures) if failures else 0
-        return f"{told} after {delay}" if delay else told
+        return f"{step} after {delay}" if delay else step
 
     def codon(self, name: str) -> PlannedCodon:
         return self.codons[name.partition("#")[0]]
 
-    def of(self, name: str) -> list[int]:
+    def indexes(self, name: str) -> list[int]:
         return [i for i, one in enumerate(self.history) if one.runtime_id == name]
 
     def last(self, name: str) -> Execution:
-        return self.history[self.of(name)[-1]]
+        return self.history[self.indexes(name)[-1]]
 
     def done(self, name: str) -> bool:
-        if not self.of(name):
+        if not self.indexes(name):
             return False
-        own = self.of(name)[-1] >= self.begins
-        past_it = self.last(name).ignored or (
-            own and self.codon(name).on_failure.policy == "ignore"
+        of_this_run = self.indexes(name)[-1] >= self.start_index
+        ignored = self.last(name).ignored or (
+            of_this_run and self.codon(name).on_failure.policy == "ignore"
         )
-        return self.last(name).status != "failed" or past_it
+        return self.last(name).status != "failed" or ignored
 
     def names(self, step: PlannedCodon | PlannedLoop) -> list[str]:
         if isinstance(step, PlannedCodon):
@@ -333,9 +336,9 @@ class Oracle:
         return "attempts_used" if failures >= rule.attempts else ""
 
     def delay(self, name: str, failures: int) -> int:
-        told = self.last(name).retry_after_ms
-        if told is not None and told <= 60 * 60 * 1_000:
-            return min(told, 60_000)
+        named = self.last(name).retry_after_ms
+        if named is not None and named <= 60 * 60 * 1_000:
+            return min(named, 60_000)
         delay = self.codon(name).on_failure.delay_ms
         for _ in range(failures - 1):
             delay *= 2
@@ -356,7 +359,7 @@ UNTIL: list[dict[str, Any]] = [
 ]
 
 
-def any_plan(random: Random) -> Plan:
+def any_plan(random: Random) -> RunPlan:
     """Return a plan of up to four steps."""
     number = iter(range(100))
 
@@ -366,8 +369,8 @@ def any_plan(random: Random) -> Plan:
         if policy == "retry":
             delay = random.choice([0, 500, 40_000])
             rule |= {"attempts": random.randint(1, 4), "delay_ms": delay}
-        going_on = random.choice(["fresh", "fresh", "continue_previous"])
-        return codon(f"c{next(number)}", on_failure=rule, continuation=going_on)
+        continuation = random.choice(["fresh", "fresh", "continue_previous"])
+        return codon(f"c{next(number)}", on_failure=rule, continuation=continuation)
 
     def any_step() -> dict[str, Any]:
         if random.random() < 0.5:
@@ -383,7 +386,7 @@ def any_end(random: Random, name: str) -> Execution:
     status = random.choice(["completed"] * 5 + ["failed"] * 3 + ["skipped"])
     return replace(
         _execution(name),
-        status=Ended(status),
+        status=CodonEnd(status),
         session_id=random.choice([f"s{random.randint(0, 9)}"] * 5 + [None]),
         messages=random.randint(0, 2),
         context_exceeded=random.random() < 0.1,
@@ -395,27 +398,27 @@ def any_end(random: Random, name: str) -> Execution:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories_are_followed_by_what_a_slow_oracle_says(seed: int) -> None:
+def test_random_histories_are_followed_as_a_slow_oracle_computes(seed: int) -> None:
     random = Random(seed)
     seen: set[str] = set()
     for _ in range(150):
-        planned, history, begins = any_plan(random), list[Execution](), 0
+        planned, history, start_index = any_plan(random), list[Execution](), 0
         for _ in range(25):
-            step = next_step(planned, history, begins=begins)
-            assert words(step) == Oracle(planned, history, begins).answer(), (
+            step = next_step(planned, history, start_index=start_index)
+            assert text_of(step) == Oracle(planned, history, start_index).next_step(), (
                 planned,
                 history,
-                begins,
+                start_index,
             )
-            done, total = progress(planned, history, begins=begins)
+            done, total = progress(planned, history, start_index=start_index)
             assert total is None or done <= total
-            assert (done == total) == isinstance(step, Finished)
-            seen |= {word for word in words(step).split() if not word.startswith(("c", "s"))}
-            if isinstance(step, Finished):
+            assert (done == total) == isinstance(step, PlanFinished)
+            seen |= {word for word in text_of(step).split() if not word.startswith(("c", "s"))}
+            if isinstance(step, PlanFinished):
                 break
             if isinstance(step, Halted) or random.random() < 0.1:
-                begins = len(history)
-            names = [step.turn.runtime_id] * 9 + [one.runtime_id for one in history[-2:]]
+                start_index = len(history)
+            names = [step.position.runtime_id] * 9 + [one.runtime_id for one in history[-2:]]
             history.append(any_end(random, random.choice(names)))
-    halts = {halt.value for halt in Halt}
-    assert seen >= {"finished", "in", "after", *halts}, "the walks have come by every rule"
+    halts = {halt.value for halt in HaltReason}
+    assert seen >= {"finished", "in", "after", *halts}, "the histories have met every rule"

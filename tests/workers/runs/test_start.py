@@ -1,4 +1,4 @@
-"""With what a run begins: its number, its plan, what counts already; and when it is refused."""
+"""The start of a run: its number, its plan, the executions that count, and refusals."""
 
 from __future__ import annotations
 
@@ -12,112 +12,124 @@ from interlock.kernel.machines.runs.values import MICRO_MAX
 from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store.scripts import read, read_all
 from interlock.workers.engine.sweeps import prune
-from interlock.workers.runs.history import stored
-from interlock.workers.runs.outcome import Ended
+from interlock.workers.runs.history import stored_execution
+from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution, StrangeHistoryError
-from interlock.workers.runs.start import Begin, RunRefusedError, begin, newest, open_workspace
+from interlock.workers.runs.start import (
+    NewRun,
+    RunRefusedError,
+    newest_run_number,
+    open_workspace,
+    start_run,
+)
 from tests.kernel.store.machines_runs import CONDUCTOR, HOLDER, complete, settle, tell
-from tests.workers.runs.workspaces import CAUSE, Scene
+from tests.workers.runs.workspaces import CAUSE, StoredWorkspace
 from tests.workers.threads.threads import client_of
 
 LATER_MS = 3_600_000
-LOOKS_MAX = 3
+READS_MAX = 3
 
 
-def plan(*names: str) -> dict[str, Any]:
+def plan_of(*names: str) -> dict[str, Any]:
     """Return a stored plan of these codons."""
     steps = [{"id": name, "command": "true"} for name in names]
     return {"name": "-".join(names), "steps": steps}
 
 
-TIDY, OTHER = plan("sort", "sweep"), plan("wash", "dry")
+TIDY, OTHER = plan_of("sort", "sweep"), plan_of("wash", "dry")
 
 
-def begun(scene: Scene, what: dict[str, Any], sha: str = "") -> str:
-    """Begin a run of a plan; with its initial checkpoint, where that is given."""
-    run = begin(scene.dispatch, scene.open(), Begin(what, {"kind": "fresh"}), CAUSE).id
+def start_plan(workspace: StoredWorkspace, plan: dict[str, Any], sha: str = "") -> str:
+    """Start a run of a plan, and give it an initial checkpoint if there is one."""
+    run = start_run(workspace.dispatch, workspace.open(), NewRun(plan, {"kind": "fresh"}), CAUSE).id
     if sha:
-        tell(scene.world, "InitialCheckpointSet", run, sha=sha)
+        tell(workspace.world, "InitialCheckpointSet", run, sha=sha)
     return run
 
 
-def does(scene: Scene, run: str, number: int, name: str, sha: str) -> str:
+def complete_codon(workspace: StoredWorkspace, run: str, number: int, name: str, sha: str) -> str:
     """Complete a codon of a run, and return its record's id."""
-    of = f"{run}/{number}"
-    scene.world.create(of, {"codon_id": name}, machine="codon", tenure=HOLDER)
-    scene.move(of, "preparing", "starting")
-    scene.move(of, "starting", "initializing", pid=7, log_path="x.log")
-    scene.move(of, "initializing", "running", session_id="s")
-    scene.move(of, "running", "completed", checkpoint_sha=sha, result_message_received=True)
-    return of
+    codon_id = f"{run}/{number}"
+    workspace.world.create(codon_id, {"codon_id": name}, machine="codon", initial_lease=HOLDER)
+    workspace.move(codon_id, "preparing", "starting")
+    workspace.move(codon_id, "starting", "initializing", pid=7, log_path="x.log")
+    workspace.move(codon_id, "initializing", "running", session_id="s")
+    workspace.move(
+        codon_id, "running", "completed", checkpoint_sha=sha, result_message_received=True
+    )
+    return codon_id
 
 
-def fails(scene: Scene, run: str, codon: str = "") -> None:
+def fail_run(workspace: StoredWorkspace, run: str, codon: str = "") -> None:
     """End a run."""
-    scene.world.fire(run, "fail", {"reason": "enough", **({"codon": codon} if codon else {})})
-    settle(scene.world, run)
+    workspace.world.fire(run, "fail", {"reason": "enough", **({"codon": codon} if codon else {})})
+    settle(workspace.world, run)
 
 
-def rescues(scene: Scene, run: str, **shas: str) -> None:
-    """Give a run its initial checkpoint, before which the workspace was rescued."""
-    scene.world.fire(run, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+def take_initial_checkpoint(workspace: StoredWorkspace, run: str, **shas: str) -> None:
+    """Give a run its initial checkpoint, and one of the workspace before it."""
+    workspace.world.fire(run, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
 
 
-def runs(scene: Scene) -> int:
-    return newest(scene.dispatch, scene.id)
+def newest(workspace: StoredWorkspace) -> int:
+    return newest_run_number(workspace.dispatch, workspace.id)
 
 
 # --- the next number ---------------------------------------------------------------------------
 
 
 def test_the_newest_run_is_found_in_a_few_looks_however_many_there_are(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    workspace: StoredWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views, keys = scene.dispatch.views, scene.world.keys
-    births, looks = views.births, list[int]()
+    views, keys = workspace.dispatch.views, workspace.world.keys
+    births, reads = views.births, list[int]()
 
     def counted(names: Any) -> dict[str, str]:
-        looks.append(1)
+        reads.append(1)
         return births(names)
 
     monkeypatch.setattr(views, "births", counted)
-    there = 0
+    last = 0
     for number in (0, 1, 2, 3, 199, 200, 201, 4_115, 5_000):
-        new = [keys.record(f"{scene.id}/{n}") for n in range(there + 1, number + 1)]
-        read_all(scene.world.client, [("HSET", key, "birth", "x") for key in new])
-        there = number
-        looks.clear()
-        assert newest(scene.dispatch, scene.id) == number
-        assert len(looks) <= LOOKS_MAX
+        new = [keys.record(f"{workspace.id}/{n}") for n in range(last + 1, number + 1)]
+        read_all(workspace.world.client, [("HSET", key, "digest", "x") for key in new])
+        last = number
+        reads.clear()
+        assert newest_run_number(workspace.dispatch, workspace.id) == number
+        assert len(reads) <= READS_MAX
 
 
-# --- what counts, and in whose words -----------------------------------------------------------
+# --- the executions that count -----------------------------------------------------------
 
 
-def test_a_continuation_that_never_began_hands_on_what_counted_for_it(scene: Scene) -> None:
-    run = begun(scene, TIDY, "a" * 40)
-    first = does(scene, run, 1, "sort", "b" * 40)
-    fails(scene, run, "sweep")
-    unborn = scene.runs.proceed(scene.folder)
-    fails(scene, unborn.id)
+def test_a_continuation_that_never_began_hands_on_what_counted_for_it(
+    workspace: StoredWorkspace,
+) -> None:
+    run = start_plan(workspace, TIDY, "a" * 40)
+    first = complete_codon(workspace, run, 1, "sort", "b" * 40)
+    fail_run(workspace, run, "sweep")
+    not_started = workspace.runs.resume(workspace.folder)
+    fail_run(workspace, not_started.id)
 
-    again = scene.runs.proceed(scene.folder)
+    again = workspace.runs.resume(workspace.folder)
 
-    assert [one["record"] for one in unborn.data["done"]] == [first]
-    assert again.data["done"] == unborn.data["done"]
-    assert again.data["starting"] == unborn.data["starting"]
+    assert [one["record"] for one in not_started.data["done"]] == [first]
+    assert again.data["done"] == not_started.data["done"]
+    assert again.data["starting"] == not_started.data["starting"]
     assert again.data["starting"]["source"]["checkpoint_sha"] == "b" * 40
 
 
-def test_a_rollback_to_a_run_of_another_plan_goes_on_with_that_plan(scene: Scene) -> None:
-    first = begun(scene, TIDY, "a" * 40)
-    does(scene, first, 1, "sort", "b" * 40)
-    fails(scene, first)
-    second = begun(scene, OTHER, "c" * 40)
-    does(scene, second, 1, "wash", "d" * 40)
-    fails(scene, second)
+def test_a_rollback_to_a_run_of_another_plan_goes_on_with_that_plan(
+    workspace: StoredWorkspace,
+) -> None:
+    first = start_plan(workspace, TIDY, "a" * 40)
+    complete_codon(workspace, first, 1, "sort", "b" * 40)
+    fail_run(workspace, first)
+    second = start_plan(workspace, OTHER, "c" * 40)
+    complete_codon(workspace, second, 1, "wash", "d" * 40)
+    fail_run(workspace, second)
 
-    back = scene.runs.rollback(scene.folder, "b" * 8)
+    back = workspace.runs.rollback(workspace.folder, "b" * 8)
 
     assert back.data["plan"] == TIDY
     assert [one["codon_id"] for one in back.data["done"]] == ["sort"]
@@ -125,19 +137,19 @@ def test_a_rollback_to_a_run_of_another_plan_goes_on_with_that_plan(scene: Scene
 
 
 def test_what_was_rescued_is_gone_back_to_with_the_plan_by_which_it_was_made(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    first = begun(scene, TIDY, "a" * 40)
-    does(scene, first, 1, "sort", "b" * 40)
-    fails(scene, first)
-    second = begun(scene, OTHER, "c" * 40)
-    done = does(scene, second, 1, "wash", "d" * 40)
-    fails(scene, second)
-    back = scene.runs.rollback(scene.folder, "b" * 8)
-    rescues(scene, back.id, sha="b" * 40, rescued="e" * 40)
-    fails(scene, back.id)
+    first = start_plan(workspace, TIDY, "a" * 40)
+    complete_codon(workspace, first, 1, "sort", "b" * 40)
+    fail_run(workspace, first)
+    second = start_plan(workspace, OTHER, "c" * 40)
+    done = complete_codon(workspace, second, 1, "wash", "d" * 40)
+    fail_run(workspace, second)
+    back = workspace.runs.rollback(workspace.folder, "b" * 8)
+    take_initial_checkpoint(workspace, back.id, sha="b" * 40, rescued="e" * 40)
+    fail_run(workspace, back.id)
 
-    again = scene.runs.rollback(scene.folder, "e" * 8)
+    again = workspace.runs.rollback(workspace.folder, "e" * 8)
 
     assert again.data["plan"] == OTHER
     assert [one["record"] for one in again.data["done"]] == [done]
@@ -146,51 +158,57 @@ def test_what_was_rescued_is_gone_back_to_with_the_plan_by_which_it_was_made(
 
 @pytest.mark.parametrize(("name", "iteration"), [("wash", None), ("sort", 0)])
 def test_what_a_plan_does_not_have_cannot_count_for_it_and_nothing_begins(
-    scene: Scene, name: str, iteration: int | None
+    workspace: StoredWorkspace, name: str, iteration: int | None
 ) -> None:
-    strange = Execution(codon_id=name, iteration=iteration, status=Ended.COMPLETED)
+    strange = Execution(codon_id=name, iteration=iteration, status=CodonEnd.COMPLETED)
 
     with pytest.raises(StrangeHistoryError):
-        begin(scene.dispatch, scene.open(), Begin(TIDY, {"kind": "fresh"}, (strange,)), CAUSE)
+        start_run(
+            workspace.dispatch, workspace.open(), NewRun(TIDY, {"kind": "fresh"}, (strange,)), CAUSE
+        )
 
-    assert runs(scene) == 0
+    assert newest(workspace) == 0
 
 
-def test_what_counts_is_kept_as_it_was(scene: Scene) -> None:
-    one = Execution(codon_id="sort", iteration=None, status=Ended.SKIPPED, messages=2)
+def test_what_counts_is_kept_as_it_was(workspace: StoredWorkspace) -> None:
+    one = Execution(codon_id="sort", iteration=None, status=CodonEnd.SKIPPED, messages=2)
 
-    run = begin(scene.dispatch, scene.open(), Begin(TIDY, {"kind": "fresh"}, (one,)), CAUSE)
+    run = start_run(
+        workspace.dispatch, workspace.open(), NewRun(TIDY, {"kind": "fresh"}, (one,)), CAUSE
+    )
 
-    assert run.data["done"] == [stored(one)]
+    assert run.data["done"] == [stored_execution(one)]
 
 
 def test_a_codon_at_which_its_run_ended_can_be_done_anew_though_it_never_began(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    run = begun(scene, TIDY, "a" * 40)
-    does(scene, run, 1, "sort", "b" * 40)
-    fails(scene, run, "sweep")
+    run = start_plan(workspace, TIDY, "a" * 40)
+    complete_codon(workspace, run, 1, "sort", "b" * 40)
+    fail_run(workspace, run, "sweep")
 
-    again = scene.runs.redo(scene.folder)
+    again = workspace.runs.redo(workspace.folder)
 
     assert again.data["starting"]["source"]["after_codon"] == "sort"
     assert [one["codon_id"] for one in again.data["done"]] == ["sort"]
 
 
-def test_the_next_run_begins_whatever_nonsense_was_told_of_costs(scene: Scene) -> None:
-    run = scene.begin()
-    codon = scene.codon(run, cost=MICRO_MAX, upto="running")
+def test_the_next_run_starts_whatever_costs_were_reported(
+    workspace: StoredWorkspace,
+) -> None:
+    run = workspace.start_run()
+    codon = workspace.codon(run, cost=MICRO_MAX, upto="running")
     for _ in range(2):
-        tell(scene.world, "CostsIncremented", codon, cost_delta=MICRO_MAX)
+        tell(workspace.world, "CostsIncremented", codon, cost_delta=MICRO_MAX)
     done = {"checkpoint_sha": "b" * 40, "result_message_received": True}
-    scene.move(codon, "running", "completed", **done)
-    fails(scene, run)
+    workspace.move(codon, "running", "completed", **done)
+    fail_run(workspace, run)
 
-    begun(scene, TIDY)
+    start_plan(workspace, TIDY)
 
-    assert scene.world.record(codon).data["final_cost"] == MICRO_MAX
-    assert scene.world.record(f"{scene.id}/2").data["before"]["spent"] == MICRO_MAX
-    assert scene.runs.costs(scene.folder, since=2) == {
+    assert workspace.world.record(codon).data["final_cost"] == MICRO_MAX
+    assert workspace.world.record(f"{workspace.id}/2").data["before"]["spent"] == MICRO_MAX
+    assert workspace.runs.costs(workspace.folder, since=2) == {
         "run": 0,
         "run_spent": 0,
         "run_late": 0,
@@ -201,79 +219,87 @@ def test_the_next_run_begins_whatever_nonsense_was_told_of_costs(scene: Scene) -
     }
 
 
-# --- what is refused ---------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------
 
 
-def test_a_run_that_did_all_of_its_plan_is_not_gone_on_with(scene: Scene) -> None:
-    run = begun(scene, TIDY, "a" * 40)
-    does(scene, run, 1, "sort", "b" * 40)
-    does(scene, run, 2, "sweep", "c" * 40)
-    complete(scene.world, run)
-    settle(scene.world, run)
-    before = scene.world.dump()
+def test_a_run_that_did_all_of_its_plan_is_not_gone_on_with(workspace: StoredWorkspace) -> None:
+    run = start_plan(workspace, TIDY, "a" * 40)
+    complete_codon(workspace, run, 1, "sort", "b" * 40)
+    complete_codon(workspace, run, 2, "sweep", "c" * 40)
+    complete(workspace.world, run)
+    settle(workspace.world, run)
+    before = workspace.world.dump()
 
     with pytest.raises(RunRefusedError, match="nothing of its plan is left to do; `redo` or"):
-        scene.runs.proceed(scene.folder)
+        workspace.runs.resume(workspace.folder)
 
-    assert scene.world.dump() == before
+    assert workspace.world.dump() == before
 
 
-def test_a_workspace_is_not_closed_while_an_event_is_not_answered(scene: Scene) -> None:
-    run = begun(scene, TIDY)
-    fails(scene, run)
+def test_a_workspace_is_not_closed_while_an_event_is_not_answered(
+    workspace: StoredWorkspace,
+) -> None:
+    run = start_plan(workspace, TIDY)
+    fail_run(workspace, run)
     event: Any = {"type": "RunFailed", "data": {"run_id": run, "reason": "no"}}
     mail = {"sender": "outside", "event": event}
-    scene.dispatch.post(scene.id, mail, "told-once")
+    workspace.dispatch.post(workspace.id, mail, "once")
 
-    with pytest.raises(RunRefusedError, match="an event that was told is not answered yet"):
-        scene.runs.close(scene.folder)
+    with pytest.raises(RunRefusedError, match="an event that was delivered is not answered yet"):
+        workspace.runs.close(workspace.folder)
 
-    assert scene.open().state == "open"
+    assert workspace.open().state == "open"
 
 
 def test_a_folder_whose_workspace_is_forgotten_says_so_in_a_sentence(
-    scene: Scene, tmp_path: Path
+    workspace: StoredWorkspace, tmp_path: Path
 ) -> None:
-    scene.runs.close(scene.folder)
-    settle(scene.world, scene.id)
-    settings = scene.dispatch.settings
+    workspace.runs.close(workspace.folder)
+    settle(workspace.world, workspace.id)
+    settings = workspace.dispatch.settings
     more: dict[str, Any] = {"prune_after_s": 0.001, "archive": tmp_path / "archive"}
     pruning = client_of(settings.store_url, settings.prefix, **more).dispatch
-    partition = partition_of(scene.id)
+    partition = partition_of(workspace.id)
     # As if it had been closed long ago.
-    read(scene.world.client, "ZADD", scene.world.keys.ended(partition), 1, scene.id)
+    read(workspace.world.client, "ZADD", workspace.world.keys.ended(partition), 1, workspace.id)
     assert prune.run(pruning, partition)["pruned"] == 1
 
-    with pytest.raises(RunRefusedError, match="was closed and is forgotten; its name stays taken"):
-        open_workspace(scene.dispatch, scene.folder, CAUSE)
+    with pytest.raises(RunRefusedError, match="was closed and its records are deleted; its name"):
+        open_workspace(workspace.dispatch, workspace.folder, CAUSE)
 
 
-# --- what was heard ----------------------------------------------------------------------------
+# --- following events ----------------------------------------------------------------------------
 
 
 @pytest.fixture
-def opened(scene: Scene) -> Record:
+def opened(workspace: StoredWorkspace) -> Record:
     """Return a workspace in which a run has ended."""
-    fails(scene, begun(scene, TIDY, "a" * 40))
-    return scene.open()
+    fail_run(workspace, start_plan(workspace, TIDY, "a" * 40))
+    return workspace.open()
 
 
-def test_who_follows_from_a_position_that_is_gone_is_told_so(scene: Scene, opened: Record) -> None:
-    positions = [one.position for one in scene.runs.heard(opened)]
-    assert [one.position for one in scene.runs.heard(opened, positions[0])] == positions[1:]
-    assert scene.runs.heard(opened, positions[-1]) == []
-    key = scene.world.keys.chronicle(opened.id)
-    read(scene.world.client, "XTRIM", key, "MAXLEN", "=", 1)
+def test_to_follow_from_a_deleted_position_is_an_error(
+    workspace: StoredWorkspace, opened: Record
+) -> None:
+    positions = [one.position for one in workspace.runs.events_after(opened)]
+    assert [one.position for one in workspace.runs.events_after(opened, positions[0])] == positions[
+        1:
+    ]
+    assert workspace.runs.events_after(opened, positions[-1]) == []
+    key = workspace.world.keys.chronicle(opened.id)
+    read(workspace.world.client, "XTRIM", key, "MAXLEN", "=", 1)
 
     for gone in positions[:-1]:
         with pytest.raises(MissedError, match=f"what came after {gone} in {opened.id}"):
-            scene.runs.heard(opened, gone)
-    assert [one.position for one in scene.runs.heard(opened)] == positions[-1:]
+            workspace.runs.events_after(opened, gone)
+    assert [one.position for one in workspace.runs.events_after(opened)] == positions[-1:]
 
 
 @pytest.mark.parametrize(
     "wrong", ["", "now", "17", "17-", "-1-0", "+", "$", "1-0\n", "9" * 20 + "-0", "\u0661-\u0660"]
 )
-def test_a_position_that_cannot_be_one_is_refused(scene: Scene, opened: Record, wrong: str) -> None:
+def test_a_position_that_cannot_be_one_is_refused(
+    workspace: StoredWorkspace, opened: Record, wrong: str
+) -> None:
     with pytest.raises(InvalidPayloadError, match="does not look like 17-0"):
-        scene.runs.heard(opened, wrong)
+        workspace.runs.events_after(opened, wrong)

@@ -1,4 +1,4 @@
-"""A keeper that keeps nothing: it writes down what it was started as, and stays there."""
+"""A supervisor without a process: it writes down how it was started, and waits."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from interlock.workers.supervision import launch as detached
+from interlock.workers.supervision import launch as launching
 
 
 class Probe:
-    """Does in its making what its brief says."""
+    """Refuses, fails, exits or waits while it is made, as its spec file says."""
 
-    def __init__(self, brief: dict[str, Any]) -> None:
-        match brief:
-            case {"refuses": said}:
-                raise ValueError(said)
-            case {"breaks": said}:
-                raise RuntimeError(said)
+    def __init__(self, fields: dict[str, Any]) -> None:
+        match fields:
+            case {"refuses": reason}:
+                raise ValueError(reason)
+            case {"breaks": reason}:
+                raise RuntimeError(reason)
             case {"leaves": code}:
                 os._exit(code)
             case {"waits_for": fifo}:
                 Path(fifo).read_bytes()
 
-    def keep(self) -> None:
-        """Stay, and say so; or end while a thread is still at work."""
-        sys.stdout.write("this is kept\n")
+    def run(self) -> None:
+        """Write a line and wait; or end while a thread is still at work."""
+        sys.stdout.write("it runs\n")
         if self.ends:
             threading.Timer(0.05, lambda: sys.stdout.write("its thread is done\n")).start()
         else:
@@ -41,16 +41,16 @@ class Probe:
 
 
 def main() -> None:
-    """Write down what there is, and take over."""
+    """Write down how this process was started, and take over."""
     file = Path(sys.argv[1])
-    brief = json.loads(file.read_text())
-    Probe.ends = "ends" in brief
-    detached.KEEPER_S = brief.get("keeper_s", detached.KEEPER_S)
+    fields = json.loads(file.read_text())
+    Probe.ends = "ends" in fields
+    launching.LAUNCH_S_MAX = fields.get("launch_s_max", launching.LAUNCH_S_MAX)
     seen = {
         "pid": os.getpid(),
         "parent": os.getppid(),
         "session": os.getsid(0),
-        "folder": os.getcwd(),  # noqa: PTH109 - as the system says it
+        "folder": os.getcwd(),  # noqa: PTH109 - as the system gives it
         "arguments": sys.argv,
         "random": random.random(),
         "loaded": sorted(sys.modules),
@@ -61,21 +61,21 @@ def main() -> None:
     }
     file.with_name("seen.json.new").write_text(json.dumps(seen))
     file.with_name("seen.json.new").rename(file.with_name("seen.json"))
-    detached.detach(file.parent, lambda: Probe(brief))
+    launching.hand_over(file.parent, lambda: Probe(fields))
 
 
 def descriptors(process: int | str) -> dict[int, str]:
-    """Return what each of a process's descriptors is."""
+    """Return the file of each descriptor of a process."""
     found = {}
     for entry in Path(f"/proc/{process}/fd").iterdir():
         try:
             found[int(entry.name)] = str(entry.readlink())
         except FileNotFoundError:
-            continue  # that of this very look
+            continue  # the descriptor of this listing
     return found
 
 
 def signals(process: int | str) -> list[str]:
-    """Return the signals that a process holds back, ignores and catches."""
+    """Return the signals that a process blocks, ignores and catches."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return [line for line in lines if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]

@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 
 from interlock.workers.cli import app
 from interlock.workers.supervision.cli import line_of
-from interlock.workers.supervision.codon_reports import CostsFinal, Tokens
-from interlock.workers.supervision.codon_streams import read_said
-from interlock.workers.supervision.reports import Split, Subtask, ToolCompleted, parse_line
+from interlock.workers.supervision.reports import SplitRequested, Subtask, ToolCompleted, parse_line
+from interlock.workers.supervision.session_reports import CostsFinal, TokenCounts
+from interlock.workers.supervision.session_streams import read_session_report
 
 
 def said(*words: str) -> Result:
@@ -37,7 +37,7 @@ def test_a_report_is_a_line_that_its_keeper_reads(monkeypatch: pytest.MonkeyPatc
 def test_a_field_is_json_where_it_can_be() -> None:
     line = line_of("split", ['subtasks=[{"title": "one"}]'])
 
-    assert parse_line(line) == Split((Subtask("one"),))
+    assert parse_line(line) == SplitRequested((Subtask("one"),))
 
 
 def test_a_codon_says_what_codons_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,24 +45,24 @@ def test_a_codon_says_what_codons_say(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_REPORT_FD", str(theirs))
     words = ("final_costs", "cost_micro=70", 'tokens={"cache_read_tokens": 5}')
     refused = said(*words)
-    monkeypatch.setenv("INTERLOCK_CODON", "clean#0")
+    monkeypatch.setenv("INTERLOCK_REPORT_KINDS", "session")
 
     assert refused.exit_code == 1, "an agent of a task cannot say it"
     assert said(*words).exit_code == 0
-    told = CostsFinal(70, Tokens(cache_read_tokens=5))
-    assert read_said(os.read(ours, 1_000)) == told
+    told = CostsFinal(70, TokenCounts(cache_read_tokens=5))
+    assert read_session_report(os.read(ours, 1_000)) == told
     unnamed, others = said("session"), said("blocked", "text=why")
     os.close(ours)
     os.close(theirs)
     assert "session needs the field 'id'" in unnamed.output
-    assert "known to codons: session" in " ".join(others.output.split())
+    assert "known: session" in " ".join(others.output.split())
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("dance",), "'dance' is no type of report; known: ready"),
-        (("tool_started", "tool"), "'tool' is no name=value"),
+        (("tool_started", "tool"), "'tool' must be name=value"),
         (("tool_started", "tool=x"), "tool_started needs the field 'id'"),
         (("ready",), "only an agent that Interlock runs can report"),
     ],
@@ -71,7 +71,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(
     words: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("INTERLOCK_REPORT_FD", raising=False)
-    monkeypatch.delenv("INTERLOCK_CODON", raising=False)
+    monkeypatch.delenv("INTERLOCK_REPORT_KINDS", raising=False)
     answer = said(*words)
 
     assert answer.exit_code == 1

@@ -14,19 +14,19 @@ from interlock.workers.specs.json_line import COUNT_MAX, DEPTH_MAX, NAME_LENGTH_
 from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
     SUBTASKS_MAX,
-    Blocked,
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
     Compacted,
     CompactNeeded,
-    Failed,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     Report,
-    Split,
+    SplitRequested,
     Subtask,
+    TokensUsed,
     ToolCompleted,
     ToolStarted,
-    Usage,
     VerifyRequested,
     parse_line,
 )
@@ -61,14 +61,14 @@ def line(**fields: Any) -> bytes:
 
 def told(given_line: bytes) -> str:
     rejected = parse_line(given_line)
-    assert isinstance(rejected, Rejected), rejected
+    assert isinstance(rejected, RejectedLine), rejected
     return rejected.reason
 
 
 @pytest.mark.parametrize(
     ("given_line", "report"),
     [
-        (line(type="ready"), Ready()),
+        (line(type="ready"), AgentReady()),
         (line(type="tool_started", tool="Bash", id="t1"), ToolStarted("Bash", "t1")),
         (
             line(type="tool_completed", tool="Bash", id="t1", success=False),
@@ -77,15 +77,15 @@ def told(given_line: bytes) -> str:
         (line(type="compact_needed"), CompactNeeded()),
         (line(type="compacted"), Compacted()),
         (line(type="verify_requested", summary=""), VerifyRequested("")),
-        (line(type="failed", error="no disk"), Failed("no disk")),
-        (line(type="failed", error="no disk", reason=None), Failed("no disk")),
+        (line(type="failed", error="no disk"), AgentFailed("no disk")),
+        (line(type="failed", error="no disk", reason=None), AgentFailed("no disk")),
         (
             line(type="failed", error="too long", reason="prompt_too_long"),
-            Failed("too long", TransitionReason.PROMPT_TOO_LONG),
+            AgentFailed("too long", TransitionReason.PROMPT_TOO_LONG),
         ),
         (line(type="progress", message="half"), Progress("half")),
         (line(type="progress", message="all", percent=100), Progress("all", 100)),
-        (line(type="usage", cost_micro=0), Usage(cost_micro=0)),
+        (line(type="usage", cost_micro=0), TokensUsed(cost_micro=0)),
         (
             line(
                 type="usage",
@@ -95,13 +95,13 @@ def told(given_line: bytes) -> str:
                 context_size=4,
                 cost_micro=5,
             ),
-            Usage(1, 2, 3, 4, 5),
+            TokensUsed(1, 2, 3, 4, 5),
         ),
-        (line(type="blocked", task="backlog/t-1"), Blocked(task="backlog/t-1")),
-        (line(type="blocked", text="needs a key"), Blocked(text="needs a key")),
+        (line(type="blocked", task="backlog/t-1"), AgentBlocked(task="backlog/t-1")),
+        (line(type="blocked", text="needs a key"), AgentBlocked(text="needs a key")),
         (
             line(type="split", subtasks=[{"title": "a", "text": "b"}, {"title": "c"}]),
-            Split((Subtask("a", "b"), Subtask("c"))),
+            SplitRequested((Subtask("a", "b"), Subtask("c"))),
         ),
     ],
 )
@@ -112,7 +112,9 @@ def test_a_line_of_each_type_is_its_report(given_line: bytes, report: Report) ->
 
 @pytest.mark.parametrize("reason", TransitionReason)
 def test_every_published_reason_may_be_named(reason: TransitionReason) -> None:
-    assert parse_line(line(type="failed", error="e", reason=str(reason))) == Failed("e", reason)
+    assert parse_line(line(type="failed", error="e", reason=str(reason))) == AgentFailed(
+        "e", reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_every_published_reason_may_be_named(reason: TransitionReason) -> None:
         (line(type="progress", message="a", percent=-1), "a whole number 0 to 100, it is -1"),
         (line(type="progress", message="a", percent=True), "whole number 0 to 100, it is True"),
         (line(type="progress", message="a", percent=0.5), "whole number 0 to 100, it is 0.5"),
-        (line(type="usage"), "usage says nothing"),
+        (line(type="usage"), "usage has no number"),
         (line(type="usage", tokens_in=-1), "tokens_in must be a whole number"),
         (line(type="usage", cost_micro=COUNT_MAX + 1), "cost_micro must be a whole number"),
         (line(type="usage", context_size=0), "context_size must be a whole number 1 to"),
@@ -176,7 +178,7 @@ def test_a_line_of_exactly_the_limit_is_read_and_a_longer_one_is_not() -> None:
     start = line(type="ready")
     full = start + b" " * (LINE_BYTES_MAX - len(start))
 
-    assert parse_line(full + b"\n") == Ready()
+    assert parse_line(full + b"\n") == AgentReady()
     assert told(full + b" ") == "the line has 65537 bytes, at most 65536 are allowed"
 
 
@@ -189,8 +191,8 @@ def test_a_line_may_not_be_nested_deeper_than_the_limit() -> None:
     assert told(nested(30_000)) == "the line is nested too deep"
 
 
-def well_told(report: Report | Rejected) -> bool:
-    if isinstance(report, Rejected):
+def well_told(report: Report | RejectedLine) -> bool:
+    if isinstance(report, RejectedLine):
         assert report.reason
         assert "\n" not in report.reason
         report.reason.encode()

@@ -1,4 +1,4 @@
-"""The papers of keepers are forgotten when they are old, and only then."""
+"""The work folders of supervisors are deleted when they are old, and only then."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from interlock.workers.config import Settings
-from interlock.workers.tasks.papers import forget_old_papers
+from interlock.workers.tasks.work_folders import delete_old_work_folders
 
 DAY_S = 86_400
 
 
-def papers(home: Path, name: str, *, age_s: float) -> Path:
-    folder = home / "keepers" / "b" / name
+def work_folder(home: Path, name: str, *, age_s: float) -> Path:
+    folder = home / "supervisors" / "b" / name
     folder.mkdir(parents=True)
     log = folder / "output.log"
     log.touch()
@@ -21,13 +21,16 @@ def papers(home: Path, name: str, *, age_s: float) -> Path:
     return folder
 
 
-def test_only_what_nobody_wrote_to_for_long_is_forgotten(tmp_path: Path) -> None:
+def test_only_folders_without_recent_writes_are_deleted(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, prune_after_s=DAY_S)
-    old, young = papers(tmp_path, "a~1", age_s=2 * DAY_S), papers(tmp_path, "a~2", age_s=0)
-    at_work = papers(tmp_path, "a~3", age_s=2 * DAY_S)
+    old, young = (
+        work_folder(tmp_path, "a~1", age_s=2 * DAY_S),
+        work_folder(tmp_path, "a~2", age_s=0),
+    )
+    at_work = work_folder(tmp_path, "a~3", age_s=2 * DAY_S)
     (at_work / "output.log").write_text("more")
 
-    assert forget_old_papers(settings) == 1
+    assert delete_old_work_folders(settings) == 1
 
     assert (old.exists(), young.exists(), at_work.exists()) == (False, True, True)
-    assert forget_old_papers(Settings(home=tmp_path / "none")) == 0
+    assert delete_old_work_folders(Settings(home=tmp_path / "none")) == 0

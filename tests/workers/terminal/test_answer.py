@@ -1,4 +1,4 @@
-"""The command line, in JSON for programs and in words for people."""
+"""Commands print JSON for programs, and tables and sentences for people."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from interlock.workers.cli import app, main
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.tasks.claims import claim
-from tests.workers.threads.threads import bring, client_of, matter
+from tests.workers.threads.threads import bring, client_of, thread_payload
 
 INBOX = Path(__file__).parents[3] / "examples" / "inbox"
 Run = Callable[..., Any]
-Ask = Callable[..., Any]
+RunJson = Callable[..., Any]
 
 
 @pytest.fixture
-def here(
+def interlock(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Client:
     """Return a client of the store that the command line finds in its environment."""
@@ -42,41 +42,43 @@ def here(
 
 @pytest.fixture
 def run() -> Run:
-    """Return what types a command."""
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+    """Return a function that runs a command."""
+    return lambda *arguments: CliRunner().invoke(app, [str(word) for word in arguments])
 
 
 @pytest.fixture
-def ask(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads its JSON."""
+def run_json(run: Run) -> RunJson:
+    """Return a function that runs a command with --json, which succeeds, and returns its value."""
 
-    def asked(*words: object) -> Any:
-        result = run(*words, "--json")
+    def succeed(*arguments: object) -> Any:
+        result = run(*arguments, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
-    return asked
+    return succeed
 
 
-def test_a_request_is_submitted_by_its_title(here: Client, ask: Ask) -> None:
-    words = ("submit", "--title", "Call the dentist", "--id", "call", "--priority", 2)
+def test_a_request_is_submitted_by_its_title(interlock: Client, run_json: RunJson) -> None:
+    arguments = ("submit", "--title", "Call the dentist", "--id", "call", "--priority", 2)
 
-    assert ask(*words) == [{"id": "call", "replayed": False, "error": None}]
-    assert ask(*words) == [{"id": "call", "replayed": True, "error": None}]
-    assert here.show("call").priority == 2
+    assert run_json(*arguments) == [{"id": "call", "replayed": False, "error": None}]
+    assert run_json(*arguments) == [{"id": "call", "replayed": True, "error": None}]
+    assert interlock.show("call").priority == 2
 
 
-def test_a_folder_of_requests_is_submitted_and_known_afterwards(here: Client, run: Run) -> None:
+def test_a_folder_of_requests_is_submitted_once(interlock: Client, run: Run) -> None:
     first, again = run("submit", INBOX), run("submit", INBOX)
 
     assert (first.exit_code, again.exit_code) == (0, 0)
     assert first.stdout.count("accepted") == len(list(INBOX.glob("*.md")))
     assert again.stdout.count("known already") == first.stdout.count("accepted")
-    assert len(here.list(machine="thread")) >= 12
+    assert len(interlock.list(machine="thread")) >= 12
 
 
-def test_a_refused_one_among_many_is_told_and_ends_with_1(here: Client, run: Run) -> None:
-    here.submit(matter(), machine="thread", id="02-dentist")
+def test_a_refused_request_among_many_is_reported_and_exits_with_1(
+    interlock: Client, run: Run
+) -> None:
+    interlock.submit(thread_payload(), machine="thread", id="02-dentist")
 
     result = run("submit", INBOX, "--json")
 
@@ -86,42 +88,44 @@ def test_a_refused_one_among_many_is_told_and_ends_with_1(here: Client, run: Run
     assert "id_taken" in errors["02-dentist"]
 
 
-def test_a_held_request_waits_for_a_person(here: Client, ask: Ask) -> None:
-    done = ask("submit", "--title", "Later", "--hold", "--policy", "hands_off")
+def test_a_held_request_waits_for_a_person(interlock: Client, run_json: RunJson) -> None:
+    submitted = run_json("submit", "--title", "Later", "--hold", "--policy", "hands_off")
 
-    assert here.show(done[0]["id"]).state == "proposed"
-    assert [one["name"] for one in ask("cards")[0]["affordances"]] == ["begin", "drop"]
+    assert interlock.show(submitted[0]["id"]).state == "proposed"
+    assert [item["name"] for item in run_json("cards")[0]["affordances"]] == ["begin", "drop"]
 
 
-def test_show_tells_record_card_children_and_runs(here: Client, ask: Ask, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
+def test_show_prints_record_card_children_and_runs(
+    interlock: Client, run_json: RunJson, run: Run
+) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
 
-    value = ask("show", "one")
+    value = run_json("show", "one")
 
     assert (value["state"], value["card"]["kind"]) == ("awaiting_confirmation", "consent")
     assert (value["children"], value["runs"]) == ([], [])
-    said = run("show", "one").stdout
-    assert "Paper" in said
+    output = run("show", "one").stdout
+    assert "Paper" in output
     for name in ("approve", "edit", "reject"):
-        assert f"  interlock decide one {name} --proposal {value['card']['proposal']}\n" in said
+        assert f"  interlock decide one {name} --proposal {value['card']['proposal']}\n" in output
 
 
-def test_show_tells_a_tasks_deadline_with_its_reasons(here: Client, run: Run) -> None:
-    given = {"title": "mend it", "repo": "/nowhere", "agent": "make", "scope": "large"}
-    here.submit(given, id="b/one", machine="task")
-    assert claim(here.dispatch, here.show("b/one"), agent="b/agent~one~1") is not None
+def test_show_prints_the_deadline_of_a_task_with_its_reasons(interlock: Client, run: Run) -> None:
+    payload = {"title": "repair it", "repo": "/nowhere", "agent": "make", "scope": "large"}
+    interlock.submit(payload, id="b/one", machine="task")
+    assert claim(interlock.dispatch, interlock.show("b/one"), agent="b/agent~one~1") is not None
 
-    said = run("show", "b/one").stdout
+    output = run("show", "b/one").stdout
 
-    assert "mend it" in said
-    assert "3600 s: " in said
-    assert "large" in said
+    assert "repair it" in output
+    assert "3600 s: " in output
+    assert "large" in output
 
 
-def test_history_is_the_whole_log(here: Client, ask: Ask, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
+def test_history_is_the_whole_log(interlock: Client, run_json: RunJson, run: Run) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
 
-    lines = ask("history", "one")
+    lines = run_json("history", "one")
 
     events = [line for line in lines if line["line"] == "event"]
     assert [event["version"] for event in events] == list(range(1, len(events) + 1))
@@ -129,27 +133,27 @@ def test_history_is_the_whole_log(here: Client, ask: Ask, run: Run) -> None:
     assert "begin_inference" in run("history", "one").stdout
 
 
-def test_list_counts_and_filters(here: Client, ask: Ask, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    bring(here, "two", "awaiting_inference")
+def test_list_counts_and_filters(interlock: Client, run_json: RunJson, run: Run) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    bring(interlock, "two", "awaiting_inference")
 
-    value = ask("list", "--state", "awaiting_confirmation")
+    value = run_json("list", "--state", "awaiting_confirmation")
 
     assert value["counts"] == {"awaiting_confirmation": 1, "awaiting_inference": 1}
     assert [row["id"] for row in value["records"]] == ["one"]
     assert "awaiting_inference 1" in run("list").stdout
 
 
-def test_a_card_is_decided(here: Client, ask: Ask) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    card = ask("cards")[0]
+def test_a_card_is_decided(interlock: Client, run_json: RunJson) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    card = run_json("cards")[0]
 
-    words = ("--answer", '{"parameters": {"text": "new"}}', "--proposal", card["proposal"])
-    edited = ask("decide", "one", "edit", *words, "--as", "ann")
-    approved = ask("decide", "one", "approve", "--proposal", here.show("one").proposal)
+    arguments = ("--answer", '{"parameters": {"text": "new"}}', "--proposal", card["proposal"])
+    edited = run_json("decide", "one", "edit", *arguments, "--as", "ann")
+    approved = run_json("decide", "one", "approve", "--proposal", interlock.show("one").proposal)
 
     assert (edited["state"], approved["state"]) == ("awaiting_confirmation", "executing")
-    action = here.show("one").data["proposals"]["action"]
+    action = interlock.show("one").data["proposals"]["action"]
     assert action["payload"]["parameters"] == {"text": "new"}
 
 
@@ -161,39 +165,39 @@ def test_a_card_is_decided(here: Client, ask: Ask) -> None:
         ("awaiting_confirmation", "reject", "reason"),
     ],
 )
-def test_the_words_of_an_answer_go_where_they_belong(
-    here: Client, ask: Ask, state: str, choice: str, field: str
+def test_the_text_of_an_answer_goes_into_the_field_of_its_trigger(
+    interlock: Client, run_json: RunJson, state: str, choice: str, field: str
 ) -> None:
-    seen = bring(here, "one", state).proposal
+    seen = bring(interlock, "one", state).proposal
 
-    ask("decide", "one", choice, "--text", "these are my words", "--proposal", seen)
+    run_json("decide", "one", choice, "--text", "these are my words", "--proposal", seen)
 
-    last = [line for line in ask("history", "one") if line["line"] == "event"][-1]
+    last = [line for line in run_json("history", "one") if line["line"] == "event"][-1]
     assert last["payload"][field] == "these are my words"
 
 
-def test_a_person_acts_on_a_record(here: Client, ask: Ask, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
+def test_a_person_acts_on_a_record(interlock: Client, run_json: RunJson, run: Run) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
 
-    assert ask("pause", "one", "--reason", "lunch") == {"id": "one", "answer": "paused"}
-    assert ask("resume", "one") == {"id": "one", "answer": "resumed"}
+    assert run_json("pause", "one", "--reason", "lunch") == {"id": "one", "answer": "paused"}
+    assert run_json("resume", "one") == {"id": "one", "answer": "resumed"}
     nothing = run("retry", "one", "--json")
     assert (json.loads(nothing.stdout)["answer"], nothing.exit_code) == ("nothing", 1)
-    words = ("--to", "the office", "--reference", "ticket 12", "--kind", "system")
-    assert ask("handoff", "one", *words) == {"id": "one", "state": "handed_off"}
-    bring(here, "three", "awaiting_confirmation")
-    assert ask("cleanup", "three") == {"id": "three", "state": "cleaning_up"}
-    bring(here, "two", "awaiting_confirmation")
+    arguments = ("--to", "the office", "--reference", "ticket 12", "--kind", "system")
+    assert run_json("handoff", "one", *arguments) == {"id": "one", "state": "handed_off"}
+    bring(interlock, "three", "awaiting_confirmation")
+    assert run_json("cleanup", "three") == {"id": "three", "state": "cleaning_up"}
+    bring(interlock, "two", "awaiting_confirmation")
     assert "two is dismissed" in run("cancel", "two", "--reason", "no").stdout
 
 
-def test_machines_tell_states_and_rows_in_the_agreed_shape(ask: Ask) -> None:
-    machines = ask("machines")
+def test_machines_prints_states_and_rows_in_the_documented_shape(run_json: RunJson) -> None:
+    machines = run_json("machines")
 
     assert [machine["name"] for machine in machines] == list(MACHINES)
     for machine in machines:
         table = MACHINES[machine["name"]]
-        assert [one["name"] for one in machine["states"]] == [str(s.state) for s in table.stages]
+        assert [item["name"] for item in machine["states"]] == [str(s.state) for s in table.stages]
         for state in machine["states"]:
             assert {"name", "kind", "entry_effect", "timers"} <= set(state)
             assert state["kind"] in ("active", "waiting", "terminal")
@@ -201,33 +205,33 @@ def test_machines_tell_states_and_rows_in_the_agreed_shape(ask: Ask) -> None:
         assert rows == [
             (str(r.source), str(r.trigger), str(r.target), bool(r.ours)) for r in table.transitions
         ]
-        ends = {one["name"] for one in machine["states"] if one["kind"] == "terminal"}
+        ends = {state["name"] for state in machine["states"] if state["kind"] == "terminal"}
         assert ends == {str(s.state) for s in table.stages if isinstance(s, Terminal)}
 
 
-def test_the_machines_are_shown_to_people_too(run: Run) -> None:
-    said = run("machines").stdout
+def test_machines_prints_tables_for_people(run: Run) -> None:
+    output = run("machines").stdout
 
-    assert "thread: states" in said
-    assert "thread: rows" in said
+    assert "thread: states" in output
+    assert "thread: rows" in output
 
 
-def test_verify_and_doctor_look_the_store_over(here: Client, ask: Ask, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
+def test_verify_and_doctor_check_the_store(interlock: Client, run_json: RunJson, run: Run) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
 
-    assert ask("verify")["faults"] == []
-    assert ask("verify", "one")["records"] == 1
-    doctor = ask("doctor")
+    assert run_json("verify")["faults"] == []
+    assert run_json("verify", "one")["records"] == 1
+    doctor = run_json("doctor")
     assert (doctor["level"], doctor["enqueue"]) == ("D1", "fused")
     assert doctor["machines"]["thread"] == {"awaiting_confirmation": 1}
-    assert "every log folds to its record" in run("verify").stdout
+    assert "every record agrees with its log" in run("verify").stdout
     assert "D1" in run("doctor").stdout
 
 
-def test_verify_ends_with_1_where_a_record_does_not_agree(here: Client, run: Run) -> None:
-    bring(here, "one", "awaiting_confirmation")
-    name = here.dispatch.keys.record("one")
-    here.dispatch.client.hset(name, "state", "done")
+def test_verify_exits_with_1_if_a_record_does_not_agree(interlock: Client, run: Run) -> None:
+    bring(interlock, "one", "awaiting_confirmation")
+    name = interlock.dispatch.keys.record("one")
+    interlock.dispatch.client.hset(name, "state", "done")
 
     result = run("verify", "one")
 
@@ -253,22 +257,24 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("words", [*COMMANDS, ("show", "no id"), ("list", "--state", "asleep")])
-def test_an_error_is_one_sentence_on_stderr_and_1(
-    here: Client, run: Run, words: tuple[str, ...]
+@pytest.mark.parametrize("arguments", [*COMMANDS, ("show", "no id"), ("list", "--state", "asleep")])
+def test_an_error_is_one_sentence_on_stderr_and_exits_with_1(
+    interlock: Client, run: Run, arguments: tuple[str, ...]
 ) -> None:
-    del here
-    result = run(*words)
+    del interlock
+    result = run(*arguments)
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("error ")
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_an_error_is_json_for_programs(here: Client, run: Run, words: tuple[str, ...]) -> None:
-    del here
-    result = run(*words, "--json")
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_an_error_is_json_for_programs(
+    interlock: Client, run: Run, arguments: tuple[str, ...]
+) -> None:
+    del interlock
+    result = run(*arguments, "--json")
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"] == "UnknownRecordError"
@@ -276,7 +282,7 @@ def test_an_error_is_json_for_programs(here: Client, run: Run, words: tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("arguments", "problem"),
     [
         (("decide", "one", "approve", "--answer", "{"), "--answer is not JSON"),
         (("decide", "one", "approve", "--answer", "[]"), "must be a JSON object"),
@@ -294,21 +300,21 @@ def test_an_error_is_json_for_programs(here: Client, run: Run, words: tuple[str,
     ],
 )
 def test_a_wrong_command_says_what_to_do(
-    here: Client, run: Run, words: tuple[str, ...], problem: str
+    interlock: Client, run: Run, arguments: tuple[str, ...], problem: str
 ) -> None:
-    bring(here, "one", "awaiting_confirmation")
+    bring(interlock, "one", "awaiting_confirmation")
 
-    result = run(*words)
+    result = run(*arguments)
 
     assert result.exit_code == 1
     assert problem in result.output
     assert "Traceback" not in result.output
 
 
-def test_a_setting_that_is_none_is_named(
-    here: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_an_unknown_setting_is_named(
+    interlock: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del here
+    del interlock
     monkeypatch.setenv("INTERLOCK_STORE", "redis://elsewhere")
 
     result = run("cards")
@@ -317,10 +323,10 @@ def test_a_setting_that_is_none_is_named(
     assert "INTERLOCK_STORE is no setting" in result.stderr
 
 
-def test_a_store_that_is_down_is_a_sentence(
-    here: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_store_that_is_down_is_reported_in_one_sentence(
+    interlock: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del here
+    del interlock
     monkeypatch.setenv("INTERLOCK_STORE_URL", f"redis://127.0.0.1:{free_port()}/0")
 
     result = run("cards")
@@ -330,32 +336,32 @@ def test_a_store_that_is_down_is_a_sentence(
     assert result.stderr.count("\n") == 1
 
 
-def test_a_trigger_is_explained_for_programs(here: Client, ask: Ask) -> None:
-    here.submit(matter(), machine="thread", id="one")
+def test_a_trigger_is_explained_for_programs(interlock: Client, run_json: RunJson) -> None:
+    interlock.submit(thread_payload(), machine="thread", id="one")
 
-    told = ask("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
-    refused = ask("explain", "one", "execute")
+    found = run_json("explain", "one", "dismissed_by_user", "--payload", '{"reason": "enough"}')
+    refused = run_json("explain", "one", "execute")
 
-    assert (told["accepted"], told["target"]) == (True, "dismissed")
+    assert (found["accepted"], found["target"]) == (True, "dismissed")
     assert (refused["accepted"], refused["target"], refused["trigger"]) == (False, "", "execute")
     assert "legal here" in refused["answer"]
 
 
-@pytest.mark.parametrize("words", [["frobnicate"], ["list", "--limit", "many"], ["show"]])
-def test_what_is_typed_wrongly_is_said_in_json_too(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["list", "--limit", "many"], ["show"]])
+def test_a_usage_error_is_json_with_json(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["interlock", *words, "--json"])
-    with pytest.raises(SystemExit) as ended:
+    monkeypatch.setattr("sys.argv", ["interlock", *arguments, "--json"])
+    with pytest.raises(SystemExit) as exit_error:
         main()
 
-    told = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 2
-    assert told["error"] == "UsageError"
-    assert told["message"]
+    value = json.loads(capsys.readouterr().out)
+    assert exit_error.value.code == 2
+    assert value["error"] == "UsageError"
+    assert value["message"]
 
 
-def test_a_store_that_is_down_is_said_with_what_starts_one(
+def test_a_store_that_is_down_is_reported_with_the_command_that_starts_one(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", f"redis://127.0.0.1:{free_port()}")

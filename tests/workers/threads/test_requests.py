@@ -1,4 +1,4 @@
-"""Requests as people write them, and what they are told when it does not work."""
+"""Requests as people write them, and the errors for those that cannot be read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Let us have tea.
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a test's request goes."""
+    """Return the path of a test's request."""
     return tmp_path / "Buy Milk, please!.md"
 
 
@@ -122,22 +122,22 @@ def test_a_composition_can_be_given_by_its_name(file: Path) -> None:
     assert read_request(file)["policy"] == {"composition": "end_to_end"}
 
 
-def test_children_are_parts_of_the_work_unless_said_otherwise(file: Path) -> None:
+def test_children_are_parts_of_the_work_unless_the_request_differs(file: Path) -> None:
     file.write_text("---\nchildren: [{title: a}]\n---\n")
 
     assert read_request(file)["relationship"] == "decompose"
 
 
 @pytest.mark.parametrize(
-    ("front", "line", "told"),
+    ("front", "line", "problem"),
     [
-        ("id: a\ncolour: red", 3, "'colour' is no key of a request; known: id, title"),
+        ("id: a\ncolour: red", 3, "'colour' is not a key of a request; known: id, title"),
         ("id: a\n\nid: b", 4, "'id' is there twice"),
-        ("id: a/b", 2, "a slash is for children"),
+        ("id: a/b", 2, "a slash is only for the ids of children"),
         ("id: 'a b'", 2, "cannot be an id"),
-        ("title: x\nid: 7", 3, "7 is no text; put it in quotation marks"),
-        ("at: tomorrow", 2, "'tomorrow' is no date"),
-        ("at: [1]", 2, "[1] is no date"),
+        ("title: x\nid: 7", 3, "7 is not text; put it in quotation marks"),
+        ("at: tomorrow", 2, "'tomorrow' is not a date"),
+        ("at: [1]", 2, "[1] is not a date"),
         ("priority: 10", 2, "write 0 (first) to 9 (last)"),
         ("priority: true", 2, "write 0 (first)"),
         ("policy: 3", 2, "a composition's name"),
@@ -147,39 +147,39 @@ def test_children_are_parts_of_the_work_unless_said_otherwise(file: Path) -> Non
         ("items: [{label: a, payload: 1}]", 2, "payload is a mapping"),
         ("items: [{label: a, id: x}, {label: b, id: x}]", 2, "two items have the id 'x'"),
         ("fields: 1", 2, "key: value"),
-        ("fields: {a: .nan}", 2, "nothing that JSON can say"),
-        ('fields: {a: "\\ud800"}', 2, "nothing that JSON can say"),
-        ('title: "\\ud800"', 2, "nothing that JSON can say"),
-        ("fields: {a: !!binary aGk=}", 2, "nothing that JSON can say"),
+        ("fields: {a: .nan}", 2, "JSON cannot express"),
+        ('fields: {a: "\\ud800"}', 2, "JSON cannot express"),
+        ('title: "\\ud800"', 2, "JSON cannot express"),
+        ("fields: {a: !!binary aGk=}", 2, "JSON cannot express"),
         ("children: []", 2, "the list is empty"),
         ("children: [a]", 2, "child 1 needs a title"),
         ("children: [{title: a, capability: run_command}]", 2, "has 'capability'"),
         ("children: [{title: a, text: 1}]", 2, "text is text"),
-        ("relationship: group", 2, "there are no children"),
-        ("children: [{title: a}]\nrelationship: twins", 3, "is none of decompose, group"),
+        ("relationship: group", 2, "it needs children"),
+        ("children: [{title: a}]\nrelationship: twins", 3, "is not one of decompose, group"),
         ("a: &a [1]\nb: *a", 3, "aliases (*name) are not allowed"),
-        ("title: [", 2, "is no YAML"),
-        ("title: a\n  b: c", 3, "is no YAML"),
+        ("title: [", 2, "is not YAML"),
+        ("title: a\n  b: c", 3, "is not YAML"),
         ("- a", 2, "lines of the form key: value"),
-        ("title: !!python/object:os.system x", 2, "is no YAML"),
+        ("title: !!python/object:os.system x", 2, "is not YAML"),
         ("id: a\ntitle: " + "[" * 50_000, 3, "is nested deeper than 16 levels"),
         ("title: " + "a" * 70_000, 2, "is longer than 65536 characters"),
     ],
 )
-def test_what_is_wrong_is_told_with_file_and_line(
-    file: Path, front: str, line: int, told: str
+def test_a_mistake_is_named_with_its_file_and_line(
+    file: Path, front: str, line: int, problem: str
 ) -> None:
     file.write_text(f"---\n{front}\n---\ntext\n")
 
     with pytest.raises(RequestError) as raised:
         read_request(file)
 
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     assert str(raised.value).startswith(f"{file}:{line}: ")
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "told"),
+    ("content", "line", "problem"),
     [
         (b"---\ntitle: a\n", 1, "is not closed"),
         (b"fine\n\xff", 2, "is not UTF-8"),
@@ -187,12 +187,12 @@ def test_what_is_wrong_is_told_with_file_and_line(
         (b"x" * (256 * 1024 + 1), 0, "at most 262144"),
     ],
 )
-def test_a_file_that_is_no_text_is_told_apart(
-    file: Path, content: bytes, line: int, told: str
+def test_a_file_that_is_not_text_is_refused_with_its_reason(
+    file: Path, content: bytes, line: int, problem: str
 ) -> None:
     file.write_bytes(content)
 
-    with pytest.raises(RequestError, match=told) as raised:
+    with pytest.raises(RequestError, match=problem) as raised:
         read_request(file)
 
     assert raised.value.line == line
@@ -206,18 +206,18 @@ def test_a_name_that_gives_no_id_needs_one(tmp_path: Path) -> None:
         read_request(file)
 
 
-def test_a_folder_stands_for_its_requests_and_a_file_for_itself(tmp_path: Path) -> None:
+def test_a_folder_gives_its_requests_and_a_file_itself(tmp_path: Path) -> None:
     for name in ("b.md", "a.md", ".hidden.md", "notes.txt", "done/c.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
 
-    assert [one.name for one in request_files(tmp_path)] == ["a.md", "b.md"]
+    assert [found.name for found in request_files(tmp_path)] == ["a.md", "b.md"]
     assert request_files(tmp_path / "a.md") == (tmp_path / "a.md",)
     with pytest.raises(RequestError, match="Markdown"):
         request_files(tmp_path / "notes.txt")
 
 
-def test_a_folder_without_requests_and_a_missing_file_are_told(tmp_path: Path) -> None:
+def test_a_folder_without_requests_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no request"):
         request_files(tmp_path)
     with pytest.raises(RequestError, match="cannot be read: No such file"):
@@ -240,16 +240,16 @@ def test_a_folder_without_requests_and_a_missing_file_are_told(tmp_path: Path) -
 def test_any_front_matter_gives_json_or_an_error_with_a_line(
     file: Path, front: dict[str, Any]
 ) -> None:
-    # JSON is YAML; what JSON cannot say is in the table above.
+    # JSON is YAML; the table above has the values that JSON cannot express.
     lines = "\n".join(f"{key}: {json.dumps(value)}" for key, value in front.items())
     file.write_text(f"---\n{lines}\n---\n")
 
     try:
         request = read_request(file)
     except RequestError as error:
-        told = error.line
+        line = error.line
     else:
-        told = 1
+        line = 1
         json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
 
-    assert 1 <= told <= len(front) + 2
+    assert 1 <= line <= len(front) + 2

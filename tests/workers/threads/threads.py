@@ -1,4 +1,4 @@
-"""Brings threads to each place where a person is asked, by the triggers that workers would fire."""
+"""Brings threads to each state that waits for a person, by the triggers that workers fire."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ FAILED: Step = ("inference_failed", {"code": "invalid_output", "detail": "it sai
 CONFIRMED: Step = ("confirmed", {})
 
 
-def proposed(payload: Mapping[str, Any], **more: Any) -> Step:
-    """Return the trigger of a model that proposes this."""
-    return ("inference_done", {"proposal": {"payload": payload, "confidence": 0.1}, **more})
+def proposed(payload: Mapping[str, Any], **fields: Any) -> Step:
+    """Return the trigger of a model that proposes a payload."""
+    return ("inference_done", {"proposal": {"payload": payload, "confidence": 0.1}, **fields})
 
 
 INTENT = [STARTED, proposed({"intent": "to have paper"})]
 CONTEXT = [*INTENT, CONFIRMED, STARTED, proposed({"item_ids": []})]
 CONSENT = [*CONTEXT, CONFIRMED, STARTED, proposed(ACTION, declared=DECLARED)]
-ROUTES: Mapping[str, list[Step]] = {
+STEPS_TO: Mapping[str, list[Step]] = {
     "awaiting_inference": [],
     "awaiting_intent_confirmation": INTENT,
     "awaiting_intent_clarification": [STARTED, FAILED],
@@ -62,18 +62,18 @@ ROUTES: Mapping[str, list[Step]] = {
         ("cleanup_failed", {"detail": "it is nailed to the floor"}),
     ],
 }
-WAITS = tuple(name for name in ROUTES if name.startswith("awaiting_"))[1:]
+WAITS = tuple(name for name in STEPS_TO if name.startswith("awaiting_"))[1:]
 
 
-def matter(title: str = "Paper", **more: Any) -> dict[str, Any]:
+def thread_payload(title: str = "Paper", **fields: Any) -> dict[str, Any]:
     """Return a thread that asks a person at every gate."""
-    return {"inciting": {"source": "test", "title": title}, "policy": "hands_off", **more}
+    return {"inciting": {"source": "test", "title": title}, "policy": "hands_off", **fields}
 
 
-def bring(client: Client, record_id: str, state: str, **more: Any) -> Record:
-    """Submit a thread and fire what brings it to a state."""
-    client.submit(matter(**more), machine="thread", id=record_id)
-    for trigger, payload in ROUTES[state]:
+def bring(client: Client, record_id: str, state: str, **fields: Any) -> Record:
+    """Submit a thread and fire the triggers that bring it to a state."""
+    client.submit(thread_payload(**fields), machine="thread", id=record_id)
+    for trigger, payload in STEPS_TO[state]:
         step(client, record_id, trigger, payload)
     record = client.show(record_id)
     assert record.state == state
@@ -83,7 +83,7 @@ def bring(client: Client, record_id: str, state: str, **more: Any) -> Record:
 def step(
     client: Client, record_id: str, trigger: str, payload: Mapping[str, Any], *, op_id: str = ""
 ) -> None:
-    """Fire a trigger with the warrant of whoever would fire it: an effect's holder, or a person."""
+    """Fire a trigger with the warrant of an effect's holder, or of a person."""
     record, leases = client.show(record_id), client.dispatch.leases
     warrant = Warrant.person(record.entered)
     if trigger.startswith(EFFECTS):
@@ -101,13 +101,13 @@ def step(
     client.dispatch.fire(record_id, trigger, payload, call)
 
 
-def client_of(store_url: str, prefix: str, **more: Any) -> Client:
-    """Return a client on a prefix of its own; no worker serves it."""
+def client_of(store_url: str, prefix: str, **fields: Any) -> Client:
+    """Return a client with a prefix that no worker serves."""
     settings = Settings(
         store_url=store_url,
         prefix=prefix,
         namespace=prefix,
         capabilities="tests.end_to_end.threads.capabilities",
-        **more,
+        **fields,
     )
     return Client(settings, actor="tester")

@@ -1,35 +1,38 @@
-"""Makes the surfaces show what a record asks a person now, or nothing; it decides nothing."""
+"""Shows a record's card on the surfaces where people see cards, or withdraws it."""
 
 from __future__ import annotations
 
 from interlock.kernel.record import Record
 from interlock.workers.engine.card import card_of
 from interlock.workers.engine.work import Work
+from interlock.workers.gateways.cards import open_surfaces
 
 
 def resolution(work: Work) -> None:
     """Publish the record's card, or withdraw it. Repeating it changes nothing.
 
-    Whoever wrote last has looked again since: of two at once, none leaves an outdated card behind.
+    It reads the record again after each publication, so that two workers at once do not leave an
+    outdated card behind.
     """
     shown: Record | None = None
     while True:
         record = work.dispatch.views.record(work.record.id)
         if shown is not None and record.version == shown.version:
             return
-        work.go_on()
+        work.raise_if_stopped()
         show(work, record)
         shown = record
 
 
 def show(work: Work, record: Record) -> None:
-    """Make the surfaces agree with one version of the record."""
+    """Publish the card of one version of the record."""
     card = card_of(work.machine, record)
-    # One piece of work may show several versions: a receiver tells them apart by this.
+    surfaces = work.resources.get(open_surfaces)
+    # One effect may publish several versions, so the receiver's key has the version in it.
     key = f"{work.key}@{record.version}"
     if card is None:
-        work.equipment.surfaces.withdraw(record.id, key)
+        surfaces.withdraw(record.id, key)
         work.audit("card_withdrawn", {})
         return
-    work.equipment.surfaces.show(card.as_data(), key)
+    surfaces.show(card.as_data(), key)
     work.audit("card_delivered", {"kind": card.kind, "proposal": card.proposal})

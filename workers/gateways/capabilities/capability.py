@@ -1,4 +1,4 @@
-"""A capability: what a thread may execute, with its parameters and risks; it never runs itself."""
+"""A capability: a function that may be executed, with its parameters and its declared risk."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from referencing import Registry as Schemas
 from referencing.exceptions import Unresolvable
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.result import STEPS_MAX, StepList
 from interlock.workers.text import sentence
 
-# Filled in by the worker for each run, under these names; hidden from model and person.
+# The worker fills these in for each call; the model and the person do not see them.
 RUNTIME_PARAMETERS = frozenset({"record_id", "key", "item_ids", "token_number", "steps"})
 DEADLINE_S_MAX = 24 * 3600.0
 PROBLEMS_MAX = 20
@@ -41,7 +41,7 @@ _FIELD = "parameter_"
 
 
 class CapabilityError(Exception):
-    """Raise it in a capability, with one sentence for people, when it cannot do its work."""
+    """Raise it in a capability that cannot do its work, with one sentence for people."""
 
 
 class CapabilityDefectError(ValueError):
@@ -54,11 +54,12 @@ class CapabilityDefectError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """Something a thread may execute.
+    """A function that may be executed, with what is declared of it.
 
-    `parameters` is the JSON schema of what model and person may set; `runtime` names what the
-    worker adds. `call` takes both as keyword arguments, sync or async, and returns JSON data or a
-    Result. Not `idempotent` means that after a lost worker a person is asked, not run again.
+    `parameters` is the JSON schema of the parameters that a model or a person may set; `runtime`
+    names those that the worker adds. `call` takes both as keyword arguments, sync or async, and
+    returns JSON data or a Result. After a lost worker an `idempotent` one is called again; for
+    another a person is asked.
     """
 
     name: str
@@ -75,9 +76,9 @@ class Capability:
     examples: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what could not be called or checked later."""
+        """Refuse a declaration by which it could not be called or checked."""
         if not _NAME.fullmatch(self.name):
-            why = "a name has small letters, digits and _, starts with a letter, at most 64"
+            why = "a name is at most 64 small letters, digits and _, and starts with a letter"
             raise CapabilityDefectError(self.name, why)
         if not self.description.strip():
             why = "it has no description; a model chooses by it, so write a docstring"
@@ -87,13 +88,13 @@ class Capability:
             raise CapabilityDefectError(self.name, why)
         if unknown := sorted(self.runtime - RUNTIME_PARAMETERS):
             known = ", ".join(sorted(RUNTIME_PARAMETERS))
-            why = f"{unknown[0]!r} is no run-time parameter; there are {known}"
+            why = f"{unknown[0]!r} is not a run-time parameter; there are {known}"
             raise CapabilityDefectError(self.name, why)
         if reason := _defect_of(self.parameters, self.runtime):
             raise CapabilityDefectError(self.name, reason)
 
     def declared(self) -> dict[str, Any]:
-        """Return what it says of itself, as a record keeps it: the lower bound of every claim."""
+        """Return its declared risk, as a record keeps it: the lower bound of every claim."""
         return {
             "idempotent": self.idempotent,
             "irreversibility": str(self.irreversibility),
@@ -105,22 +106,22 @@ class Capability:
 
 
 class Steps:
-    """What a capability did on its way, for the run record; a parameter named `steps` gets it."""
+    """The steps of one call, for its log; a capability takes it as its parameter `steps`."""
 
     def __init__(self, on_step: Callable[[Mapping[str, str]], None] | None = None) -> None:
         self._taken: list[Mapping[str, str]] = []
         self._on_step = on_step
 
     def add(self, name: str, detail: str = "") -> None:
-        """Add a step; of more than 100 the later ones are dropped."""
+        """Add a step; after the hundredth they are dropped."""
         if len(self._taken) >= STEPS_MAX:
             return
         name = sentence(name, length_max=_STEP_NAME_LENGTH_MAX)
         step = {"name": name, "detail": sentence(detail)}
         self._taken.append(step)
         if self._on_step is not None:
-            # Whoever listens only looks on: a log that cannot be written must not end the work
-            # half-way. The step stays in the result.
+            # A log that cannot be written must not end the work half-way. The step stays in the
+            # result.
             try:
                 self._on_step(step)
             except Exception:  # noqa: BLE001
@@ -142,21 +143,21 @@ def capability(
     examples: tuple[str, ...] = (),
     name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Capability]:
-    """Make a capability of a function: its signature gives the parameters, its docstring the rest.
+    """Make a capability of a function; its signature gives the parameters, its docstring the text.
 
     Left out, the regret potential equals the irreversibility. Parameters are converted to their
     types before the call. Raises CapabilityDefectError.
     """
 
     def declare(function: Callable[..., Any]) -> Capability:
-        own_name = name or function.__name__
-        model, runtime = _read_signature(own_name, function)
+        declared_name = name or function.__name__
+        model, runtime = _read_signature(declared_name, function)
         paragraph = (inspect.getdoc(function) or "").split("\n\n")[0]
         call = _call_async if inspect.iscoroutinefunction(function) else _call
         return Capability(
-            name=own_name,
+            name=declared_name,
             description=" ".join(paragraph.split()),
-            parameters=_schema_of(own_name, model),
+            parameters=_schema_of(declared_name, model),
             call=partial(call, function, model),
             runtime=runtime,
             idempotent=idempotent,
@@ -172,19 +173,19 @@ def capability(
 
 
 def problems_of(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is wrong with parameters, each with its path; at most 20, none if all is well."""
+    """Return the problems of parameters, each with its path: at most 20, none if all are valid."""
     # An empty registry: a schema cannot make this process fetch an address.
     validator = Draft202012Validator(schema, registry=Schemas(), format_checker=_FORMATS)
     problems: list[str] = []
     try:
         for error in validator.iter_errors(dict(parameters)):
             path = error.json_path.removeprefix("$").removeprefix(".")
-            told = sentence(error.message, length_max=200)
-            problems.append(f"{path}: {told}" if path else told)
+            message = sentence(error.message, length_max=200)
+            problems.append(f"{path}: {message}" if path else message)
             if len(problems) >= PROBLEMS_MAX:
                 break
     except Unresolvable as error:
-        problems.append(f"the schema refers to {error.ref!r}, which it does not hold")
+        problems.append(f"the schema refers to {error.ref!r}, which it does not contain")
     except RecursionError:
         problems.append("the schema refers to itself without end")
     return tuple(sorted(problems))
@@ -202,8 +203,8 @@ async def _call_async(
 
 def _converted(model: type[BaseModel], bound: Mapping[str, object]) -> dict[str, object]:
     names = {name.removeprefix(_FIELD) for name in model.model_fields}
-    given = model.model_validate({name: bound[name] for name in bound if name in names})
-    typed = {name: getattr(given, _FIELD + name) for name in names}
+    values = model.model_validate({name: bound[name] for name in bound if name in names})
+    typed = {name: getattr(values, _FIELD + name) for name in names}
     return {**bound, **typed}
 
 
@@ -213,25 +214,28 @@ def _read_signature(
     hints = typing.get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     runtime: set[str] = set()
-    for own, parameter in inspect.signature(function).parameters.items():
+    for parameter_name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            why = f"{parameter} cannot be given by name; take named parameters only"
+            why = f"{parameter} cannot be passed by name; take named parameters only"
             raise CapabilityDefectError(name, why)
-        if own in RUNTIME_PARAMETERS:
-            runtime.add(own)
+        if parameter_name in RUNTIME_PARAMETERS:
+            runtime.add(parameter_name)
             continue
-        if own not in hints:
-            raise CapabilityDefectError(name, f"the parameter {own} has no type")
+        if parameter_name not in hints:
+            raise CapabilityDefectError(name, f"the parameter {parameter_name} has no type")
         required = parameter.default is parameter.empty
-        field = Field(alias=own) if required else Field(alias=own, default=parameter.default)
-        # Prefixed, for a field called `copy` or `json` would hide a method of the model.
-        fields[_FIELD + own] = (hints[own], field)
+        default = ... if required else parameter.default
+        # Prefixed, because a field called `copy` or `json` would hide a method of the model.
+        fields[_FIELD + parameter_name] = (
+            hints[parameter_name],
+            Field(alias=parameter_name, default=default),
+        )
     strict = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     return create_model(name, __config__=strict, **fields), frozenset(runtime)
 
 
 class _Untitled(GenerateJsonSchema):
-    """A schema without the titles that repeat each property's name; it leaves nothing out."""
+    """Makes a schema without the titles that only repeat each property's name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         del schema
@@ -246,7 +250,7 @@ def _schema_of(name: str, model: type[BaseModel]) -> dict[str, Any]:
         schema = model.model_json_schema(schema_generator=_Untitled)
         json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, PydanticUserError) as error:
-        why = f"its parameters cannot be told in JSON: {sentence(str(error), length_max=200)}"
+        why = f"its parameters cannot be described in JSON: {sentence(str(error), length_max=200)}"
         raise CapabilityDefectError(name, why) from error
     del schema["title"]
     return schema
@@ -256,7 +260,7 @@ def _defect_of(schema: Mapping[str, Any], runtime: frozenset[str]) -> str | None
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"its parameters are no JSON schema: {sentence(error.message, length_max=200)}"
+        return f"its parameters are not a JSON schema: {sentence(error.message, length_max=200)}"
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False:
         return 'its parameters must be {"type": "object", "additionalProperties": false, ...}'
     if both := sorted(runtime & set(schema.get("properties", {}))):

@@ -1,4 +1,4 @@
-"""What a deployment adds to Interlock: modules and MCP servers by name; it never runs them."""
+"""The modules and MCP servers that a deployment adds to Interlock, read from its setting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ExtensionError(KernelError):
 
 @dataclass(frozen=True, slots=True)
 class ServerTable:
-    """One [[mcp]] table as it was written, with the file it stands in."""
+    """One [[mcp]] table as it is written, with its file."""
 
     file: Path
     table: Mapping[str, Any]
@@ -34,7 +34,7 @@ class ServerTable:
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """The modules and MCP servers a specification names, in its order, each once."""
+    """The modules and MCP servers that a specification names, in its order, each once."""
 
     modules: tuple[ModuleType, ...]
     servers: tuple[ServerTable, ...]
@@ -44,7 +44,7 @@ def read_extensions(specification: str | None) -> Extensions:
     """Read INTERLOCK_CAPABILITIES: module names and paths of .toml files, separated by commas.
 
     A file lists [[module]] tables (name = "package.module") and [[mcp]] tables. Raises
-    ExtensionError; an error inside a module comes as it is, with the line that raised it.
+    ExtensionError; an error inside a module is raised as it is, with the line that raised it.
     """
     names: dict[str, str] = {}
     servers: list[ServerTable] = []
@@ -66,7 +66,7 @@ def _read_file(path: Path) -> tuple[list[str], list[ServerTable]]:
     except OSError as error:
         raise ExtensionError(path, f"cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ExtensionError(path, f"is no TOML: {error}") from error
+        raise ExtensionError(path, f"is not TOML: {error}") from error
     if unknown := sorted(set(content) - set(_TABLES)):
         raise ExtensionError(path, f"has {unknown[0]!r}; it may have [[module]] and [[mcp]]")
     tables = {name: content.get(name, []) for name in _TABLES}
@@ -88,7 +88,7 @@ def _module_name(path: Path, table: Mapping[str, Any]) -> str:
 
 def _load(name: str, where: str) -> ModuleType:
     if not _MODULE.fullmatch(name):
-        raise ExtensionError(where, f"{name!r} is neither a module's name nor a .toml file")
+        raise ExtensionError(where, f"{name!r} is neither the name of a module nor a .toml file")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

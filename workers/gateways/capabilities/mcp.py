@@ -1,8 +1,8 @@
-"""Tools of MCP servers as capabilities: listed by the operator, called over transport.
+"""Tools of MCP servers as capabilities: the operator lists them and declares their risk.
 
 Each call starts the server, asks for its tools, calls one and ends the server with all its
 children: slower than a lasting session, but a server that hangs, crashes or leaks spoils one call
-only. It never lets a server say how safe a tool is, and never offers a tool that is not listed.
+only. How safe a tool is comes from the operator's list alone, and no other tool is offered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcp import Client, MCPError
 from mcp_types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     Capability,
     CapabilityDefectError,
@@ -36,18 +36,18 @@ from interlock.workers.gateways.capabilities.result import Failed, Result, Succe
 from interlock.workers.text import sentence
 
 LISTING_PAGES_MAX = 20
-DISCOVERY_AGAIN_S = 30.0
+DISCOVERY_RETRY_S = 30.0
 DESCRIPTION_LENGTH_MAX = 1000
 _JOIN_S = 10.0
 _ANYTHING: Mapping[str, Any] = {
     "type": "object",
-    # Closed as every capability's schema is, and yet open to any name.
+    # Closed, as the schema of every capability has to be, but with a pattern that fits any name.
     "patternProperties": {"^": {}},
     "additionalProperties": False,
 }
-_Word = Literal["low", "medium", "high"]
+_Severity = Literal["low", "medium", "high"]
 _T = TypeVar("_T")
-# What a client raises for a server that misbehaves; its task groups wrap it once more.
+# The errors of a client whose server misbehaves; a task group wraps them in an ExceptionGroup.
 _BROKEN = (
     OSError,
     ValueError,
@@ -62,11 +62,11 @@ _log = logging.getLogger(__name__)
 
 
 class ToolTable(BaseModel):
-    """One [[mcp.tool]]: what the operator says of a tool; the server's own hints are not asked.
+    """One [[mcp.tool]]: what the operator declares of a tool; the server's own hints do not count.
 
     With `description` and `parameters` the server is not asked for them. `sha256` is a fingerprint
-    of what was reviewed; a tool that differs is refused. `runtime` gives parameters of the tool a
-    run-time value, as in {request_id = "key"}; they are hidden from model and person.
+    of the tool as it was reviewed; a tool that differs is refused. `runtime` gives parameters of
+    the tool a run-time value, as in {request_id = "key"}; they are hidden from model and person.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,8 +76,8 @@ class ToolTable(BaseModel):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     idempotent: bool
-    irreversibility: _Word
-    regret_potential: _Word | None = None
+    irreversibility: _Severity
+    regret_potential: _Severity | None = None
     risk_amplifier: bool = False
     requires_post_review: bool = False
     deadline_s: float = 60.0
@@ -86,13 +86,13 @@ class ToolTable(BaseModel):
     sha256: str | None = None
 
     @property
-    def own_name(self) -> str:
-        """The capability's name: the tool's, if no other is given."""
+    def capability_name(self) -> str:
+        """The name of the capability: the tool's, if the table gives no other."""
         return self.name or self.tool
 
     @property
-    def told(self) -> bool:
-        """Whether the table says all that a catalog needs."""
+    def is_complete(self) -> bool:
+        """Whether the table has all that a catalog needs."""
         return bool(self.description) and self.parameters is not None
 
 
@@ -115,44 +115,44 @@ class McpTable(BaseModel):
 
 
 class UnavailableError(Exception):
-    """A server, or a tool of it, cannot be used now."""
+    """A server, or one of its tools, cannot be used now."""
 
 
 class McpServer:
-    """A server's tools as capabilities. Asked for its listing once; asked again if it was down."""
+    """The tools of a server as capabilities. Its listing is asked for until it answers once."""
 
     def __init__(self, table: McpTable, folder: Path) -> None:
-        self.names = tuple(tool.own_name for tool in table.tool)
+        self.names = tuple(tool.capability_name for tool in table.tool)
         self._table = table
         self._folder = folder
         self._lock = threading.Lock()
         self._offered: tuple[Capability, ...] | None = None
-        self._again_at = 0.0
-        self._stand_ins = {tool.own_name: self._stand_in(tool) for tool in table.tool}
+        self._retry_at = 0.0
+        self._placeholders = {tool.capability_name: self._placeholder(tool) for tool in table.tool}
 
     def offered(self) -> tuple[Capability, ...]:
-        """Return the tools that can be called now, or as far as is known; never raises."""
+        """Return the tools that can be called now, by the last listing. Raises nothing."""
         tools = self._table.tool
         with self._lock:
-            if self._offered is None and all(tool.told for tool in tools):
+            if self._offered is None and all(tool.is_complete for tool in tools):
                 self._offered = self._built({})
-            if self._offered is None and time.monotonic() >= self._again_at:
+            if self._offered is None and time.monotonic() >= self._retry_at:
                 try:
-                    listing = _in_own_loop(self.listing(), self._table.start_s + _JOIN_S)
+                    listing = _wait_for(self.listing(), self._table.start_s + _JOIN_S)
                     self._offered = self._built(listing)
                 except UnavailableError as error:
-                    self._again_at = time.monotonic() + DISCOVERY_AGAIN_S
-                    _log.warning("its tools are left out for now: %s", error)
+                    self._retry_at = time.monotonic() + DISCOVERY_RETRY_S
+                    _log.warning("the tools of an MCP server are left out for now: %s", error)
             return self._built({}) if self._offered is None else self._offered
 
     def capability(self, name: str) -> Capability:
-        """Return a tool; if the server is down, one that takes any parameters and will fail."""
-        for one in self.offered():
-            if one.name == name:
-                return one
-        return self._stand_ins[name]
+        """Return a tool; for a server that is down, one that takes any parameters and will fail."""
+        for tool in self.offered():
+            if tool.name == name:
+                return tool
+        return self._placeholders[name]
 
-    def _stand_in(self, tool: ToolTable) -> Capability:
+    def _placeholder(self, tool: ToolTable) -> Capability:
         why = f"A tool of the MCP server {self._table.name}, which does not offer it now."
         return self._capability(tool, why, _ANYTHING)
 
@@ -160,15 +160,15 @@ class McpServer:
         found = []
         for table in self._table.tool:
             try:
-                if (one := self._build(table, listing)) is not None:
-                    found.append(one)
+                if (capability := self._build(table, listing)) is not None:
+                    found.append(capability)
             except (CapabilityDefectError, UnavailableError) as error:
                 _log.warning("a tool of %s is left out: %s", self._table.name, error)
         return tuple(found)
 
     def _build(self, table: ToolTable, listing: Mapping[str, Tool]) -> Capability | None:
         live = listing.get(table.tool)
-        if live is None and (listing and not table.told):
+        if live is None and (listing and not table.is_complete):
             raise UnavailableError(f"it has no tool {table.tool!r}")
         if live is not None and (refusal := _refusal(table, live)):
             raise UnavailableError(f"it {refusal}")
@@ -184,7 +184,7 @@ class McpServer:
         self, table: ToolTable, description: str, schema: Mapping[str, Any]
     ) -> Capability:
         return Capability(
-            name=table.own_name,
+            name=table.capability_name,
             description=sentence(description, length_max=DESCRIPTION_LENGTH_MAX),
             parameters=_without(schema, set(table.runtime)),
             call=partial(self._call, table),
@@ -215,7 +215,7 @@ class McpServer:
         except UnavailableError as error:
             return Failed("unavailable", sentence(str(error)))
         if isinstance(answer, Exception):
-            return self._failed("error", f"failed during the call: {transport.explained(answer)}")
+            return self._failed("error", f"failed during the call: {transport.explain(answer)}")
         return answer
 
     async def _use(
@@ -230,7 +230,7 @@ class McpServer:
             return self._failed("unavailable", f"has no tool {table.tool!r}")
         if refusal := _refusal(table, tool):
             return self._failed("unavailable", refusal)
-        # Again, for what was checked before may be a listing of yesterday.
+        # Checked again: the parameters were checked by a listing that may be a day old.
         if problems := problems_of(tool.input_schema, arguments):
             return self._failed("error", f"refuses the parameters: {'; '.join(problems)}")
         try:
@@ -241,7 +241,7 @@ class McpServer:
     async def _talk(
         self, transport: McpTransport, talk: Callable[[Client, Mapping[str, Tool]], Awaitable[_T]]
     ) -> _T:
-        """Start the server and talk to it. Raises UnavailableError for what fails before that."""
+        """Start the server and talk to it. Raises UnavailableError if it cannot be talked to."""
         starting = asyncio.timeout(self._table.start_s)
         answers: list[_T] = []
         try:
@@ -254,11 +254,11 @@ class McpServer:
                 why = (
                     f"did not answer within {self._table.start_s:g} s"
                     if starting.expired()
-                    else f"cannot be used: {transport.explained(error)}"
+                    else f"cannot be used: {transport.explain(error)}"
                 )
                 raise UnavailableError(f"the MCP server {self._table.name} {why}") from error
-            # It has answered; that it then parted badly changes nothing.
-            _log.warning("%s: %s", self._table.name, transport.explained(error))
+            # The server has answered, so an error in its end changes nothing.
+            _log.warning("%s: %s", self._table.name, transport.explain(error))
         return answers[0]
 
     def _transport(self) -> McpTransport:
@@ -266,31 +266,31 @@ class McpServer:
         command = sys.executable if table.command == "{python}" else table.command
         return McpTransport([command, *table.args], self._folder / table.cwd, table.env)
 
-    def _failed(self, code: Literal["error", "unavailable"], what: str) -> Failed:
-        return Failed(code, sentence(f"the MCP server {self._table.name} {what}"))
+    def _failed(self, code: Literal["error", "unavailable"], reason: str) -> Failed:
+        return Failed(code, sentence(f"the MCP server {self._table.name} {reason}"))
 
 
 def servers(tables: Sequence[ServerTable]) -> tuple[McpServer, ...]:
-    """Return the servers that [[mcp]] tables describe; starts none. Raises ExtensionError."""
+    """Return the servers that [[mcp]] tables describe, without a start. Raises ExtensionError."""
     found = []
-    for one in tables:
+    for written in tables:
         try:
-            table = McpTable.model_validate(one.table)
+            table = McpTable.model_validate(written.table)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise ExtensionError(one.file, f"[[mcp]] {where}: {first['msg']}") from error
+            raise ExtensionError(written.file, f"[[mcp]] {where}: {first['msg']}") from error
         try:
-            found.append(McpServer(table, one.file.parent))
+            found.append(McpServer(table, written.file.parent))
         except CapabilityDefectError as error:
-            raise ExtensionError(one.file, f"[[mcp]] {table.name}: {error}") from error
+            raise ExtensionError(written.file, f"[[mcp]] {table.name}: {error}") from error
     return tuple(found)
 
 
 def fingerprint(tool: Tool) -> str:
-    """Return the sha256 of what a model is told of a tool: its description and its schema."""
-    told = {"description": tool.description, "parameters": tool.input_schema}
-    text = json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    """Return the sha256 of what a model sees of a tool: its description and its schema."""
+    shown = {"description": tool.description, "parameters": tool.input_schema}
+    text = json.dumps(shown, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -335,12 +335,12 @@ def _result(answer: CallToolResult) -> Result:
 
 
 def _text_of_block(block: object) -> str:
-    # Pictures and sounds have no place in a log; that there was one does.
+    # A log keeps no pictures and sounds, but notes that there was one.
     return block.text if isinstance(block, TextContent) else f"[{type(block).__name__} left out]"
 
 
-def _in_own_loop(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:
-    """Await something from code that may itself run inside an event loop. Blocks, bounded."""
+def _wait_for(asking: Coroutine[Any, Any, _T], wait_s: float) -> _T:
+    """Run a coroutine in a thread, because the caller may run in an event loop. Blocks so long."""
     answers: list[_T | Exception] = []
 
     def ask() -> None:

@@ -1,7 +1,7 @@
-"""MCP's stdio transport over a process group: every line bounded, every end explained.
+"""MCP's stdio transport over a process group, with a limit for each line and a reason for each end.
 
-It never outlives its block, and takes no more than a few MiB however much a server sends; the
-client library's own transport collects a line without bound.
+The server ends with the block that uses it. The transport takes at most a few MiB, however much a
+server sends; that of the client library collects a line without limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Streams = tuple[
 
 
 class McpTransport:
-    """One connection to one server. Of the worker's environment it gets PATH and the like only."""
+    """One connection to one server, which gets PATH and the like of the worker's environment."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str]
@@ -37,17 +37,17 @@ class McpTransport:
         self._folder = folder
         self._environment = environment
         self._problem = ""
-        self._noise = ""
+        self._stray_line = ""
         self._errors: Tail | None = None
 
-    def explained(self, error: BaseException) -> str:
-        """Return why the connection failed, with the last line that the server wrote about it."""
+    def explain(self, error: BaseException) -> str:
+        """Return why the connection failed, with the last line that the server wrote."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         why = self._problem or f"{type(error).__name__}: {error}"
         errors = self._errors.text() if self._errors else ""
-        # Either may say why: some servers print their last words where messages belong.
-        last = errors.strip().rpartition("\n")[2] or self._noise
+        # Some servers print their reason where messages belong, so both outputs are looked at.
+        last = errors.strip().rpartition("\n")[2] or self._stray_line
         return f"{why}; it wrote: {last}" if last else why
 
     @asynccontextmanager
@@ -98,8 +98,8 @@ class McpTransport:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            # Some servers print to stdout what belongs on stderr; the protocol says: not a message.
-            self._noise = self._noise or sentence(text_of(line), length_max=80)
+            # Some servers print to stdout what belongs on stderr. It is not a message.
+            self._stray_line = self._stray_line or sentence(text_of(line), length_max=80)
             return None
 
     async def _write(

@@ -1,4 +1,4 @@
-"""What running a capability gave: values a log can keep; it never runs anything."""
+"""The results of calls of capabilities, with values that a log can keep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.record import CHILDREN_MAX
 from interlock.workers.text import sentence
 
 VALUE_BYTES_MAX = 16 * 1024
@@ -23,7 +23,7 @@ StepList: TypeAlias = tuple[Mapping[str, str], ...]
 
 
 class InvalidResultError(Exception):
-    """A capability returned what JSON cannot carry. Correct the capability."""
+    """A capability returned a value that JSON cannot express. Correct the capability."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{sentence(path, length_max=80)} {problem}")
@@ -31,7 +31,7 @@ class InvalidResultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The capability ended well. `value` is JSON of at most 16 KiB; `truncated` if it was more."""
+    """The capability succeeded. `value` is JSON of at most 16 KiB; `truncated` if it was longer."""
 
     value: Any
     steps: StepList = ()
@@ -39,8 +39,8 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """The work falls apart into children; each has title, text and fields."""
+class SplitWork:
+    """The work is split into children; each has title, text and fields."""
 
     children: tuple[Mapping[str, Any], ...]
     relationship: Relationship
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The capability did not do its work, or is not known to have: `deadline` may still run on."""
+    """The capability failed, or nobody knows; with the code `deadline` it may still be running."""
 
     code: Code
     detail: str
@@ -57,29 +57,29 @@ class Failed:
     exit_code: int | None = None
 
 
-Result: TypeAlias = Succeeded | Split | Failed
+Result: TypeAlias = Succeeded | SplitWork | Failed
 
 
 def fit(value: object, *, name: str = "result") -> tuple[Any, bool]:
-    """Return the value as plain JSON data of at most 16 KiB, and whether that cut it.
+    """Return the value as plain JSON data of at most 16 KiB, and whether it was cut.
 
     Raises InvalidResultError for NaN, infinities, bytes, objects, lone surrogates, cycles, and
-    keys that are no text: such a result must not look like a success.
+    keys that are not text: such a result must not look like a success.
     """
     _inspect(value, name, depth=0, seen=0)
     if len(_encoded(value)) <= VALUE_BYTES_MAX:
         return json.loads(_encoded(value)), False
     cut, _ = _cut(value, VALUE_BYTES_MAX)
-    assert len(_encoded(cut)) <= VALUE_BYTES_MAX, "what was cut fits"
+    assert len(_encoded(cut)) <= VALUE_BYTES_MAX, "the cut value fits"
     return cut, True
 
 
-def check_split(split: Split) -> None:
-    """Refuse a split that no parent could wait for. Raises InvalidResultError."""
+def check_split(split: SplitWork) -> None:
+    """Refuse no children, too many, or one without a title. Raises InvalidResultError."""
     if not 1 <= len(split.children) <= CHILDREN_MAX:
-        many = len(split.children)
+        number = len(split.children)
         raise InvalidResultError(
-            path="children", problem=f"must be 1 to {CHILDREN_MAX}, these are {many}"
+            path="children", problem=f"must be 1 to {CHILDREN_MAX}, these are {number}"
         )
     for index, child in enumerate(split.children):
         if not isinstance(child, Mapping) or not isinstance(child.get("title"), str):
@@ -88,7 +88,7 @@ def check_split(split: Split) -> None:
 
 
 def _inspect(value: object, path: str, *, depth: int, seen: int) -> int:
-    """Return how many values were seen up to here; both bounds end a cycle."""
+    """Return how many values were seen so far; both limits end a cycle."""
     seen += 1
     if depth > VALUE_DEPTH_MAX:
         raise InvalidResultError(path, f"is nested deeper than {VALUE_DEPTH_MAX} levels")
@@ -107,7 +107,7 @@ def _inspect(value: object, path: str, *, depth: int, seen: int) -> int:
 
 
 def _inspect_key(key: object, path: str) -> None:
-    problem = _problem_of(key) if isinstance(key, str) else "is no text"
+    problem = _problem_of(key) if isinstance(key, str) else "is not text"
     if problem:
         raise InvalidResultError(path, f"has the key {key!r}, which {problem}")
 
@@ -122,7 +122,7 @@ def _problem_of(value: object) -> str | None:
             inside = -_INTEGER_MAX <= value < _INTEGER_MAX
             return None if inside else "is an integer beyond 64 bits"
         case float():
-            return None if isfinite(value) else f"is {value}, which JSON has no word for"
+            return None if isfinite(value) else f"is {value}, which JSON cannot express"
         case _:
             return f"is a {type(value).__name__}, which is not JSON"
 
@@ -140,7 +140,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _cut(value: object, room: int) -> tuple[Any, int]:
-    """Keep of a value what its JSON has room for, front first; return it and its size."""
+    """Return the front part of a value whose JSON fits into the room, and its size."""
     if isinstance(value, str):
         text = _cut_text(value, room)
         return text, len(_encoded(text))
@@ -167,8 +167,8 @@ def _cut_mapping(value: Mapping[str, object], room: int) -> tuple[dict[str, Any]
     used = 2
     for key, inner in value.items():
         overhead = len(_encoded(key)) + 4
-        # A number or a word is never halved, so each needs its whole room.
-        if used + overhead + _least(inner) > room:
+        # A number or a truth value is kept whole or left out, so it needs all of its room.
+        if used + overhead + _size_min(inner) > room:
             break
         kept[key], size = _cut(inner, room - used - overhead)
         used += overhead + size
@@ -179,7 +179,7 @@ def _cut_sequence(value: Sequence[object], room: int) -> tuple[list[Any], int]:
     kept: list[Any] = []
     used = 2
     for inner in value:
-        if used + 2 + _least(inner) > room:
+        if used + 2 + _size_min(inner) > room:
             break
         element, size = _cut(inner, room - used - 2)
         kept.append(element)
@@ -187,5 +187,5 @@ def _cut_sequence(value: Sequence[object], room: int) -> tuple[list[Any], int]:
     return kept, used
 
 
-def _least(value: object) -> int:
+def _size_min(value: object) -> int:
     return 2 if isinstance(value, str | dict | list | tuple) else len(_encoded(value))

@@ -34,7 +34,7 @@ COMMAND_S = 120.0
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 GRACE_S = 2.0
 _REAP_S = 2.0
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _ERRORS_BYTES_MAX = 16 * 1024
 
 SETTINGS: Mapping[str, str] = {
@@ -130,7 +130,7 @@ class Git:
             while not _taken(lock):
                 if time.monotonic() >= until:
                     raise LockedError(file, "try again when it has ended")
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             yield replace(self, keep_open=(*self.keep_open, lock.fileno()))
 
     def _finished(self, arguments: tuple[str, ...], given: bytes) -> Finished:

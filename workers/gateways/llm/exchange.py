@@ -1,7 +1,7 @@
 """One exchange with a language model behind an API: typed, retried within limits, never trusted.
 
-`ask` returns however the provider behaves. What it raises is a defect, or the cancellation of its
-own task; the ledger is right in every case.
+`ask` returns whatever the provider does. It raises nothing but a defect of ours, or the
+cancellation of its own task; the ledger is right in every case.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from pydantic_ai.usage import UsageLimits
 
 from interlock.workers.gateways.llm.ledger import Bound, Ledger, Price
 from interlock.workers.gateways.llm.metered import Metered, refuse_absurd_usage
-from interlock.workers.gateways.llm.outcome import Failed, FailureCode
+from interlock.workers.gateways.llm.outcome import FailureCode, Unanswered
 from interlock.workers.gateways.llm.retry import Sleep, is_timeout, retrying
 from interlock.workers.text import sentence
 
-PROVIDER_WORDS_MAX = 200
+PROVIDER_TEXT_MAX = 200
 Deps = TypeVar("Deps")
-Said = TypeVar("Said")
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExchangeLimits:
     """How long and how often a provider is asked before it counts as failed."""
 
     attempts_max: int = 4
     # The longest pause between two attempts, whatever Retry-After says.
     wait_s_max: float = 30.0
-    # A single request; the whole answer has its own limit.
+    # The limit of a single request; the whole answer has its own.
     request_s_max: float = 120.0
     sleep: Sleep = asyncio.sleep
 
 
 class Exchange:
-    """A model of pydantic-ai, and the one loop around it."""
+    """A model of pydantic-ai, and the one loop of attempts around it."""
 
-    def __init__(self, name: str, client: Client, limits: Limits) -> None:
+    def __init__(self, name: str, client: Client, limits: ExchangeLimits) -> None:
         self.name = name
         self._client = client
         self._limits = limits
@@ -56,40 +56,51 @@ class Exchange:
         refuse_absurd_usage()
 
     def bound(self, size_bytes: int, tokens_max: int) -> Bound:
-        """Return what one answer of so many tokens to so many bytes can cost."""
+        """Return the most that an answer of so many tokens to so many bytes can cost."""
         return Bound(self._price, size_bytes, tokens_max)
 
     async def ask(
-        self, agent: Agent[Deps, Said], words: str, deps: Deps, ledger: Ledger, *, timeout_s: float
-    ) -> Said | Failed:
+        self,
+        agent: Agent[Deps, AnswerT],
+        message: str,
+        deps: Deps,
+        ledger: Ledger,
+        *,
+        timeout_s: float,
+    ) -> AnswerT | Unanswered:
         """Ask until there is a valid answer, a failure that lasts, or no time left."""
         try:
             async with asyncio.timeout(timeout_s) as total:
-                return await self._asked(agent, words, deps, ledger, timeout_s)
+                return await self._answer(agent, message, deps, ledger, timeout_s)
         except TimeoutError:
             if not total.expired():
                 raise
             detail = f"{self.name} did not answer within {timeout_s:g} s."
-            return self._failed(FailureCode.TIMEOUT, detail, ledger)
+            return self._unanswered(FailureCode.TIMEOUT, detail, ledger)
         except ModelAPIError as error:
             code = FailureCode.TIMEOUT if is_timeout(error) else FailureCode.PROVIDER_ERROR
-            failed = self._failed(code, self._told(error, ledger), ledger)
-            return replace(failed, retry_after_s=error.retry_after)
+            unanswered = self._unanswered(code, self._detail(error, ledger), ledger)
+            return replace(unanswered, retry_after_s=error.retry_after)
         except UserError as error:
             detail = f"{self.name} cannot be asked: {sentence(error.message)}"
-            return self._failed(FailureCode.PROVIDER_ERROR, detail, ledger)
+            return self._unanswered(FailureCode.PROVIDER_ERROR, detail, ledger)
         except AgentRunError as error:
             detail = f"{self.name} gave no valid answer: {_reason(error)}"
-            return self._failed(FailureCode.INVALID_OUTPUT, detail, ledger)
+            return self._unanswered(FailureCode.INVALID_OUTPUT, detail, ledger)
 
     async def close(self) -> None:
         """Close the connections of this model."""
         async with self._client:
             pass
 
-    async def _asked(
-        self, agent: Agent[Deps, Said], words: str, deps: Deps, ledger: Ledger, timeout_s: float
-    ) -> Said:
+    async def _answer(
+        self,
+        agent: Agent[Deps, AnswerT],
+        message: str,
+        deps: Deps,
+        ledger: Ledger,
+        timeout_s: float,
+    ) -> AnswerT:
         client = Metered(self._client, ledger)
         attempts = retrying(
             attempts_max=self._limits.attempts_max,
@@ -99,10 +110,10 @@ class Exchange:
             sleep=self._limits.sleep,
         )
 
-        async def attempt() -> Said:
+        async def attempt() -> AnswerT:
             left = ledger.billable_left
             result = await agent.run(
-                words,
+                message,
                 model=client,
                 deps=deps,
                 model_settings=self._settings(ledger.bound.output_tokens_max),
@@ -115,26 +126,26 @@ class Exchange:
 
     def _settings(self, tokens_max: int) -> ModelSettings:
         settings = ModelSettings(max_tokens=tokens_max, request_timeout=self._limits.request_s_max)
-        # The one loop is ours: retries inside a provider's own client would multiply it.
+        # The one loop of attempts is ours: retries inside a provider's client would multiply it.
         if "max_retries" not in self._client.unsupported_settings:
             settings["max_retries"] = 0
         return settings
 
-    def _failed(self, code: FailureCode, detail: str, ledger: Ledger) -> Failed:
-        return Failed(code, detail, ledger.usage, ledger.cost_micro, self.name)
+    def _unanswered(self, code: FailureCode, detail: str, ledger: Ledger) -> Unanswered:
+        return Unanswered(code, detail, ledger.usage, ledger.cost_micro, self.name)
 
-    def _told(self, error: ModelAPIError, ledger: Ledger) -> str:
+    def _detail(self, error: ModelAPIError, ledger: Ledger) -> str:
         tries = f"{ledger.usage.requests} request" + ("s" if ledger.usage.requests > 1 else "")
         if isinstance(error, ModelHTTPError):
             body = error.body if isinstance(error.body, Mapping) else {}
-            said = sentence(str(body.get("message") or ""), length_max=PROVIDER_WORDS_MAX)
-            words = f" ({said})" if said else ""
-            return f"{self.name} refused with status {error.status_code}{words} after {tries}."
-        said = sentence(error.message, length_max=PROVIDER_WORDS_MAX)
-        return f"{self.name} could not be reached or understood after {tries}: {said}"
+            text = sentence(str(body.get("message") or ""), length_max=PROVIDER_TEXT_MAX)
+            reason = f" ({text})" if text else ""
+            return f"{self.name} refused with status {error.status_code}{reason} after {tries}."
+        text = sentence(error.message, length_max=PROVIDER_TEXT_MAX)
+        return f"{self.name} could not be reached or understood after {tries}: {text}"
 
 
 def _reason(error: AgentRunError) -> str:
-    # The cause says what was wrong with the last answer, the error only that it was the last.
-    told = error.__cause__ if error.__cause__ is not None else error
-    return sentence(str(told), length_max=PROVIDER_WORDS_MAX)
+    # The cause explains what was wrong with the last answer; the error only says it was the last.
+    explained = error.__cause__ if error.__cause__ is not None else error
+    return sentence(str(explained), length_max=PROVIDER_TEXT_MAX)

@@ -1,4 +1,4 @@
-"""What one question has cost so far, in whole micro-dollars; it never guesses downwards."""
+"""The cost of one question so far, in whole micro-dollars. An estimate is always an upper bound."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
-from genai_prices import Usage as Tokens
+from genai_prices import Usage as PricedTokens
 from genai_prices import calc_price
 from pydantic_ai.messages import ModelResponse
 
-from interlock.workers.gateways.llm.outcome import Usage
+from interlock.workers.gateways.llm.outcome import TokenUsage
 
-# An answer and one correction of it; a request given up counts as one, for it may be billed.
+# An answer and one correction of it. A request that was given up counts too: it may be billed.
 BILLABLE_MAX = 2
 TOKENS_MAX = 10**9
-# What a provider adds around our words: roles, the schema's wrapping, the list of faults.
+# The tokens that a provider adds to a message: roles, the schema's wrapping, the list of faults.
 OVERHEAD_TOKENS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price list of one model. A model that is on no list costs 0, and says so."""
+    """The price of one model's tokens. A model that is on no list costs 0, marked as unpriced."""
 
     model: str
     provider: str
 
     def usd(self, *, input_tokens: int, output_tokens: int) -> Decimal | None:
         """Return the price of that many tokens, or None if it is unknown."""
-        tokens = Tokens(input_tokens=input_tokens, output_tokens=output_tokens)
+        tokens = PricedTokens(input_tokens=input_tokens, output_tokens=output_tokens)
         try:
             return calc_price(tokens, self.model, provider_id=self.provider).total_price
         except LookupError:
@@ -37,7 +37,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much one request can cost at most.
+    """The most that a question can cost.
 
     No token is shorter than one byte, so the bytes of a prompt bound its tokens. A correction sends
     the first output back, and once more in quotes.
@@ -60,7 +60,7 @@ class Bound:
 
 
 class AbsurdUsageError(Exception):
-    """The provider reports numbers that cannot be. Do not believe its answer either."""
+    """The provider reports impossible numbers. Do not believe its answer either."""
 
 
 class Ledger:
@@ -80,13 +80,13 @@ class Ledger:
 
     @property
     def cost_micro(self) -> int:
-        """Return what is booked so far."""
+        """Return the cost that is booked so far."""
         return micro(self._usd)
 
     @property
-    def usage(self) -> Usage:
-        """Return what was used so far."""
-        return Usage(
+    def usage(self) -> TokenUsage:
+        """Return the usage so far."""
+        return TokenUsage(
             input_tokens=self._input_tokens,
             output_tokens=self._output_tokens,
             requests=self._requests,
@@ -105,10 +105,10 @@ class Ledger:
         self._book(self.bound.usd(self._billable))
 
     def measured(self, response: ModelResponse) -> None:
-        """Book a response. Raises AbsurdUsageError, and then books it as unmeasured."""
+        """Book a response. Impossible numbers are booked as unmeasured; then AbsurdUsageError."""
         reported = response.usage
         numbers = {"input": reported.input_tokens, "output": reported.output_tokens}
-        # No answer is made of nothing.
+        # Zero tokens mean that the provider did not measure.
         if reported.unmeasured_requests or 0 in numbers.values():
             self.unmeasured()
             return
@@ -122,7 +122,8 @@ class Ledger:
         self._book(self._cost(response))
 
     def _cost(self, response: ModelResponse) -> Decimal | None:
-        # It knows of cached tokens; ours only that a server may call its model as it likes.
+        # The library knows the price of cached tokens. Our own price is for a server that calls its
+        # model by another name.
         if response.model_name:
             with suppress(LookupError, ValueError):
                 return response.cost().total_price

@@ -1,4 +1,4 @@
-"""A model whose every request is booked on a ledger; it changes neither question nor answer."""
+"""A model of pydantic-ai that books each of its requests on a ledger."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pydantic_core import to_json
 from interlock.workers.gateways.llm.ledger import AbsurdUsageError, Ledger
 
 _NEVER_SENT = ("pool", "connect")
-# The adapters take much of a success for granted: a list with an element, a year before 10,000.
-_STUMBLES = (
+# A provider's adapter raises these for a malformed success: it expects a list with an element, or
+# a year before 10,000.
+_MALFORMED = (
     UsageExtractionFailedWarning,
     ArithmeticError,
     AttributeError,
@@ -27,7 +28,7 @@ _STUMBLES = (
 
 
 class Metered(WrapperModel):
-    """The model, for one question."""
+    """The model, for one question with its ledger."""
 
     def __init__(self, wrapped: Model, ledger: Ledger) -> None:
         super().__init__(wrapped)
@@ -39,14 +40,14 @@ class Metered(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """Send one request and book it, however it ends."""
+        """Send one request and book it, whether it succeeds or not."""
         self._ledger.sent()
         may_be_billed = True
         try:
             response = await super().request(messages, model_settings, model_request_parameters)
             may_be_billed = False
             self._ledger.measured(response)
-            # What cannot be encoded, a lone surrogate, would be noticed too late to be an outcome.
+            # A lone surrogate cannot be encoded: noticed later, it would break the caller.
             to_json(response.parts)
         except ModelHTTPError:
             may_be_billed = False
@@ -56,7 +57,7 @@ class Metered(WrapperModel):
             raise
         except AbsurdUsageError as error:
             raise UnexpectedModelBehavior(str(error)) from error
-        except _STUMBLES as error:
+        except _MALFORMED as error:
             raise UnexpectedModelBehavior(
                 f"its answer is malformed ({type(error).__name__})"
             ) from error
@@ -67,5 +68,5 @@ class Metered(WrapperModel):
 
 
 def refuse_absurd_usage() -> None:
-    """Make usage that cannot be read an error in this process: as a warning it would be free."""
+    """Raise for usage that cannot be read; after a mere warning the request would cost nothing."""
     warnings.filterwarnings("error", category=UsageExtractionFailedWarning)

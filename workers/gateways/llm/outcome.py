@@ -1,18 +1,15 @@
-"""What became of a question: answered or failed, and what it cost; never an empty success."""
+"""Why a language model gave no answer, and what a question used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
-from typing import Any
 
 from interlock.workers.config import SetupError
-from interlock.workers.gateways.llm.question import PROMPT_VERSION, Target
 
 
 class ConfigurationError(SetupError, ValueError):
-    """The model cannot be opened as named. Set or install what the message says."""
+    """The model cannot be opened as named. Set or install what the message names."""
 
 
 class FailureCode(StrEnum):
@@ -24,12 +21,12 @@ class FailureCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What was used, all attempts together.
+class TokenUsage:
+    """The tokens and requests that a question used, all its attempts together.
 
-    `unmeasured` counts the requests that may have been billed but whose usage was never told: given
-    up, broken off, or answered with absurd numbers. Their cost is booked at its upper bound.
-    `priced` is false if the price of a request is unknown; it is booked as 0.
+    `unmeasured` counts the requests that may have been billed but whose usage the provider did not
+    report: given up, broken off, or answered with impossible numbers. Their cost is booked at its
+    upper bound. `priced` is false if the price of a request is unknown; it is booked as 0.
     """
 
     input_tokens: int = 0
@@ -40,35 +37,13 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """What the model proposes for one phase."""
-
-    payload: Mapping[str, Any]
-    confidence: float
-    prompt_version: int = PROMPT_VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The model answered every phase it was asked for. The cost is that of the whole call, once."""
-
-    proposals: Mapping[Target, Proposal]
-    usage: Usage
-    cost_micro: int
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Unanswered:
     """There is no answer. `detail` is one sentence for a person."""
 
     code: FailureCode
     detail: str
-    usage: Usage
+    usage: TokenUsage
     cost_micro: int
     model: str
-    # How long the provider wants to be left alone, in s; None where it did not say.
+    # How long the provider asks its callers to wait, in s; None where it did not say.
     retry_after_s: float | None = None
-
-
-Outcome = Answered | Failed

@@ -1,4 +1,4 @@
-"""Which failures of a provider may pass by themselves, and how long to wait for that."""
+"""Which failures of a provider are tried again, and after how long."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_transient(error: BaseException) -> bool:
     """Tell whether the same request may succeed later."""
     match error:
         case ModelQuotaExceededError():
-            # Often sent as 429 too, but waiting fills no account.
+            # Often a 429 as well, but no wait adds credit to an account.
             return False
         case ModelHTTPError(provider_retry_hint=False):
             return False
@@ -63,9 +63,9 @@ def retrying(
     may_retry: Callable[[], bool],
     sleep: Sleep,
 ) -> AsyncRetrying:
-    """Return the one loop there is around a model: capped in attempts and in total time.
+    """Return the loop of attempts around a model, with a limit of attempts and of total time.
 
-    A wait that would end after the total time is not begun.
+    The loop ends instead of a wait that would last beyond the total time.
     """
     backoff = wait_exponential(FIRST_WAIT_S, wait_s_max) + wait_random(0, FIRST_WAIT_S)
 

@@ -1,4 +1,4 @@
-"""Clears away what a stopped long-lived agent leaves on its machine; its work is on its branch."""
+"""Removes the worktree of a stopped long-lived agent. Its branch keeps its work."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
-from interlock.workers.loops.brief import key_told
-from interlock.workers.loops.home import Home
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.loops.paths import AgentPaths
+from interlock.workers.supervision.launch import process_label
+from interlock.workers.supervision.leftovers import kill_leftovers
 
 
-def retirement(work: Work) -> None:
-    """Commit what is not committed, and remove the worktree. Its last session is gone by now.
+def agent_cleanup(work: Work) -> None:
+    """Commit the uncommitted changes of a stopped agent and remove its worktree.
 
-    It waits behind that session as one that shares its place.
+    This effect waits until the last session's effect is settled, so no session runs any more.
     """
     record = work.dispatch.views.record(work.record.id)
-    home, data = Home(record.id, work.dispatch.settings), record.data
+    paths, data = AgentPaths(record.id, work.dispatch.settings), record.data
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        end_left(key_told(home.session(attempt)), of=record.id)
-    if work.dispatch.views.holds(home.name):
-        return  # its next life goes on in the same worktree
+        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
+    if work.dispatch.views.holds(paths.name):
+        return  # the next life of this name works in the same worktree already
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
         return  # the repository is gone, and its worktrees with it
-    found = next((tree for tree in worktrees(repository) if tree.branch == home.branch), None)
+    found = next((tree for tree in worktrees(repository) if tree.branch == paths.branch), None)
     if found is None or not found.present:
         return
-    message = f"What {home.name} had not committed when it stopped\n"
+    message = f"What {paths.name} had not committed when it stopped\n"
     try:
-        commit_all(repository, found, message=message, identity=home.identity)
+        commit_all(repository, found, message=message, identity=paths.identity)
     except RefusedError as refusal:
-        # Its work is nowhere else: whoever looks for it finds it, and its next life goes on there.
+        # The changes exist only in this worktree, so it stays. The next life works on in it.
         work.audit("worktree_kept", {"worktree": str(found.folder), "reason": str(refusal)})
         return
     remove_worktree(repository, found.folder, force=True)

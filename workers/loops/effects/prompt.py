@@ -1,4 +1,4 @@
-"""Builds the prompt of a long-lived agent's next session, with the mail that nobody was given."""
+"""Builds the prompt of a long-lived agent's next session, with its unread mail."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.errors import GitError, RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, git_in
-from interlock.workers.loops.home import Home, ready
 from interlock.workers.loops.mailbox import Mailbox
-from interlock.workers.loops.prompt import Surroundings, compose
-from interlock.workers.loops.stored import store_prompt
+from interlock.workers.loops.paths import AgentPaths, prepare_worktree
+from interlock.workers.loops.prompt import WorktreeSummary, compose_prompt, store_prompt
 
-MAILS_MAX = 200  # of each kind in one prompt
+MAILS_MAX = 200  # in one prompt: so many in their order, and so many urgent ones
 COMMITS = 8
 
 
 def prompt(work: Work) -> Outcome:
-    """Claim the mail and compose; it is delivered when the session starts, and not before."""
+    """Store the next prompt and claim its mail. Only the session's start delivers that mail."""
     record, data = work.record, work.record.data
-    home = Home(record.id, work.dispatch.settings)
+    paths = AgentPaths(record.id, work.dispatch.settings)
     try:
         repository = Repository.open(Path(str(data["repo"])))
-        tree = ready(home, repository, base=str(data["base"]))
+        tree = prepare_worktree(paths, repository, base=str(data["base"]))
     except RefusedError as refusal:
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
     unread = Mailbox(work.dispatch).unread(record)
     mail = list(islice(unread, MAILS_MAX))
-    made = compose(
-        home.name,
+    urgent = (message for message in unread if message.said["urgent"])
+    composed = compose_prompt(
+        paths.name,
         data,
-        around=_around(repository, tree),
+        worktree=_summary(repository, tree),
         mail=mail,
-        urgent=list(islice((one for one in unread if one.said["urgent"]), MAILS_MAX)),
+        urgent=list(islice(urgent, MAILS_MAX)),
         lost=work.dispatch.inboxes.some(record.id, data.get("given", ())),
     )
     attempt = int(data["attempt"]) + 1
-    name, digest = store_prompt(home.session(attempt), made.text)
-    home.forget(attempt)
-    told = {"prompt": name, "digest": digest, "claimed": made.claimed}
-    return Outcome("prompt_ready", {**told, "ahead": made.ahead, "letters": made.letters})
+    name, digest = store_prompt(paths.session(attempt), composed.text)
+    paths.delete_old_attempt(attempt)
+    fields = {"prompt": name, "digest": digest, "claimed": composed.claimed}
+    mail_fields = {"ahead": composed.ahead, "letters": composed.letters}
+    return Outcome("prompt_ready", {**fields, **mail_fields})
 
 
-def _around(repository: Repository, tree: Worktree) -> Surroundings:
+def _summary(repository: Repository, tree: Worktree) -> WorktreeSummary:
     log = ("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}")
-    status, commits = (_said(repository, tree, *words) for words in (("status", "--short"), log))
-    return Surroundings(str(tree.folder), tree.branch, status, commits)
+    status = _output_of(repository, tree, "status", "--short")
+    commits = _output_of(repository, tree, *log)
+    return WorktreeSummary(str(tree.folder), tree.branch, status, commits)
 
 
-def _said(repository: Repository, tree: Worktree, *words: str) -> str:
-    """Return what git says of a worktree; what it cannot say is no reason to stop an agent."""
+def _output_of(repository: Repository, tree: Worktree, *arguments: str) -> str:
+    """Return what git prints in a worktree. If it fails, the prompt shows its error instead."""
     try:
-        return git_in(repository, tree).run(*words).output.decode(errors="replace")
+        return git_in(repository, tree).run(*arguments).output.decode(errors="replace")
     except GitError as failure:
         return f"git cannot tell: {failure}"

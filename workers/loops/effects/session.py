@@ -1,39 +1,37 @@
-"""Starts the keeper of a long-lived agent's session, and hands its lease over."""
+"""Starts the supervisor of a long-lived agent's session and hands its lease over."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.loops.brief import SessionBrief, key_told
-from interlock.workers.loops.home import Home
-from interlock.workers.supervision.launch import KeeperError, start_detached
-from interlock.workers.supervision.leftovers import end_left
+from interlock.workers.loops.launch_spec import SessionLaunchSpec
+from interlock.workers.loops.paths import AgentPaths
+from interlock.workers.supervision.launch import SupervisorError, launch, process_label
+from interlock.workers.supervision.leftovers import kill_leftovers
 
 
 def session(work: Work) -> Outcome | None:
-    """Start it. From then on the keeper holds the lease, and tells what becomes of the session."""
+    """Start the supervisor. It holds the lease from then on and reports how the session ends."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
-    data, home = record.data, Home(record.id, dispatch.settings)
-    brief = SessionBrief(
+    data, paths = record.data, AgentPaths(record.id, dispatch.settings)
+    spec = SessionLaunchSpec(
         key=lease.key,
         token=lease.token,
-        papers=str(home.session(int(data["attempt"]))),
+        work_folder=str(paths.session(int(data["attempt"]))),
         worktree=str(data["worktree"]),
         command=str(data["command"]),
         prompt=str(data["prompt"]),
         digest=str(data["digest"]),
         session_seq=int(data["session_seq"]),
     )
-    # Where a keeper and its watchdog died together, their process goes on; it shares this place.
+    # If a supervisor died together with its watchdog, their session still runs in this worktree.
     for attempt in (int(data["attempt"]) - 1, int(data["attempt"])):
-        end_left(key_told(home.session(attempt)), of=record.id)
+        kill_leftovers(process_label(paths.session(attempt)), owner=record.id)
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached(
-            "interlock.workers.loops.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
-        )
-    except (KeeperError, OSError) as refusal:
+        launch("interlock.workers.loops.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
+    except (SupervisorError, OSError) as refusal:
         return Outcome("session_error", {"code": "spawn_error", "detail": str(refusal)})
     return None

@@ -1,4 +1,4 @@
-"""Makes the worktree of a long-lived agent on this machine, also where its own is gone."""
+"""Prepares the worktree of a long-lived agent on this machine, also where the old one is gone."""
 
 from __future__ import annotations
 
@@ -9,43 +9,44 @@ from interlock.kernel.machines.loops.effects import PROMPT, SESSION, WORKTREE
 from interlock.workers.engine.work import NotYetError, Outcome, Work
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.loops.home import Home, ready
 from interlock.workers.loops.mailbox import Mailbox
+from interlock.workers.loops.paths import AgentPaths, prepare_worktree
 
-# Where one of these is owed or draining, its process or its git may be there still.
-AT_WORK = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})
+# While a life still has one of these effects, a process or a git command of it may be running.
+USES_WORKTREE = frozenset({SESSION.name, WORKTREE.name, PROMPT.name})
 
 
 def worktree(work: Work) -> Outcome:
-    """Make it, or find it; what is wrong with the repository itself is not mended by waiting."""
+    """Find or create the worktree. A problem with the repository itself stops the agent."""
     data, settings = work.record.data, work.dispatch.settings
     if settings.agents_max == 0:
         raise NotYetError(f"no agents run on {settings.host} (INTERLOCK_AGENTS_MAX is 0)")
-    home = Home(work.record.id, settings)
-    told = {"host": settings.host, **_inherited(work, home)}
+    paths = AgentPaths(work.record.id, settings)
+    fields = {"host": settings.host, **_inherited(work, paths)}
     try:
         repository = Repository.open(Path(str(data["repo"])))
-        tree = ready(home, repository, base=str(data["base"]))
+        tree = prepare_worktree(paths, repository, base=str(data["base"]))
     except RefusedError as refusal:
         if data.get("host") != settings.host:
-            # It was never promised to this machine: another may have it.
+            # The agent is not bound to this machine; another one may have the repository.
             raise NotYetError(f"not on {settings.host}: {refusal}") from refusal
         return Outcome("fatal_error", {"code": "worktree", "detail": str(refusal)})
-    return Outcome("worktree_ready", {**told, "worktree": str(tree.folder), "branch": tree.branch})
+    fields |= {"worktree": str(tree.folder), "branch": tree.branch}
+    return Outcome("worktree_ready", fields)
 
 
-def _inherited(work: Work, home: Home) -> dict[str, Any]:
-    """Return what mail the life before was given, once nothing of it can be at work any more.
+def _inherited(work: Work, paths: AgentPaths) -> dict[str, Any]:
+    """Return which mail the earlier lives of this name were given.
 
-    It has ended, as two never live under one name: what it says of its mail stays as it is.
+    Raises NotYetError while something of them may still be running.
     """
-    lives = Mailbox(work.dispatch).lives(home.name)
+    lives = Mailbox(work.dispatch).lives(paths.name)
     earlier = work.dispatch.views.records(lives[: lives.index(work.record.id)])
     for life in earlier.values():
-        if any(entry.name in AT_WORK or entry.state == "leased" for entry in life.entries):
+        if any(entry.name in USES_WORKTREE or entry.state == "leased" for entry in life.entries):
             raise NotYetError(f"{life.id} is still being cleared away")
-    # One that ended before it had settled in never learnt what was read.
-    settled = [life.data for life in earlier.values() if life.data.get("worktree")]
-    if not settled:
+    # A life that stopped before it had a worktree never inherited the read position itself.
+    prepared = [life.data for life in earlier.values() if life.data.get("worktree")]
+    if not prepared:
         return {}
-    return {"acknowledged": settled[-1]["acknowledged"], "ahead": settled[-1]["ahead"]}
+    return {"acknowledged": prepared[-1]["acknowledged"], "ahead": prepared[-1]["ahead"]}

@@ -1,4 +1,4 @@
-"""A cgroup (version 2) for one agent's processes; what cannot be made to work is never used."""
+"""A cgroup (version 2) for the processes of one agent, if the system allows one."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 _REMOVE_TRIES_MAX = 40
-_LOOK_S = 0.005
+_POLL_S = 0.005
 
 
 class Cgroup:
-    """A folder of the cgroup filesystem, and the processes in it and below it."""
+    """A folder of the cgroup filesystem, with the processes in it and in its subfolders."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
     def make(cls, folder: Path) -> Cgroup | None:
-        """Make it and try what ending needs; None where the system does not let us."""
+        """Make a cgroup and test that it can be killed; None if the system does not allow that."""
         made = cls(folder)
         try:
             folder.mkdir()
         except OSError:
             return None
         try:
-            # Harmless in an empty cgroup, and the proof that killing works and is ours to do.
+            # Harmless in an empty cgroup, and it proves that killing is supported and allowed.
             made._write("cgroup.kill", b"1")
             (folder / "cgroup.events").read_bytes()
         except OSError:
@@ -35,11 +35,11 @@ class Cgroup:
         return made
 
     def join(self) -> None:
-        """Move the calling process in. Raises OSError where the system refuses."""
+        """Move the calling process into the cgroup. Raises OSError."""
         self._write("cgroup.procs", b"0")
 
     def members(self) -> set[int]:
-        """Return the numbers of the processes in it and in every cgroup below it."""
+        """Return the process ids in this cgroup and in every cgroup below it."""
         found = set[int]()
         for file in self.folder.glob("**/cgroup.procs"):
             with suppress(OSError):
@@ -47,19 +47,19 @@ class Cgroup:
         return found
 
     def kill(self) -> None:
-        """Kill everyone at once; the system lets no fork slip through."""
+        """Kill all processes in one step, in which none can fork."""
         with suppress(OSError):
             self._write("cgroup.kill", b"1")
 
     def populated(self) -> bool:
-        """Tell whether a live process is in it or below it."""
+        """Whether a live process is in this cgroup or below it."""
         try:
             return b"populated 0" not in (self.folder / "cgroup.events").read_bytes()
         except FileNotFoundError:
             return False
 
     def cpu_s(self) -> float | None:
-        """Return the processor time of all who were ever in it, if the system counts it."""
+        """Return the processor time of all processes that were ever in it, if it is counted."""
         with suppress(OSError, ValueError):
             for line in (self.folder / "cpu.stat").read_text().splitlines():
                 name, _, value = line.partition(" ")
@@ -68,7 +68,7 @@ class Cgroup:
         return None
 
     def remove(self) -> None:
-        """Remove it and what the agent made below it; what still holds a process stays."""
+        """Remove this cgroup and those below it, unless a process is still in one."""
         for _ in range(_REMOVE_TRIES_MAX):
             below = [path for path in self.folder.glob("**/*") if path.is_dir()]
             for path in [*sorted(below, reverse=True), self.folder]:
@@ -76,19 +76,19 @@ class Cgroup:
                     path.rmdir()
             if not self.folder.exists():
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
-    def _write(self, name: str, word: bytes) -> None:
-        # Never creates: where the file is missing, the system lacks what it stands for.
+    def _write(self, name: str, value: bytes) -> None:
+        # Without O_CREAT: a missing file means that the system does not support the function.
         descriptor = os.open(self.folder / name, os.O_WRONLY)
         try:
-            os.write(descriptor, word)
+            os.write(descriptor, value)
         finally:
             os.close(descriptor)
 
 
 def own_folder() -> Path | None:
-    """Return the folder of this process's own cgroup; None where there is no version 2."""
+    """Return the folder of this process's cgroup; None without cgroups of version 2."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -98,8 +98,8 @@ def own_folder() -> Path | None:
     for mount in mounts:
         before, _, after = mount.partition(" - ")
         if own is not None and after.startswith("cgroup2 "):
-            root, place = before.split()[3:5]
-            # A container may see its own part of the filesystem only.
+            root, mounted_at = before.split()[3:5]
+            # A container may see only its own part of the cgroup filesystem.
             if PurePosixPath(own).is_relative_to(root):
-                return Path(place, PurePosixPath(own).relative_to(root))
+                return Path(mounted_at, PurePosixPath(own).relative_to(root))
     return None

@@ -1,8 +1,8 @@
-"""What holds an agent's processes together, so that all of them are found; it starts none.
+"""Finds all processes of an agent, and signals and kills them.
 
-Three kinds, the best that works is taken: a cgroup of its own (and whatever descends besides), a
-subreaper (whoever loses a parent becomes the child of a process of ours, so that descent tells
-all), the process group alone. Only the first two also hold who called setsid or forked twice.
+There are three kinds of containment, and the best that works is used: a cgroup of its own and all
+descendants; a subreaper, so that a process which loses its parent stays a descendant of ours; or
+the process group alone. Only the first two contain processes that called setsid or forked twice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 
 from interlock.workers.processes.agent.cgroup import Cgroup
-from interlock.workers.processes.agent.process_table import Seen, carries, newest_first, send
+from interlock.workers.processes.agent.process_table import (
+    ProcessInfo,
+    has_variable,
+    newest_processes,
+    send_signals,
+)
 
-MARK = "INTERLOCK_AGENT_MARK"
-# Less than the watchdog's margin: who cannot be stopped must not make the killing late.
+LABEL_VARIABLE = "INTERLOCK_AGENT_MARK"
+# Less than the watchdog's margin, so that a process that cannot be stopped does not delay the kill.
 FREEZE_S = 0.25
-_LOOK_S = 0.005
-_CALM_LOOKS = 2
+_POLL_S = 0.005
+_QUIET_POLLS = 2
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -34,11 +39,12 @@ class Containment(StrEnum):
     GROUP = "process group"
 
 
-class Tree:
-    """Everything below one process of ours, and everything in a cgroup where there is one.
+class ProcessTree:
+    """All descendants of one process of ours, and all processes of a cgroup if there is one.
 
-    The root must be a subreaper, so that losing a parent takes nobody out of the tree. `spared`
-    are children of the root that are not the agent's. Who carries the mark is found anywhere.
+    The root must be a subreaper, so that a process that loses its parent stays in the tree.
+    `excluded` are children of the root that do not belong to the agent. Processes with the label
+    are found wherever they are.
     """
 
     def __init__(
@@ -46,67 +52,71 @@ class Tree:
         root: int,
         *,
         cgroup: Cgroup | None = None,
-        spared: Collection[Seen] = (),
-        mark: str | None = None,
+        excluded: Collection[ProcessInfo] = (),
+        label: str | None = None,
     ) -> None:
         self.cgroup = cgroup
         self._root = root
-        self._spared = {(one.pid, one.started) for one in spared}
-        self._mark = None if mark is None else os.fsencode(f"{MARK}={mark}")
+        self._excluded = {(each.pid, each.started) for each in excluded}
+        self._label = None if label is None else os.fsencode(f"{LABEL_VARIABLE}={label}")
 
-    def signal(self, *numbers: int) -> list[Seen]:
-        """Signal everyone; return all as they were just before, the dead among them."""
-        found, others = list[Seen](), dict[int, list[Seen]]()
+    def signal(self, *signals: int) -> list[ProcessInfo]:
+        """Signal all processes, and return them as they were just before, zombies included."""
+        found, others = list[ProcessInfo](), dict[int, list[ProcessInfo]]()
         inside = set[int]() if self.cgroup is None else self.cgroup.members()
-        for seen in newest_first():
-            if seen.pid in inside or self._ours(seen):
-                # At once, not after the whole look: who forks and ends is gone by then.
-                send(seen, *numbers)
-                found.append(seen)
+        for process in newest_processes():
+            if process.pid in inside or self._is_agents(process):
+                # Signalled at once: at the end of the list it may have forked and ended.
+                send_signals(process, *signals)
+                found.append(process)
             else:
-                others.setdefault(seen.parent, []).append(seen)
-        for seen in found:
-            # The list grows while it is walked: children of children follow.
-            for child in others.pop(seen.pid, ()):
-                send(child, *numbers)
+                others.setdefault(process.parent, []).append(process)
+        for process in found:
+            # The list grows during the loop, so children of children follow.
+            for child in others.pop(process.pid, ()):
+                send_signals(child, *signals)
                 found.append(child)
         return found
 
-    def ask(self) -> None:
-        """Ask everyone to end; who is stopped has to wake up to hear it."""
+    def terminate(self) -> None:
+        """Send SIGTERM to all, and SIGCONT so that stopped processes receive it."""
         self.signal(signal.SIGTERM, signal.SIGCONT)
 
     def freeze(self, until: float) -> None:
-        """Stop everyone, so that nobody starts another or answers a death with a new child."""
-        calm = 0
-        while not self.left() and calm < _CALM_LOOKS and time.monotonic() < until:
-            # Two looks: a child may be born after the list was made, before its parent was read.
-            calm = calm + 1 if all(seen.halted for seen in self.signal(signal.SIGSTOP)) else 0
+        """Stop all processes, so that none can start another one during the kill."""
+        quiet = 0
+        while not self.any_left() and quiet < _QUIET_POLLS and time.monotonic() < until:
+            # Two rounds: a child may start after the list is made and before its parent is read.
+            quiet = (
+                quiet + 1
+                if all(process.is_halted for process in self.signal(signal.SIGSTOP))
+                else 0
+            )
 
     def kill(self) -> None:
-        """Kill everyone who is seen now."""
+        """Kill all processes that are found now."""
         if self.cgroup is not None:
             self.cgroup.kill()
         self.signal(signal.SIGKILL)
 
     def pids(self) -> list[int]:
-        """Return the numbers of the live processes."""
-        return [seen.pid for seen in self.signal() if not seen.dead]
+        """Return the ids of the live processes."""
+        return [process.pid for process in self.signal() if not process.has_ended]
 
-    def left(self) -> bool:
-        """Tell whether the cgroup holds anyone; of descent, only who reaps can be sure."""
+    def any_left(self) -> bool:
+        """Whether a process is left in the cgroup; only the reaper knows of other descendants."""
         return self.cgroup is not None and self.cgroup.populated()
 
-    def _ours(self, seen: Seen) -> bool:
-        if seen.pid == os.getpid():
+    def _is_agents(self, process: ProcessInfo) -> bool:
+        if process.pid == os.getpid():
             return False
-        if seen.parent == self._root:
-            return (seen.pid, seen.started) not in self._spared
-        return self._mark is not None and carries(seen.pid, self._mark)
+        if process.parent == self._root:
+            return (process.pid, process.started) not in self._excluded
+        return self._label is not None and has_variable(process.pid, self._label)
 
 
-class Group:
-    """The process group of a leader: all there is where the system has nothing better."""
+class AgentGroup:
+    """The process group of an agent's leader, for systems without a better containment."""
 
     cgroup = None
 
@@ -114,10 +124,10 @@ class Group:
         self.leader = leader
         self._gone = False
 
-    def signal(self, *numbers: int) -> None:
-        """Signal everyone in the group."""
-        for number in numbers:
-            # Once the group was seen empty, its number may belong to strangers.
+    def signal(self, *signals: int) -> None:
+        """Signal all processes of the group."""
+        for number in signals:
+            # Once the group was empty, its number may be that of another group.
             if self._gone:
                 return
             try:
@@ -127,63 +137,64 @@ class Group:
             except PermissionError:
                 return
 
-    def ask(self) -> None:
-        """Ask everyone to end; who is stopped has to wake up to hear it."""
+    def terminate(self) -> None:
+        """Send SIGTERM to all, and SIGCONT so that stopped processes receive it."""
         self.signal(signal.SIGTERM, signal.SIGCONT)
 
     def freeze(self, until: float) -> None:
-        """Do nothing: the system signals a group in one step, no fork slips through."""
+        """Do nothing: a group is signalled in one step, in which none can fork."""
 
     def kill(self) -> None:
-        """Kill everyone in the group."""
+        """Kill all processes of the group."""
         self.signal(signal.SIGKILL)
 
     def pids(self) -> list[int]:
-        """Return the group's number if anyone is left: who is in it is not to be had."""
-        return [self.leader] if self.left() else []
+        """Return the group's number if it is not empty; its members cannot be listed."""
+        return [self.leader] if self.any_left() else []
 
-    def left(self) -> bool:
-        """Tell whether anyone is left in the group."""
+    def any_left(self) -> bool:
+        """Whether a process is left in the group."""
         self.signal(0)
         return not self._gone
 
 
 def kill_everything(
-    held: Tree | Group, *, nothing_left: Callable[[], bool], within_s: float
+    processes: ProcessTree | AgentGroup, *, nothing_left: Callable[[], bool], within_s: float
 ) -> bool:
-    """Kill until nothing is left; False if the time was too short for that."""
+    """Kill until no process is left; False if the time is up before."""
     began = time.monotonic()
-    held.freeze(began + min(FREEZE_S, within_s))
+    processes.freeze(began + min(FREEZE_S, within_s))
     while True:
-        held.kill()
+        processes.kill()
         if nothing_left():
             return True
         if time.monotonic() > began + within_s:
             return False
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
-def end_marked(mark: str, *, within_s: float) -> bool:
-    """Kill who was started with this mark and everyone below, when neither keeper nor watchdog is.
+def kill_labelled(label: str, *, within_s: float) -> bool:
+    """Kill processes with this label and their descendants, when supervisor and watchdog are gone.
 
-    The last resort: who was started with another environment, and lost its parent, is not found.
-    False if somebody is left, or where the system does not show environments.
+    This is the last resort: a process that was started with another environment and has lost its
+    parent is not found. Returns False if a process is left, or if the system is not Linux, which
+    alone shows environments.
     """
     if sys.platform != "linux":
         return False
-    held, calm = Tree(-1, mark=mark), 0
+    processes, quiet = ProcessTree(-1, label=label), 0
 
     def nothing_left() -> bool:
-        nonlocal calm
-        calm = 0 if held.pids() else calm + 1
-        return calm >= _CALM_LOOKS
+        nonlocal quiet
+        quiet = 0 if processes.pids() else quiet + 1
+        return quiet >= _QUIET_POLLS
 
-    return kill_everything(held, nothing_left=nothing_left, within_s=within_s)
+    return kill_everything(processes, nothing_left=nothing_left, within_s=within_s)
 
 
-def adopt_orphans(*, wanted: bool) -> bool:
-    """Make this process the parent of orphaned descendants, or stop that; False if it cannot be."""
+def adopt_orphans(*, enabled: bool) -> bool:
+    """Make this process a subreaper of its descendants, or stop that; False if it cannot be."""
     if sys.platform != "linux":
         return False
-    result: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+    result: int = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(enabled), 0, 0, 0)
     return result == 0

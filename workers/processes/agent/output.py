@@ -1,7 +1,4 @@
-"""What an agent writes, kept within bounds: a log with both ends, and lines that wait to be read.
-
-It never interprets a line.
-"""
+"""Keeps an agent's output within limits: a log with its beginning and end, and unread lines."""
 
 from __future__ import annotations
 
@@ -18,15 +15,15 @@ LINES_WAITING_MAX = 1_000
 BYTES_WAITING_MAX = 4 * 1024 * 1024
 
 
-class Log:
-    """A file that keeps the first half and the last part of all that was written, in order.
+class OutputLog:
+    """A file with the beginning and the end of all that was written.
 
-    Where something is missing between the two, a line in the file says how much. Raises OSError if
-    the file cannot be made.
+    If the middle was cut out, a line in the file gives the number of bytes. Raises OSError if the
+    file cannot be made.
     """
 
     def __init__(self, file: Path, *, bytes_max: int) -> None:
-        assert bytes_max >= LOG_BYTES_MIN, "two ends and the line between them need some room"
+        assert bytes_max >= LOG_BYTES_MIN, "beginning, end and the line between them need some room"
         self.cut = False
         self._file = file.open("w+b", buffering=0)
         self._bytes_max = bytes_max
@@ -34,7 +31,7 @@ class Log:
         self._last = b""
 
     def write(self, chunk: bytes) -> None:
-        """Add what came. A disk that is full loses it, and the log says that it is cut."""
+        """Add a chunk of output. If the disk is full it is lost, and `cut` is set."""
         self._seen += len(chunk)
         self._last = (self._last + chunk)[-TAIL_BYTES_MAX:]
         try:
@@ -46,7 +43,7 @@ class Log:
             self.cut = True
 
     def tail(self) -> str:
-        """Return the last 16 KiB, as text that every log takes."""
+        """Return the last 16 KiB as text that any log can hold."""
         text = self._last.decode(errors="replace")
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
@@ -59,9 +56,9 @@ class Log:
         half = self._bytes_max // 2
         room = max(0, half - self._size)
         self._put(self._size, chunk[:room])
-        held = os.pread(self._file.fileno(), self._bytes_max, half) + chunk[room:]
-        # A quarter stays, so that the next cut comes a quarter later and not with every chunk.
-        last = held[-(self._bytes_max // 4) :]
+        processes = os.pread(self._file.fileno(), self._bytes_max, half) + chunk[room:]
+        # A quarter stays, so that the next cut is a quarter later and not at every chunk.
+        last = processes[-(self._bytes_max // 4) :]
         self.cut = True
         note = f"\n[... {self._seen - half - len(last)} bytes were cut here ...]\n"
         self._put(half, note.encode() + last)
@@ -75,40 +72,40 @@ class Log:
             part = part[written:]
 
 
-class Lines:
-    """Complete lines that wait to be taken; when too many wait, whoever writes has to wait too."""
+class PendingLines:
+    """Complete lines that are not read yet; if there are too many, the writer has to wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lines: deque[bytes] = deque()
         self._waiting_bytes = 0
-        self._begun = b""
+        self._partial = b""
 
     @property
     def full(self) -> bool:
-        """Tell whether nothing more should be read for now."""
+        """Whether so many lines wait that no more output should be read for now."""
         return len(self._lines) >= LINES_WAITING_MAX or self._waiting_bytes >= BYTES_WAITING_MAX
 
     def write(self, chunk: bytes) -> bool:
-        """Add what came; tell whether a line was completed."""
+        """Add a chunk of output; return whether it completed a line."""
         *lines, rest = chunk.split(b"\n")
         with self._lock:
             for line in lines:
-                self._add(self._begun + line)
-                self._begun = b""
-            # One byte over the limit is kept, so that who reads it sees that it is too long.
-            self._begun = (self._begun + rest)[: LINE_BYTES_MAX + 1]
+                self._add(self._partial + line)
+                self._partial = b""
+            # One byte over the limit is kept, so that the reader sees that the line is too long.
+            self._partial = (self._partial + rest)[: LINE_BYTES_MAX + 1]
         return bool(lines)
 
     def end(self) -> None:
-        """Take what has no end of line as a last line."""
+        """Add the rest without a line end as the last line."""
         with self._lock:
-            if self._begun:
-                self._add(self._begun)
-                self._begun = b""
+            if self._partial:
+                self._add(self._partial)
+                self._partial = b""
 
     def take(self) -> list[bytes]:
-        """Return the lines that wait, oldest first, without their ends."""
+        """Return the unread lines, oldest first, without their line ends."""
         with self._lock:
             taken = list(self._lines)
             self._lines.clear()

@@ -1,7 +1,7 @@
-"""The pipes between a keeper and its agent: a prompt in; output, errors and reports out.
+"""The pipes between a supervisor and its agent: the prompt in; output, errors and reports out.
 
-It never waits for the agent: one that reads nothing, writes without end or closes a pipe early
-holds up nobody. Only unread lines make the agent wait.
+The supervisor is not blocked by an agent that reads nothing, writes without end or closes a pipe
+early. The agent is blocked only while too many of its lines are unread.
 """
 
 from __future__ import annotations
@@ -13,36 +13,40 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from interlock.workers.processes.agent.output import Lines, Log
+from interlock.workers.processes.agent.output import OutputLog, PendingLines
 
 DRAIN_S_MAX = 2.0
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _READ_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
-class _Source:
-    """A pipe that the agent writes to, and where what comes is put."""
+class _AgentPipe:
+    """A pipe that the agent writes to, with the log and the lines that its bytes go to."""
 
     descriptor: int
-    log: Log | None
-    lines: Lines | None
+    log: OutputLog | None
+    lines: PendingLines | None
     open: bool = True
 
 
 class Pipes:
-    """The four pipes of one agent. `theirs` are its ends: stdin, stdout, stderr, reports."""
+    """The four pipes of one agent. `agent_ends` are stdin, stdout, stderr and reports."""
 
-    def __init__(self, *, output: Log, errors: Log, prompt: bytes, more_follows: bool) -> None:
+    def __init__(
+        self, *, output: OutputLog, errors: OutputLog, prompt: bytes, more_follows: bool
+    ) -> None:
         self.output, self.errors = output, errors
-        self.reports, self.spoken = Lines(), Lines()
+        self.reports, self.output_lines = PendingLines(), PendingLines()
         self.progress = time.monotonic()
         self.cut = False
         pairs = [os.pipe() for _ in range(5)]
         (stdin, self._input), *rest, (self._woken, self._wake) = pairs
-        self.theirs = [stdin, *(theirs for _, theirs in rest)]
+        self.agent_ends = [stdin, *(agent_end for _, agent_end in rest)]
         sinks = (output, None), (errors, None), (None, self.reports)
-        self._sources = [_Source(ours, *sink) for (ours, _), sink in zip(rest, sinks, strict=True)]
+        self._sources = [
+            _AgentPipe(ours, *sink) for (ours, _), sink in zip(rest, sinks, strict=True)
+        ]
         for descriptor in (self._input, self._wake):
             os.set_blocking(descriptor, False)
         self._lock = threading.Lock()
@@ -50,19 +54,19 @@ class Pipes:
         self._drain_until: float | None = None
         self._thread = threading.Thread(target=self._run, name="agent-pipes", daemon=True)
 
-    def hear_output(self) -> None:
-        """Keep the lines of the output in `spoken` as well; who asks for that has to take them."""
-        self._sources[0].lines = self.spoken
+    def keep_output_lines(self) -> None:
+        """Keep the lines of the output in `output_lines` as well; the caller has to take them."""
+        self._sources[0].lines = self.output_lines
 
     def start(self) -> None:
-        """Let go of the agent's ends and carry on by itself from here."""
-        self.close_theirs()
+        """Close the agent's ends, and serve the pipes in a thread from now on."""
+        self.close_agent_ends()
         self._thread.start()
 
-    def close_theirs(self) -> None:
-        """Close the agent's ends, which it has its own copies of."""
-        while self.theirs:
-            os.close(self.theirs.pop())
+    def close_agent_ends(self) -> None:
+        """Close our copies of the agent's ends."""
+        while self.agent_ends:
+            os.close(self.agent_ends.pop())
 
     def send(self, data: bytes, *, last: bool) -> bool:
         """Add to the agent's input; False if that is closed, by us or by the agent."""
@@ -71,28 +75,28 @@ class Pipes:
                 return False
             self._pending += data
             self._last = last
-        self._rouse()
+        self._wake_thread()
         return True
 
-    def take(self, lines: Lines) -> list[bytes]:
-        """Return the lines that wait, and let the agent write on."""
+    def take(self, lines: PendingLines) -> list[bytes]:
+        """Return the unread lines, so that the agent can write more."""
         taken = lines.take()
-        self._rouse()
+        self._wake_thread()
         return taken
 
     def finish(self) -> None:
-        """Read what is left in the pipes of an agent that is gone, and close everything."""
+        """Read the rest from the pipes of an agent that has ended, and close everything."""
         self._drain_until = time.monotonic() + DRAIN_S_MAX
         if self._thread.ident is not None:
-            self._rouse()
+            self._wake_thread()
             self._thread.join()
-        self.close_theirs()
-        # Who was handed a pipe and is not the agent's may still hold it open.
+        self.close_agent_ends()
+        # A process that is not the agent's may have been given a pipe and hold it open.
         self.cut = any(source.open for source in self._sources)
         for source in self._sources:
             self._close(source)
         self.reports.end()
-        self.spoken.end()
+        self.output_lines.end()
         self.output.close()
         self.errors.close()
         with self._lock:
@@ -105,12 +109,12 @@ class Pipes:
         while not self._drained():
             poller = select.poll()
             poller.register(self._woken, select.POLLIN)
-            reading = {one.descriptor: one for one in self._sources if self._wants(one)}
+            reading = {each.descriptor: each for each in self._sources if self._wants(each)}
             for descriptor in reading:
                 poller.register(descriptor, select.POLLIN)
             if self._writes():
                 poller.register(self._input, select.POLLOUT)
-            for descriptor, _ in poller.poll(_LOOK_S * 1000):
+            for descriptor, _ in poller.poll(_POLL_S * 1000):
                 if descriptor == self._woken:
                     os.read(self._woken, _READ_BYTES)
                 elif descriptor in reading:
@@ -123,11 +127,11 @@ class Pipes:
         closed = not any(source.open for source in self._sources)
         return until is not None and (closed or time.monotonic() > until)
 
-    def _wants(self, source: _Source) -> bool:
+    def _wants(self, source: _AgentPipe) -> bool:
         full = source.lines is not None and source.lines.full
         return source.open and (not full or self._drain_until is not None)
 
-    def _read(self, source: _Source) -> None:
+    def _read(self, source: _AgentPipe) -> None:
         chunk = os.read(source.descriptor, _READ_BYTES)
         if not chunk:
             self._close(source)
@@ -159,13 +163,13 @@ class Pipes:
             self._pending.clear()
             os.close(self._input)
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         with self._lock, suppress(BlockingIOError):
             if self._wake >= 0:
                 os.write(self._wake, b"\0")
 
     @staticmethod
-    def _close(source: _Source) -> None:
+    def _close(source: _AgentPipe) -> None:
         if source.open:
             source.open = False
             os.close(source.descriptor)

@@ -1,7 +1,7 @@
-"""One agent's command and everything it starts, from its start until nothing of it is left.
+"""Runs an agent's command and all processes that it starts, until none of them is left.
 
-It knows no store and no lease, only a time by which all must be dead unless it is moved. The
-process that uses it runs one agent, and starts nothing else while it runs.
+All of them are killed at a deadline unless the caller moves it. A process that uses this module
+runs one agent, and starts no other process meanwhile.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, Self
 from uuid import uuid4
 
 from interlock.workers.processes.agent.cgroup import own_folder
-from interlock.workers.processes.agent.containment import MARK, Containment
-from interlock.workers.processes.agent.guard import Guard
-from interlock.workers.processes.agent.output import Log
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE, Containment
+from interlock.workers.processes.agent.output import OutputLog
 from interlock.workers.processes.agent.pipes import Pipes
-from interlock.workers.processes.agent.process_table import Seen, look
-from interlock.workers.processes.agent.watchdog import Commission, deadline_of
+from interlock.workers.processes.agent.process_table import ProcessInfo, read_process
+from interlock.workers.processes.agent.watchdog import WatchdogSpec, deadline_of
+from interlock.workers.processes.agent.watchdog_client import WatchdogClient
 
 REPORT_FD = "INTERLOCK_REPORT_FD"
-# Words of our own beside the caller's, for an end that nobody ordered.
+# Reasons of an end that the caller did not order.
 KILL_BY_PASSED = "kill_by_passed"
 WATCHDOG_LOST = "watchdog_lost"
 CLOSED = "closed"
@@ -36,7 +36,7 @@ _CLOSE_S_MAX = 20.0
 
 
 class SpawnError(Exception):
-    """The command cannot be started, and nothing of it ran. The message says why."""
+    """The command cannot be started, and no part of it ran. The message has the reason."""
 
     def __init__(self, command: Sequence[str], problem: str) -> None:
         shown = command[0] if command else ""
@@ -46,12 +46,12 @@ class SpawnError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How an agent ended, after nothing of it was left.
+    """How an agent ended, known after none of its processes is left.
 
     A negative `code` is a signal's number. `reason_by_us` is None if the leader ended by itself,
-    whatever the code says. `left_behind` counts who was still there when it did. `output` and
-    `errors` are the last 16 KiB; `cut` says that a log lacks something. `max_rss_bytes` is that of
-    the largest single process.
+    with whatever code. `left_behind` counts the processes that outlived it. `output` and `errors`
+    are the last 16 KiB; `cut` means that a log is incomplete. `max_rss_bytes` is that of the
+    largest single process.
     """
 
     code: int
@@ -66,8 +66,8 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
-    """The files for output and errors, and how large each may become."""
+class LogFiles:
+    """The files for output and errors, and the maximum size of each."""
 
     output: Path
     errors: Path
@@ -75,12 +75,12 @@ class Logs:
 
 
 class AgentProcess:
-    """A command that runs, with all it started; `start` makes one. Safe to use from any thread."""
+    """A running command with all that it started. Safe to use from any thread."""
 
-    def __init__(self, guard: Guard, pipes: Pipes) -> None:
-        self._guard, self._pipes = guard, pipes
-        self._words = guard.words()
-        self._leader: Seen | None = None
+    def __init__(self, watchdog: WatchdogClient, pipes: Pipes) -> None:
+        self._watchdog, self._pipes = watchdog, pipes
+        self._reports = watchdog.reports()
+        self._leader: ProcessInfo | None = None
         self._reason: str | None = None
         self._exit: Exit | None = None
         self._over = threading.Event()
@@ -98,91 +98,91 @@ class AgentProcess:
         environment: Mapping[str, str],
         prompt: str,
         more_follows: bool,
-        hears_output: bool,
-        logs: Logs,
-        mark: str,
+        reads_output: bool,
+        logs: LogFiles,
+        label: str,
         kill_by: float,
         kinds: Sequence[Containment] = tuple(Containment),
     ) -> Self:
-        """Start a command; unless `arm` moves it, all is dead by `kill_by` (of time.monotonic).
+        """Start a command. All is killed by `kill_by` (of time.monotonic) unless `arm` moves that.
 
-        The environment is the whole one; the mark and the descriptor for reports are added. The
-        prompt goes to stdin, which closes after it unless more follows. Who hears the output has
-        to take its lines. Raises SpawnError, or OSError if a log cannot be made.
+        The environment is complete; the label and the report descriptor are added to it. The prompt
+        goes to stdin, which is closed after it unless more follows. With `reads_output` the caller
+        has to take the output's lines. Raises SpawnError, or OSError if a log cannot be made.
         """
-        problem = _problem(command, folder, {**environment, MARK: mark}, prompt)
+        problem = _problem(command, folder, {**environment, LABEL_VARIABLE: label}, prompt)
         if problem is not None:
             raise SpawnError(command, problem)
         output, errors = _open(logs)
         pipes = Pipes(
             output=output, errors=errors, prompt=prompt.encode(), more_follows=more_follows
         )
-        if hears_output:
-            pipes.hear_output()
-        told = {MARK: mark, REPORT_FD: str(pipes.theirs[-1])}
-        commission = Commission(
+        if reads_output:
+            pipes.keep_output_lines()
+        added = {LABEL_VARIABLE: label, REPORT_FD: str(pipes.agent_ends[-1])}
+        spec = WatchdogSpec(
             command=list(command),
             folder=str(folder),
-            environment={**environment, **told},
+            environment={**environment, **added},
             kinds=[str(kind) for kind in kinds],
-            cgroup=_cgroup_place(),
-            descriptors=list(pipes.theirs),
+            cgroup=_cgroup_path(),
+            descriptors=list(pipes.agent_ends),
             deadline=deadline_of(kill_by),
         )
         try:
-            guard = Guard(commission)
+            watchdog = WatchdogClient(spec)
         except OSError as error:
             pipes.finish()
             raise SpawnError(command, f"its watchdog cannot be started: {error}") from error
-        agent = cls(guard, pipes)
+        agent = cls(watchdog, pipes)
         agent._begin(command)
         return agent
 
     @property
-    def heartbeat(self) -> bool:
-        """Tell whether the leader exists: this very process, and not as a zombie."""
+    def leader_alive(self) -> bool:
+        """Whether the leader exists: the process that was started, and not as a zombie."""
         if self._leader is None:
             return not self._over.is_set()
-        now = look(self.pid)
-        return self._leader.same(now) and now is not None and not now.dead
+        now = read_process(self.pid)
+        return self._leader.is_same(now) and now is not None and not now.has_ended
 
     @property
     def progress(self) -> float:
-        """Return the time (of time.monotonic) of the last byte of output or line of report."""
+        """The time (of time.monotonic) of the last output or complete report line."""
         return self._pipes.progress
 
     def reports(self) -> list[bytes]:
-        """Take the lines that came on the report descriptor; untaken, the agent has to wait."""
+        """Take the lines from the report descriptor; the agent is blocked if they are not taken."""
         return self._pipes.take(self._pipes.reports)
 
     def output_lines(self) -> list[bytes]:
-        """Take the lines of the output, if it is heard; untaken, the agent has to wait."""
-        return self._pipes.take(self._pipes.spoken)
+        """Take the lines of the output, with `reads_output`; the agent is blocked otherwise."""
+        return self._pipes.take(self._pipes.output_lines)
 
     def send(self, text: str, *, last: bool) -> bool:
-        """Add to the agent's stdin; False if that is closed already."""
+        """Write to the agent's stdin; False if it is closed already."""
         return self._pipes.send(text.encode(), last=last)
 
     def arm(self, kill_by: float) -> bool:
-        """Move the time by which all must be dead; False if nobody is there to keep it."""
-        return self._guard.order("arm", deadline_of(kill_by))
+        """Move the deadline by which all is killed; False if the watchdog is gone."""
+        return self._watchdog.order("arm", deadline_of(kill_by))
 
     def end(self, reason: str, *, grace_s: float) -> None:
-        """Begin to end everything: asked now, killed after the grace. `wait` tells when it is over.
+        """Begin to end all processes: SIGTERM now, SIGKILL after the grace. `wait` for the end.
 
-        The first reason stays; a repeated call can only shorten the grace.
+        The first reason stays; a further call can only shorten the grace.
         """
         self._reason = self._reason or reason
-        self._guard.expect_word_within(grace_s)
-        self._guard.order("end", grace_s)
+        self._watchdog.expect_report_within(grace_s)
+        self._watchdog.order("end", grace_s)
 
     def wait(self, timeout_s: float | None) -> Exit | None:
-        """Wait until nothing is left; None if that took too long: `survivors` may say who is."""
+        """Wait until no process is left; None after the timeout: see `survivors` then."""
         self._over.wait(timeout_s)
         return self._exit
 
     def close(self) -> None:
-        """End what still runs, at once."""
+        """Kill all processes that still run."""
         if not self._over.is_set():
             self.end(CLOSED, grace_s=0)
             self._over.wait(_CLOSE_S_MAX)
@@ -199,51 +199,55 @@ class AgentProcess:
         self.close()
 
     def _begin(self, command: Sequence[str]) -> None:
-        said: list[Any] = next(self._words, [])
-        match said:
+        report: list[Any] = next(self._reports, [])
+        match report:
             case ["started", int(pid), int(started), str(kind)]:
                 self.pid, self.containment = pid, Containment(kind)
-                self._leader = Seen(pid, started, 0, "") if started else None
+                self._leader = ProcessInfo(pid, started, 0, "") if started else None
             case _:
-                self._guard.close()
-                if not said:
-                    # It may have started the agent and died before it could say so.
-                    self._guard.take_over(0, None, tell=self._tell)
-                self._guard.release()
+                self._watchdog.close()
+                if not report:
+                    # It may have started the agent and died before it could report that.
+                    self._watchdog.take_over(0, None, on_survivors=self._set_survivors)
+                self._watchdog.release()
                 self._pipes.finish()
-                problem = said[1] if said else "its watchdog was lost before it said that it did"
+                problem = (
+                    report[1] if report else "its watchdog was lost before it reported a start"
+                )
                 raise SpawnError(command, problem)
-        self._guard.expect_word_within(math.inf)
+        self._watchdog.expect_report_within(math.inf)
         self._pipes.start()
         threading.Thread(target=self._watch, name="agent-watch", daemon=True).start()
 
     def _watch(self) -> None:
         exited: list[Any] | None = None
         used: list[Any] | None = None
-        for word, *values in self._words:
-            match word:
+        for kind, *values in self._reports:
+            match kind:
                 case "exited":
                     exited = values
                 case "left":
-                    self._tell(values[0])
+                    self._set_survivors(values[0])
                 case "gone":
                     used = values
-        self._guard.close()
+        self._watchdog.close()
         if used is None:
-            reaper = self._guard.take_over(self.pid, self.containment, tell=self._tell)
+            reaper = self._watchdog.take_over(
+                self.pid, self.containment, on_survivors=self._set_survivors
+            )
             if reaper is None:
                 return
             used = [reaper.cpu_s, reaper.max_rss_bytes]
             code = -signal.SIGKILL if reaper.code is None else reaper.code
             exited = exited or [code, 0, "lost", time.monotonic() - self._began]
-        self._guard.release()
+        self._watchdog.release()
         self._pipes.finish()
-        assert exited is not None, "the watchdog says how the leader ended before it goes"
+        assert exited is not None, "the watchdog reports the leader's end before its own"
         self._exit = self._ended(exited, used)
         self.survivors = ()
         self._over.set()
 
-    def _tell(self, survivors: list[int]) -> None:
+    def _set_survivors(self, survivors: list[int]) -> None:
         self.survivors = tuple(survivors)
 
     def _ended(self, exited: list[Any], used: list[Any]) -> Exit:
@@ -266,11 +270,11 @@ class AgentProcess:
 def _problem(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], prompt: str
 ) -> str | None:
-    """Return why this cannot be started, as far as that shows without running anything."""
-    words = [*command, *environment, *environment.values()]
+    """Return the reason why this cannot be started, of those that show without a start."""
+    texts = [*command, *environment, *environment.values()]
     if not command or not command[0]:
         return "the command is empty"
-    if any("\0" in word for word in words):
+    if any("\0" in text for text in texts):
         return "a NUL character is in the command or in its environment"
     if any(not name or "=" in name for name in environment):
         return "a variable of its environment has no name, or one with a ="
@@ -283,12 +287,14 @@ def _problem(
     return _program_problem(command[0], folder, os.pathsep.join(os.get_exec_path(environment)))
 
 
-def _program_problem(name: str, folder: Path, places: str) -> str | None:
-    # Looked for where the start will look: in its own folder, on its own PATH.
+def _program_problem(name: str, folder: Path, search_path: str) -> str | None:
+    # Searched as the start will search: in the agent's folder, on the agent's PATH.
     if os.path.dirname(name):  # noqa: PTH120 - "./name" has one, Path("./name") has lost it
         file: str | None = str(folder / name)
     else:
-        file = shutil.which(name, path=places) or shutil.which(name, mode=os.F_OK, path=places)
+        file = shutil.which(name, path=search_path) or shutil.which(
+            name, mode=os.F_OK, path=search_path
+        )
     if file is None or not Path(file).exists():
         return "there is no such command"
     if Path(file).is_dir() or not os.access(file, os.X_OK):
@@ -296,15 +302,15 @@ def _program_problem(name: str, folder: Path, places: str) -> str | None:
     return None
 
 
-def _open(logs: Logs) -> tuple[Log, Log]:
-    output = Log(logs.output, bytes_max=logs.bytes_max)
+def _open(logs: LogFiles) -> tuple[OutputLog, OutputLog]:
+    output = OutputLog(logs.output, bytes_max=logs.bytes_max)
     try:
-        return output, Log(logs.errors, bytes_max=logs.bytes_max)
+        return output, OutputLog(logs.errors, bytes_max=logs.bytes_max)
     except OSError:
         output.close()
         raise
 
 
-def _cgroup_place() -> str | None:
+def _cgroup_path() -> str | None:
     own = own_folder()
     return None if own is None else str(own / f"interlock-{uuid4().hex}")

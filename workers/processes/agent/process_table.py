@@ -1,4 +1,4 @@
-"""Who runs on this machine, read from /proc; a number alone is never taken for a process."""
+"""Reads the running processes from /proc, and signals them without mistaking a reused id."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DEAD = "ZX"
 HALTED = "ZXTtD"
 
 
-class Seen(NamedTuple):
-    """A process as it was when it was looked at. Number and start together name it for good."""
+class ProcessInfo(NamedTuple):
+    """A process as it was when it was read. Its id and start time identify it for ever."""
 
     pid: int
     started: int
@@ -21,75 +21,75 @@ class Seen(NamedTuple):
     state: str
 
     @property
-    def dead(self) -> bool:
-        """Tell whether it has ended and only waits to be reaped."""
+    def has_ended(self) -> bool:
+        """Whether it has ended and waits to be reaped."""
         return self.state in DEAD
 
     @property
-    def halted(self) -> bool:
-        """Tell whether it can start nothing now: ended, stopped, or asleep inside the kernel."""
+    def is_halted(self) -> bool:
+        """Whether it cannot start a process now: ended, stopped, or asleep in the kernel."""
         return self.state in HALTED
 
-    def same(self, other: Seen | None) -> bool:
-        """Tell whether the other one is this process at another time."""
+    def is_same(self, other: ProcessInfo | None) -> bool:
+        """Whether the other one is this process at another time."""
         return other is not None and (other.pid, other.started) == (self.pid, self.started)
 
 
-def look(pid: int) -> Seen | None:
-    """Return the process with this number, or None where there is none (or no /proc)."""
+def read_process(pid: int) -> ProcessInfo | None:
+    """Return the process with this id; None if there is none, or no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a Path costs more than the read
-            # The command's name may hold anything, even brackets: the last one ends it.
+            # The command's name may have brackets in it; the last one ends it.
             fields = file.read().rpartition(b")")[2].split()
-        return Seen(pid, int(fields[19]), int(fields[1]), fields[0].decode())
+        return ProcessInfo(pid, int(fields[19]), int(fields[1]), fields[0].decode())
     except (OSError, IndexError):
         return None
 
 
-def newest_first() -> Iterator[Seen]:
-    """Yield every process, the youngest first: the youngest is the one about to start another.
+def newest_processes() -> Iterator[ProcessInfo]:
+    """Yield every process, the newest first, because the newest is about to start another.
 
-    Where there is no /proc there is none to yield.
+    Without /proc it yields none.
     """
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - a Path for every process costs time
     except OSError:
         return
     for pid in sorted((int(name) for name in names if name.isdecimal()), reverse=True):
-        seen = look(pid)
-        if seen is not None:
-            yield seen
+        process = read_process(pid)
+        if process is not None:
+            yield process
 
 
-def send(seen: Seen, *numbers: int) -> None:
-    """Signal this process and no other. Who has ended, or is not ours to signal, is let be."""
-    if not numbers:
+def send_signals(process: ProcessInfo, *signals: int) -> None:
+    """Signal this process and no other. Ignore one that has ended or that we may not signal."""
+    if not signals:
         return
     try:
-        # Opened first, compared second: from then on the number may go to a stranger unharmed.
-        descriptor = os.pidfd_open(seen.pid)
+        # Opened before it is compared: the descriptor stays with this process if the id is reused.
+        descriptor = os.pidfd_open(process.pid)
     except OSError:
-        _send_by_number(seen, *numbers)
+        _send_by_number(process, *signals)
         return
     try:
-        if seen.same(look(seen.pid)):
-            for number in numbers:
+        if process.is_same(read_process(process.pid)):
+            for number in signals:
                 with suppress(ProcessLookupError, PermissionError):
                     signal.pidfd_send_signal(descriptor, number)
     finally:
         os.close(descriptor)
 
 
-def _send_by_number(seen: Seen, *numbers: int) -> None:
-    # An old system, or no descriptor to spare: the moment after the comparison has to be risked.
-    for number in numbers:
-        if seen.same(look(seen.pid)):
+def _send_by_number(process: ProcessInfo, *signals: int) -> None:
+    # An old system or no free descriptor: the id may be reused just after the comparison.
+    for number in signals:
+        if process.is_same(read_process(process.pid)):
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(seen.pid, number)
+                os.kill(process.pid, number)
 
 
-def carries(pid: int, entry: bytes) -> bool:
-    """Tell whether a process was started with this `NAME=value` in its environment."""
+def has_variable(pid: int, entry: bytes) -> bool:
+    """Whether a process was started with this `NAME=value` in its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
             return entry in file.read().split(b"\0")

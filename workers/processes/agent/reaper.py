@@ -1,4 +1,4 @@
-"""Reaps the processes of one agent and adds up what they used; it ends none."""
+"""Reaps the ended processes of one agent, and adds up the resources that they used."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import os
 import sys
 from contextlib import suppress
 
-from interlock.workers.processes.agent.containment import Group, Tree
+from interlock.workers.processes.agent.containment import AgentGroup, ProcessTree
 
 _RSS_UNIT_BYTES = 1 if sys.platform == "darwin" else 1024
-_CALM_LOOKS = 2
+_QUIET_POLLS = 2
 
 
 class Reaper:
-    """Takes the exit codes of children; the leader's is kept in `code`, negative is a signal."""
+    """Takes the exit codes of children. `code` is the leader's; a negative one is a signal."""
 
     def __init__(self, leader: int) -> None:
         self.code: int | None = None
         self.cpu_s = 0.0
         self.max_rss_bytes = 0
         self._leader = leader
-        self._calm = 0
+        self._quiet = 0
 
-    def childless(self) -> bool:
-        """Reap every child that has ended; tell whether this process has no child at all.
+    def reap_all(self) -> bool:
+        """Reap every child that has ended; return whether this process has no child at all.
 
-        In a subreaper that is the system's own proof that no descendant is left.
+        In a subreaper, no child means that no descendant is left.
         """
         try:
             while self._reap(-1):
@@ -34,18 +34,18 @@ class Reaper:
             return True
         return False
 
-    def bereaved(self, held: Tree | Group) -> bool:
-        """Do the same where this process has children besides that are not the agent's."""
-        if isinstance(held, Group):
-            return not held.left()
-        seen = held.signal()
-        for one in seen:
-            if one.dead and one.parent == os.getpid():
+    def reap_ended(self, processes: ProcessTree | AgentGroup) -> bool:
+        """Reap the agent's ended children in a process that has others; return if none is left."""
+        if isinstance(processes, AgentGroup):
+            return not processes.any_left()
+        found = processes.signal()
+        for process in found:
+            if process.has_ended and process.parent == os.getpid():
                 with suppress(ChildProcessError):
-                    self._reap(one.pid)
-        # Two looks: who was born and died between them would still be there, unreaped.
-        self._calm = 0 if seen else self._calm + 1
-        return self._calm >= _CALM_LOOKS and not held.left()
+                    self._reap(process.pid)
+        # Two rounds: a process that started and ended between them would still be unreaped.
+        self._quiet = 0 if found else self._quiet + 1
+        return self._quiet >= _QUIET_POLLS and not processes.any_left()
 
     def _reap(self, pid: int) -> bool:
         reaped, status, usage = os.wait4(pid, os.WNOHANG)

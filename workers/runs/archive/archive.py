@@ -1,9 +1,9 @@
-"""A workspace with all its runs and codons as one value, and that as bytes; it opens no file.
+"""The archive of a workspace: its records with their logs as one value, and as bytes.
 
 As JSON: {"version": 1, "workspace", "exported_ms", "records": [{"id", "machine", "state",
 "version", "entered", "schema", "since_ms", "created_ms", "priority", "birth", "data", "counters",
 "log": [{"position", "at_ms", "event"} or {"position", "at_ms", "note", "detail"}]}], "chronicle":
-[[position, record, version]], "digest"}. The workspace comes first, then its runs, then its codons.
+[[position, record, version]], "digest"}. The workspace comes first, then the runs, then the codons.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class BrokenArchiveError(CallError):
-    """These bytes are no archive that could be read. The message says what is wrong with them."""
+    """These bytes are no readable archive. The message says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """A record as it was stored, and what it can be brought back from."""
+class ArchivedRecord:
+    """A record as it was stored, and the log from which it can be restored."""
 
     record: Record
     kept: Kept
@@ -46,44 +46,44 @@ class Past:
 class Archive:
     """A workspace, its runs and their codons, each with its log, and the order of their commits.
 
-    `exported_ms` is the store's time.
+    `exported_ms` is the time of the store when they were read.
     """
 
     workspace: str
     exported_ms: int
-    pasts: tuple[Past, ...]
+    records: tuple[ArchivedRecord, ...]
     commits: tuple[Commit, ...]
 
     @property
-    def root(self) -> Past | None:
-        """The workspace itself."""
-        return next(iter(self.at(0)), None)
+    def root(self) -> ArchivedRecord | None:
+        """The workspace; None where its record is missing."""
+        return next(iter(self.at_depth(0)), None)
 
     @property
-    def runs(self) -> list[Past]:
-        """The runs, the first one first."""
-        return self.at(1)
+    def runs(self) -> list[ArchivedRecord]:
+        """The runs, the oldest first."""
+        return self.at_depth(1)
 
-    def codons(self, run: str) -> list[Past]:
-        """Return the codons of a run, the first one first."""
-        return [one for one in self.at(2) if one.record.parent == run]
+    def codons(self, run_id: str) -> list[ArchivedRecord]:
+        """Return the codons of a run, the oldest first."""
+        return [one for one in self.at_depth(2) if one.record.parent == run_id]
 
-    def at(self, depth: int) -> list[Past]:
-        """Return the records of one level, in their order."""
-        return [one for one in self.pasts if one.record.id.count("/") == depth]
+    def at_depth(self, depth: int) -> list[ArchivedRecord]:
+        """Return the records of one depth in their order: 0 the workspace, 1 runs, 2 codons."""
+        return [one for one in self.records if one.record.id.count("/") == depth]
 
 
-def place_of(of: str) -> tuple[int, tuple[int, ...]]:
-    """Return where a record stands among its family's: the level, then its numbers."""
-    numbers = tuple(int(part) if part.isdecimal() else 0 for part in of.split("/")[1:])
+def sort_key(record_id: str) -> tuple[int, tuple[int, ...]]:
+    """Return the key that sorts the records of a workspace: the depth, then the numbers."""
+    numbers = tuple(int(part) if part.isdecimal() else 0 for part in record_id.split("/")[1:])
     return len(numbers), numbers
 
 
-class _Shape(BaseModel):
+class _ArchivePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class _Line(_Shape):
+class _StoredLine(_ArchivePart):
     position: str
     at_ms: Count
     event: dict[str, JsonValue] | None = None
@@ -91,7 +91,7 @@ class _Line(_Shape):
     detail: dict[str, JsonValue] | None = None
 
 
-class _Record(_Shape):
+class _StoredRecord(_ArchivePart):
     id: str
     machine: Literal["workspace", "run", "codon"]
     state: str
@@ -104,24 +104,24 @@ class _Record(_Shape):
     birth: str
     data: dict[str, JsonValue]
     counters: dict[str, int]
-    log: list[_Line]
+    log: list[_StoredLine]
 
 
-class _File(_Shape):
+class _ArchiveFile(_ArchivePart):
     version: Literal[1]
     workspace: str
     exported_ms: Count
-    records: list[_Record]
+    records: list[_StoredRecord]
     chronicle: list[tuple[str, str, int]]
 
 
-def written(archive: Archive) -> bytes:
-    """Return an archive as bytes, with a digest over all of it."""
+def archive_bytes(archive: Archive) -> bytes:
+    """Return an archive as bytes, with a digest of its whole content."""
     body: dict[str, Any] = {
         "version": FORMAT,
         "workspace": archive.workspace,
         "exported_ms": archive.exported_ms,
-        "records": [_stored(one) for one in archive.pasts],
+        "records": [_stored(one) for one in archive.records],
         "chronicle": [list(one) for one in archive.commits],
     }
     return _canonical({**body, DIGEST: _digest(body)}) + b"\n"
@@ -136,39 +136,40 @@ def read_archive(content: bytes) -> Archive:
     if not isinstance(body, dict):
         raise BrokenArchiveError(f"it is {type(body).__name__}, not an object")
     if body.get("version") != FORMAT:
-        told = body.get("version")
-        raise BrokenArchiveError(f"it has version {told!r}; this Interlock reads {FORMAT}")
+        version = body.get("version")
+        raise BrokenArchiveError(f"it has version {version!r}; this Interlock reads {FORMAT}")
     digest = body.pop(DIGEST, None)
     if digest != _digest(body):
         raise BrokenArchiveError(f"its digest is {digest!r}, its content has {_digest(body)!r}")
     try:
-        file = _File.model_validate_json(_canonical(body))
-        pasts = tuple(_past(one) for one in file.records)
+        file = _ArchiveFile.model_validate_json(_canonical(body))
+        records = tuple(_archived(stored) for stored in file.records)
     except ValidationError as refusal:
-        told = [f"{_where(one['loc'])}: {one['msg']}" for one in refusal.errors(include_url=False)]
-        raise BrokenArchiveError("; ".join(told[:PROBLEMS_MAX])) from None
-    if problem := next(_misplaced(file.workspace, pasts), ""):
+        errors = refusal.errors(include_url=False)[:PROBLEMS_MAX]
+        problems = [f"{_where(error['loc'])}: {error['msg']}" for error in errors]
+        raise BrokenArchiveError("; ".join(problems)) from None
+    if problem := next(_misplaced(file.workspace, records), ""):
         raise BrokenArchiveError(problem)
-    return Archive(file.workspace, file.exported_ms, pasts, tuple(file.chronicle))
+    return Archive(file.workspace, file.exported_ms, records, tuple(file.chronicle))
 
 
-def _misplaced(workspace: str, pasts: Iterable[Past]) -> Iterator[str]:
+def _misplaced(workspace: str, records: Iterable[ArchivedRecord]) -> Iterator[str]:
     seen: list[str] = []
-    for past in pasts:
-        of = past.record.id
-        if of.split("/")[0] != workspace or not all(map(str.isdecimal, of.split("/")[1:])):
-            yield f"{of} is no record of {workspace}"
-        if of.count("/") > DEPTH_MAX:
-            yield f"{of} is below a codon, where nothing is"
-        if seen and place_of(of) <= place_of(seen[-1]):
-            yield f"{of} stands after {seen[-1]}"
-        seen.append(of)
+    for archived in records:
+        name = archived.record.id
+        if name.split("/")[0] != workspace or not all(map(str.isdecimal, name.split("/")[1:])):
+            yield f"{name} is no record of {workspace}"
+        if name.count("/") > DEPTH_MAX:
+            yield f"{name} is the id of a codon's child, and codons have none"
+        if seen and sort_key(name) <= sort_key(seen[-1]):
+            yield f"{name} comes after {seen[-1]}, but belongs before it"
+        seen.append(name)
     if not seen or seen[0] != workspace:
         yield f"its first record is not {workspace}"
 
 
-def _stored(past: Past) -> dict[str, Any]:
-    record, kept = past.record, past.kept
+def _stored(archived: ArchivedRecord) -> dict[str, Any]:
+    record, kept = archived.record, archived.kept
     return {
         "id": record.id,
         "machine": record.machine,
@@ -182,19 +183,19 @@ def _stored(past: Past) -> dict[str, Any]:
         "birth": kept.birth,
         "data": record.data,
         "counters": dict(record.counters),
-        "log": [_told(line) for line in kept.lines],
+        "log": [_stored_line(line) for line in kept.lines],
     }
 
 
-def _told(line: Event | Note) -> dict[str, Any]:
+def _stored_line(line: Event | Note) -> dict[str, Any]:
     if isinstance(line, Event):
         event = json.loads(codec.event_bytes(line))
         return {"position": f"{line.version}-0", "at_ms": line.at_ms, "event": event}
-    told = {"position": line.position, "at_ms": line.at_ms, "note": line.kind}
-    return {**told, "detail": dict(line.detail)}
+    note = {"position": line.position, "at_ms": line.at_ms, "note": line.kind}
+    return {**note, "detail": dict(line.detail)}
 
 
-def _past(stored: _Record) -> Past:
+def _archived(stored: _StoredRecord) -> ArchivedRecord:
     try:
         lines = tuple(_line(stored.id, line) for line in stored.log)
         record = Record(
@@ -212,27 +213,27 @@ def _past(stored: _Record) -> Past:
         )
     except (KernelError, LookupError, TypeError, ValueError, AttributeError) as refusal:
         raise BrokenArchiveError(f"{stored.id} cannot be read: {refusal!r}") from None
-    birth = (stored.id, stored.machine, stored.birth, lines, stored.priority, stored.schema_)
-    return Past(record, Kept(*birth))
+    kept = Kept(stored.id, stored.machine, stored.birth, lines, stored.priority, stored.schema_)
+    return ArchivedRecord(record, kept)
 
 
-def _line(of: str, line: _Line) -> Event | Note:
+def _line(record_id: str, line: _StoredLine) -> Event | Note:
     pairs = {b"at": str(line.at_ms).encode()}
     if line.event is not None:
         pairs[b"event"] = _canonical(line.event)
     else:
         pairs |= {b"note": str(line.note).encode(), b"detail": _canonical(line.detail or {})}
-    return codec.line_of(of, line.position.encode(), pairs)
+    return codec.line_of(record_id, line.position.encode(), pairs)
 
 
 def _canonical(value: Mapping[str, Any]) -> bytes:
-    told = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return told.encode("utf-8", "surrogatepass")
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(_canonical(body)).hexdigest()
 
 
-def _where(loc: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in loc)
+def _where(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location)

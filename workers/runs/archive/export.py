@@ -1,4 +1,4 @@
-"""A workspace's runs as one file, and back as one value; it brings nothing back into a store."""
+"""Writes the runs of a workspace into one file, and reads such a file."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.workspace.table import NOTHING_READ
 from interlock.kernel.record import Record
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.files.durable import backup_of, write_kept
+from interlock.workers.files.durable import backup_of, write_with_backup
 from interlock.workers.runs.archive.archive import (
     Archive,
     BrokenArchiveError,
+    archive_bytes,
     read_archive,
-    written,
 )
-from interlock.workers.runs.archive.consistency import kept, live, misremembered
+from interlock.workers.runs.archive.consistency import (
+    export_findings,
+    unfinished,
+    wrong_earlier_sums,
+)
 from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
 from interlock.workers.runs.archive.inventory import inventory
 from interlock.workers.runs.archive.validation import checkpoints_missing
@@ -31,8 +35,8 @@ class ExportError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """What was written: where, how many records, and what is to be known of it."""
+class WrittenExport:
+    """An export that was written: its file, the number of records, and warnings."""
 
     file: Path
     records: int
@@ -40,96 +44,99 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
-    """What was read, and from where: the file, or its backup where that one is torn."""
+class ReadExport:
+    """An export that was read, and its source: the file, or its backup where the file is torn."""
 
     archive: Archive
     source: Path
     warnings: tuple[str, ...] = ()
 
 
-def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> Exported:
+def write_export(dispatch: Dispatch, workspace: Record, file: Path) -> WrittenExport:
     """Write a workspace with all its runs into one file. Raises ExportError.
 
-    Refused while a run is at work, and where a record is damaged: a good export stays as it is.
+    It is refused while a run is running, and where a record is damaged: an older export in the file
+    is not replaced by a damaged one.
     """
-    _refuse_at_work(dispatch, workspace)
+    _refuse_while_active(dispatch, workspace)
     found = inventory(dispatch, workspace.id)
-    if found.moved:
-        raise ExportError(f"the runs of {workspace.data['folder']} move; try again")
-    wrong = [*found.unread, *kept(found.archive, dispatch.machines)]
+    if found.changed:
+        raise ExportError(
+            f"the runs of {workspace.data['folder']} changed while they were read; try again"
+        )
+    wrong = [*found.unreadable, *export_findings(found.archive, dispatch.machines)]
     if wrong:
         first = f"{wrong[0].type} at {wrong[0].where}: {wrong[0].message}"
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        problem = f"the runs of {workspace.data['folder']} are not exported as they are"
+        problem = f"the runs of {workspace.data['folder']} are damaged and cannot be exported"
         raise ExportError(f"{problem}: {first}{more}; `interlock run validate` lists all")
-    unended = [*live(found.archive), *found.holds]
+    unended = [*unfinished(found.archive), *found.holds]
     if unended:
-        raise ExportError(f"a run began in {workspace.data['folder']} at this moment; try again")
+        raise ExportError(f"a run started in {workspace.data['folder']} at this moment; try again")
     existed = file.exists()
     try:
-        backed_up = write_kept(
+        backed_up = write_with_backup(
             file,
-            written(found.archive),
-            is_whole=lambda content: not _problem(content, dispatch.machines),
+            archive_bytes(found.archive),
+            is_complete=lambda content: not _problem(content, dispatch.machines),
         )
     except OSError as refusal:
         raise ExportError(f"{file} cannot be written: {refusal}") from refusal
     torn = existed and not backed_up
-    told = f"{file} was no whole export before; it was replaced, and its backup left as it was"
-    return Exported(file, len(found.archive.pasts), (told,) if torn else ())
+    warning = f"{file} was no whole export before; it was replaced, and its backup left as it was"
+    return WrittenExport(file, len(found.archive.records), (warning,) if torn else ())
 
 
-def read_export(file: Path, machines: Machines) -> Export:
-    """Read an export: every log of it folds to its record, and all adds up.
+def read_export(file: Path, machines: Machines) -> ReadExport:
+    """Read an export, whose logs must fold to its records, and whose sums must be right.
 
-    Where it is torn or corrupt its backup is read, and that is said. Raises ExportError, which
-    names what is wrong with each, if there is no whole one.
+    Where the file is torn or corrupt, its backup is read, and a warning says so. Raises
+    ExportError, which names the problems of both, if neither is usable.
     """
     first = _read(file, machines)
     if isinstance(first, Archive):
-        return Export(first, file)
+        return ReadExport(first, file)
     second = _read(backup_of(file), machines)
     if isinstance(second, Archive):
-        told = f"{file} is not used: {first}; its backup {backup_of(file)}, which is older, is"
-        return Export(second, backup_of(file), (told,))
+        warning = f"{file} is unusable: {first}; its older backup {backup_of(file)} is used"
+        return ReadExport(second, backup_of(file), (warning,))
     raise ExportError(f"{file}: {first}; and its backup {backup_of(file)}: {second}")
 
 
 def validate_export(file: Path, machines: Machines, folder: Path | None) -> Validation:
-    """Return what is wrong with an export; with a folder also which checkpoints that has not."""
+    """Return what is wrong with an export; with a folder also the checkpoints it lacks."""
     where = str(file)
     try:
         archive = read_archive(file.read_bytes())
     except (OSError, BrokenArchiveError) as refusal:
-        spare = _read(backup_of(file), machines)
-        whole = isinstance(spare, Archive)
-        remedy = (
-            "reads back whole, and is what an import uses" if whole else f"is bad, too: {spare}"
-        )
+        backup = _read(backup_of(file), machines)
+        usable = isinstance(backup, Archive)
+        remedy = "is usable, and an import reads it" if usable else f"is unusable too: {backup}"
         message = f"{refusal}; its backup {backup_of(file)} {remedy}"
         return validation([Finding(Fault.CORRUPTED_DATA, where, message)])
-    found = kept(archive, machines)
+    found = export_findings(archive, machines)
     if not found:
-        found += misremembered(archive, machines)
+        found += wrong_earlier_sums(archive, machines)
     found += _unended(archive)
     if folder is not None:
         found += checkpoints_missing(archive, folder)
     return validation(found)
 
 
-def _refuse_at_work(dispatch: Dispatch, workspace: Record) -> None:
+def _refuse_while_active(dispatch: Dispatch, workspace: Record) -> None:
     holds, folder = dispatch.views.holds(workspace.id), workspace.data["folder"]
     if holds:
-        told = ", ".join(f"{name} {holder}" for name, holder in holds.items())
-        raise ExportError(f"{told} has {folder} for itself now; wait for its end, or stop it")
-    read = str(workspace.data.get("acknowledged", NOTHING_READ))
-    if dispatch.inboxes.after(workspace.id, read, 1):
-        raise ExportError(f"events that were told in {folder} are not read yet; is a worker up?")
+        holders = ", ".join(f"{name} {holder}" for name, holder in holds.items())
+        raise ExportError(f"{folder} is held by {holders} now; wait for its end, or stop it")
+    acknowledged = str(workspace.data.get("acknowledged", NOTHING_READ))
+    if dispatch.inboxes.after(workspace.id, acknowledged, 1):
+        raise ExportError(
+            f"events that were delivered to {folder} are not read yet; is a worker up?"
+        )
 
 
 def _read(file: Path, machines: Machines) -> Archive | str:
-    """Return an archive that can be relied on, or why there is none."""
+    """Return the archive of a usable export, or why it is unusable."""
     try:
         content = file.read_bytes()
     except OSError as refusal:
@@ -138,12 +145,12 @@ def _read(file: Path, machines: Machines) -> Archive | str:
 
 
 def _problem(content: bytes, machines: Machines) -> str:
-    """Say why these bytes are no export that can be relied on, or nothing."""
+    """Return why these bytes are no usable export, or an empty text."""
     try:
         archive = read_archive(content)
     except BrokenArchiveError as refusal:
         return str(refusal)
-    wrong = [*kept(archive, machines), *_unended(archive)]
+    wrong = [*export_findings(archive, machines), *_unended(archive)]
     return f"{wrong[0].type} at {wrong[0].where}: {wrong[0].message}" if wrong else ""
 
 
@@ -152,7 +159,7 @@ def _unended(archive: Archive) -> list[Finding]:
         Finding(
             Fault.CORRUPTED_DATA,
             record.id,
-            f"it is {record.state}; an export holds only what has ended, so this is none of ours",
+            f"it is {record.state}, but an export has ended records only; export again",
         )
-        for record in live(archive)
+        for record in unfinished(archive)
     ]

@@ -1,4 +1,4 @@
-"""What can be wrong with the runs of a workspace, in words for people; it looks at nothing."""
+"""The findings of a validation: the kinds of faults in the runs of a workspace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 
 
 class Fault(StrEnum):
-    """The kinds of what can be wrong."""
+    """The kinds of faults."""
 
     CORRUPTED_DATA = auto()
     MISSING_RUN = auto()
@@ -23,20 +23,20 @@ WARNINGS = (Fault.ORPHANED_FOLDER,)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong: where, with which value, and what to do."""
+    """One fault: its kind, where it is, and a message that says what to do."""
 
     type: Fault
     where: str
     message: str
 
     def as_data(self) -> dict[str, str]:
-        """Return it as a program reads it."""
+        """Return it as JSON."""
         return {"type": str(self.type), "where": self.where, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What is wrong with the runs of a workspace, and what was repaired before."""
+    """The result of a validation: errors, warnings, and the repairs that were made before it."""
 
     errors: tuple[Finding, ...]
     warnings: tuple[Finding, ...]
@@ -44,11 +44,11 @@ class Validation:
 
     @property
     def valid(self) -> bool:
-        """Whether all can be relied on; a warning costs nobody anything."""
+        """Whether there are no errors; warnings do not count."""
         return not self.errors
 
     def as_data(self) -> dict[str, object]:
-        """Return it as a program reads it."""
+        """Return it as JSON."""
         return {
             "valid": self.valid,
             "errors": [one.as_data() for one in self.errors],
@@ -59,7 +59,7 @@ class Validation:
 
 def validation(found: Iterable[Finding], repairs: Iterable[str] = ()) -> Validation:
     """Sort findings into errors and warnings."""
-    every = tuple(dict.fromkeys(found))
-    errors = tuple(one for one in every if one.type not in WARNINGS)
-    warnings = tuple(one for one in every if one.type in WARNINGS)
+    distinct = tuple(dict.fromkeys(found))
+    errors = tuple(one for one in distinct if one.type not in WARNINGS)
+    warnings = tuple(one for one in distinct if one.type in WARNINGS)
     return Validation(errors, warnings, tuple(repairs))

@@ -1,8 +1,8 @@
-"""Brings the runs of a workspace back from an export, into a store that does not know it.
+"""Restores the runs of a workspace from an export, into a store that lost them.
 
-The ids, the folder and the machine are in every log, and stay: an export comes back for the folder
-and the machine that it was made of. Nobody can begin a run there until all of it is back; an import
-that was interrupted is repeated, and goes on where it stopped.
+The logs contain the ids, the folder and the machine, so an export can only be restored for the
+folder and the machine from which it was made. No run can start there until the import is complete.
+An import that was interrupted continues when it is repeated.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from interlock.workers.runs.start import workspace_id
 
 
 class ImportRefusedError(CallError):
-    """An export cannot be brought back here. The message says why; nothing was replaced."""
+    """An export cannot be restored here. The message says why; nothing was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What was brought back: from which file, how many records, and how many were there already."""
+class ImportResult:
+    """The result of an import: its file, the records it restored, and those that existed before."""
 
     workspace: Record
     source: Path
     written: int
-    there: int
+    existing: int
     warnings: tuple[str, ...] = ()
 
 
-def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -> Imported:
-    """Bring an export back. Raises ExportError, ImportRefusedError, RestoreRefusedError."""
+def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -> ImportResult:
+    """Restore an export. Raises ExportError, ImportRefusedError, RestoreRefusedError."""
     found = read_export(file, dispatch.machines)
     _refuse_elsewhere(dispatch, found.archive, folder)
     _refuse_over_another(dispatch, found.archive)
     root = found.archive.workspace
     restoration = Restoration(dispatch.client, dispatch.keys, dispatch.machines, name=RUN)
-    became = Counter(restoration.restore(past.kept) for past in found.archive.pasts)
+    results = Counter(restoration.restore(archived.kept) for archived in found.archive.records)
     restoration.relist(root, found.archive.commits)
-    jot = Jot("imported", {"actor": actor, "file": str(found.source), "records": became.total()})
+    jot = Jot("imported", {"actor": actor, "file": str(found.source), "records": results.total()})
     workspace = dispatch.views.record(root)
     dispatch.note(workspace, jot, op_id=f"imported:{found.archive.exported_ms}")
     restoration.finish(root)
-    written, there = became[Restored.WRITTEN], became[Restored.THERE]
-    return Imported(workspace, found.source, written, there, found.warnings)
+    written, existing = results[Restored.WRITTEN], results[Restored.THERE]
+    return ImportResult(workspace, found.source, written, existing, found.warnings)
 
 
 def _refuse_elsewhere(dispatch: Dispatch, archive: Archive, folder: Path) -> None:
-    host, whole = dispatch.settings.host, folder.resolve()
+    host, resolved = dispatch.settings.host, folder.resolve()
     if workspace_id(folder, host) == archive.workspace:
         return
     root = archive.root
     data = root.record.data if root else {}
     raise ImportRefusedError(
         f"the export is of {data.get('folder')} on {data.get('host')}, and its logs say so; it "
-        f"cannot be brought back for {whole} on {host}: put the folder there, or set "
+        f"cannot be restored for {resolved} on {host}: put the folder there, or set "
         "INTERLOCK_HOST to the name that the machine had"
     )
 
 
 def _refuse_over_another(dispatch: Dispatch, archive: Archive) -> None:
-    """Refuse where the store has this workspace, but for an import that was interrupted."""
+    """Refuse where the store has this workspace, unless an import of it was interrupted."""
     root = archive.workspace
     try:
         workspace = dispatch.views.record(root)
@@ -77,5 +77,5 @@ def _refuse_over_another(dispatch: Dispatch, archive: Archive) -> None:
     if dispatch.views.holds(root).get(RUN) != f"{root}/{HOLDER}":
         raise ImportRefusedError(
             f"the store knows {workspace.data['folder']} already, and nothing of it was replaced; "
-            "`interlock run validate` says whether it is sound"
+            "`interlock run validate` says whether it is consistent"
         )

@@ -1,6 +1,6 @@
-"""Repairs what can be repaired without a guess: sums, names held by nobody, folders of nobody.
+"""Repairs what needs no guess: wrong sums, names whose holder has ended, folders of no record.
 
-Each repair is noted in the workspace's log, folders aside. All else is left as it is.
+Repairs of records are noted in the workspace's log. Everything else stays as it is.
 """
 
 from __future__ import annotations
@@ -14,75 +14,84 @@ from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Jot
 from interlock.kernel.store.repairs import Repairs
 from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.runs.archive.consistency import corrupted, miscounted, numbering, right_sums
+from interlock.workers.runs.archive.consistency import (
+    corruption_of,
+    expected_sums,
+    missing_numbers,
+    wrong_counters,
+)
 from interlock.workers.runs.archive.findings import Validation, validation
 from interlock.workers.runs.archive.inventory import Inventory, inventory
-from interlock.workers.runs.archive.validation import gone_holders, orphans, validate
+from interlock.workers.runs.archive.validation import finished_holders, orphaned_folders, validate
 from interlock.workers.runs.paths import FOLDER
 
-ASIDE = ".orphaned"
+ORPHANED = ".orphaned"
 
 
-def mend(dispatch: Dispatch, workspace: str, *, actor: str) -> Validation:
-    """Repair a workspace, and return what was done and what is still wrong with it."""
+def repair_workspace(dispatch: Dispatch, workspace: str, *, actor: str) -> Validation:
+    """Repair a workspace; return the repairs, and what is still wrong with it."""
     found = inventory(dispatch, workspace)
     root = found.archive.root
     done = [
-        *(_freed(dispatch, root.record, found, actor) if root else ()),
-        *_recounted(dispatch, found, actor),
-        *_moved_aside(dispatch, found),
+        *(_free_names(dispatch, root.record, found, actor) if root else ()),
+        *_recount(dispatch, found, actor),
+        *_move_orphaned_folders(dispatch, found),
     ]
     left = validate(dispatch, workspace)
     return validation((*left.errors, *left.warnings), done)
 
 
-def _freed(dispatch: Dispatch, workspace: Record, found: Inventory, actor: str) -> Iterator[str]:
-    """Free what is held by who is gone; the store looks again whether it is."""
+def _free_names(
+    dispatch: Dispatch, workspace: Record, found: Inventory, actor: str
+) -> Iterator[str]:
+    """Free the names whose holder has ended; the store checks that again."""
     repairs = Repairs(dispatch.client, dispatch.keys)
-    for name, holder in gone_holders(found):
+    for name, holder in finished_holders(found):
         if repairs.free(workspace.id, name, holder) == "freed":
             jot = Jot("freed", {"name": name, "holder": holder, "actor": actor})
             dispatch.note(workspace, jot, op_id=f"freed:{name}:{holder}:{found.position}")
-            yield f"the workspace is no longer held for {name} {holder}, which is gone"
+            yield f"the workspace is no longer held for {name} {holder}, which ended or is lost"
 
 
-def _recounted(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
-    """Set sums to what the records say, if all could be read, all agree with their logs."""
+def _recount(dispatch: Dispatch, found: Inventory, actor: str) -> Iterator[str]:
+    """Correct wrong sums, if every record can be read and agrees with its log."""
     archive, machines = found.archive, dispatch.machines
-    damaged = any(True for past in archive.pasts for _ in corrupted(past, machines))
-    if not found.whole or damaged or any(True for _ in numbering(archive)):
+    damaged = any(True for archived in archive.records for _ in corruption_of(archived, machines))
+    if not found.is_complete or damaged or any(True for _ in missing_numbers(archive)):
         return
-    wrong = [one.where for one in miscounted(archive, machines)]
+    wrong = [one.where for one in wrong_counters(archive, machines)]
     if not wrong:
         return
-    right, was = right_sums(archive, machines), {}
-    for past in archive.pasts:
-        kept = past.record.counters
-        was[str(past.record.id)] = {name: kept.get(name, 0) for name in right[past.record.id]}
-    set_to = {of: right[of] for of in wrong}
-    note = {"actor": actor, **_noted(set_to, {of: was[of] for of in wrong})}
+    expected, stored = expected_sums(archive, machines), {}
+    for archived in archive.records:
+        name, counters = str(archived.record.id), archived.record.counters
+        stored[name] = {counter: counters.get(counter, 0) for counter in expected[name]}
+    corrected = {name: expected[name] for name in wrong}
+    note = {"actor": actor, **_correction(corrected, {name: stored[name] for name in wrong})}
     repairs = Repairs(dispatch.client, dispatch.keys)
-    word = repairs.recount(archive.workspace, set_to, position=found.position, why=note)
-    if word == "recounted":
+    status = repairs.recount(archive.workspace, corrected, position=found.position, why=note)
+    if status == "recounted":
         yield f"the sums of {', '.join(wrong)} were set to what their codons add up to"
 
 
-def _noted(now: dict[str, dict[str, int]], was: dict[str, dict[str, int]]) -> dict[str, object]:
-    """Return what was corrected; of very many records how many."""
+def _correction(
+    now: dict[str, dict[str, int]], was: dict[str, dict[str, int]]
+) -> dict[str, object]:
+    """Return the corrected sums for the note; of very many records only how many they are."""
     note: dict[str, object] = {"now": now, "was": was}
     if len(json.dumps(note)) > codec.PAYLOAD_BYTES_MAX // 2:
         return {"records": len(now)}
     return note
 
 
-def _moved_aside(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
-    """Move folders of nobody away, each under a name of its own; nothing is deleted."""
+def _move_orphaned_folders(dispatch: Dispatch, found: Inventory) -> Iterator[str]:
+    """Move the folders of no record to a folder of their own; nothing is deleted."""
     home = dispatch.settings.home.absolute() / FOLDER
-    unread = [one.where for one in found.unread]
-    for folder, of in list(orphans(dispatch, found.archive, unread)):
-        if dispatch.views.births([of]):
-            continue  # born since: a folder is made after its record
-        target = _free_name(home / ASIDE / folder.relative_to(home))
+    unreadable = [one.where for one in found.unreadable]
+    for folder, record_id in list(orphaned_folders(dispatch, found.archive, unreadable)):
+        if dispatch.views.births([record_id]):
+            continue  # The record was created since: a folder is made after its record.
+        target = _free_name(home / ORPHANED / folder.relative_to(home))
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.rename(target)
         yield f"{folder} was moved to {target}"

@@ -1,6 +1,6 @@
-"""Validates the runs of a workspace: its records, its checkpoints, its folders; it mends nothing.
+"""Validates the runs of a workspace: its records, its checkpoints and its folders.
 
-Nothing is ever replaced by an empty state: what cannot be read stays as it is, and is explained.
+It changes nothing. A record that cannot be read becomes a finding, and stays as it is.
 """
 
 from __future__ import annotations
@@ -20,154 +20,158 @@ from interlock.workers.gateways.git.shadow import Shadow
 from interlock.workers.gateways.git.shadow_tree import ShadowError
 from interlock.workers.runs.archive.archive import Archive
 from interlock.workers.runs.archive.consistency import (
-    corrupted,
-    invalid,
-    live,
-    miscounted,
-    misremembered,
-    numbering,
-    shas,
+    checkpoint_shas,
+    corruption_of,
+    invalidity_of,
+    missing_numbers,
+    unfinished,
+    wrong_counters,
+    wrong_earlier_sums,
 )
 from interlock.workers.runs.archive.findings import Fault, Finding, Validation, validation
 from interlock.workers.runs.archive.inventory import Inventory, inventory
-from interlock.workers.runs.paths import RunPlace
+from interlock.workers.runs.paths import RunPaths
 
-# Where a workspace's checkpoints are; to look there must not make them.
+# The folder of a workspace's checkpoints, which validation must not create.
 STORE = Path(".interlock", "checkpoints")
-# How long it may take until a codon has followed its run into the end.
-CLEARED_MS = CLEARANCE.lease_ms + CLEARANCE.grace_ms
+# How long the codon of an ended run may take to end too.
+CLEANUP_MS = CLEARANCE.lease_ms + CLEARANCE.grace_ms
 NUMBER = re.compile(r"[0-9]+")
 
 
 def validate(dispatch: Dispatch, workspace: str) -> Validation:
-    """Return all that is wrong with a workspace's runs, by its id, and what to do about each."""
+    """Return everything that is wrong with the runs of a workspace, by the workspace's id."""
     return validation(_findings(dispatch, inventory(dispatch, workspace)))
 
 
 def checkpoints_missing(archive: Archive, folder: Path) -> Iterator[Finding]:
-    """Yield the checkpoints that records name and a folder has not, or why none can be read."""
-    named = {sha: past.record.id for past in archive.pasts for sha in shas(past.record)}
+    """Yield the checkpoints that records name and a folder lacks, or why none can be read."""
+    named = {
+        sha: archived.record.id
+        for archived in archive.records
+        for sha in checkpoint_shas(archived.record)
+    }
     if not named:
         return
     kind, store = Fault.MISSING_CHECKPOINT, folder / STORE
     if not store.is_dir():
         message = (
-            f"the {len(named)} checkpoints of its runs are gone, as {store} is no folder; put it "
-            "back from a copy, else no run can be rolled back or gone on with"
+            f"the {len(named)} checkpoints of its runs are gone, as {store} is no folder; restore "
+            "it from a copy, else no run can be rolled back or resumed"
         )
         yield Finding(kind, archive.workspace, message)
         return
     try:
         shadow = Shadow.open(folder)
-        # Each question is a process of git: one for each run, and one for what its branch has not.
-        runs = (branch_of(past.record.id) for past in archive.runs)
-        known = {sha for branch in runs for sha in shadow.history(branch)}
-        gone = [sha for sha in named if sha not in known and not shadow.has(sha)]
+        # Each check starts a git process: one for a run's branch, one for each sha not found there.
+        branches = (branch_of(archived.record.id) for archived in archive.runs)
+        known = {sha for branch in branches for sha in shadow.history(branch)}
+        missing = [sha for sha in named if sha not in known and not shadow.has(sha)]
     except (ShadowError, GitError) as refusal:
         yield Finding(kind, archive.workspace, str(refusal))
         return
-    for sha in gone:
+    for sha in missing:
         message = (
-            f"it names checkpoint {sha}, which no branch in {store} leads to; put the folder back "
+            f"it names checkpoint {sha}, which no branch in {store} leads to; restore the folder "
             "from a copy, or roll back to another: `interlock run checkpoints` lists them"
         )
         yield Finding(kind, named[sha], message)
 
 
-def orphans(
-    dispatch: Dispatch, archive: Archive, unread: Iterable[str]
+def orphaned_folders(
+    dispatch: Dispatch, archive: Archive, unreadable: Iterable[str]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the folders of papers that no record knows, and the id that one would have."""
-    known = {past.record.id for past in archive.pasts} | set(unread)
-    for run in _folders(RunPlace(archive.workspace, dispatch.settings).papers):
-        name = f"{archive.workspace}/{run.name}"
-        if name not in known:
-            yield run, name
+    """Yield the work folders of no record, with the id that the record would have."""
+    known = {archived.record.id for archived in archive.records} | set(unreadable)
+    for run_folder in _folders(RunPaths(archive.workspace, dispatch.settings).work_folder):
+        run_id = f"{archive.workspace}/{run_folder.name}"
+        if run_id not in known:
+            yield run_folder, run_id
             continue
-        for codon in _folders(run):
-            number = int(codon.name) if NUMBER.fullmatch(codon.name) else codon.name
-            if (of := f"{name}/{number}") not in known:
-                yield codon, of
+        for folder in _folders(run_folder):
+            number = int(folder.name) if NUMBER.fullmatch(folder.name) else folder.name
+            if (codon_id := f"{run_id}/{number}") not in known:
+                yield folder, codon_id
 
 
-def gone_holders(found: Inventory) -> Iterator[tuple[str, str]]:
-    """Yield the names that are held by a record which is not there or has ended, and by whom."""
-    unread = {one.where for one in found.unread if one.type is Fault.CORRUPTED_DATA}
-    at_work = {one.id for one in live(found.archive)}
+def finished_holders(found: Inventory) -> Iterator[tuple[str, str]]:
+    """Yield each name whose holder is missing or has ended, with that holder."""
+    unreadable = {one.where for one in found.unreadable if one.type is Fault.CORRUPTED_DATA}
+    active = {one.id for one in unfinished(found.archive)}
     for name, holder in found.holds.items():
-        if holder not in {_importer(found), *unread, *at_work}:
+        if holder not in {_importer(found), *unreadable, *active}:
             yield name, holder
 
 
 def _findings(dispatch: Dispatch, found: Inventory) -> Iterator[Finding]:
     archive, machines = found.archive, dispatch.machines
-    unread = {one.where for one in found.unread}
-    yield from found.unread
-    damaged = [one for past in archive.pasts for one in corrupted(past, machines)]
+    unreadable = {one.where for one in found.unreadable}
+    yield from found.unreadable
+    damaged = [one for archived in archive.records for one in corruption_of(archived, machines)]
     yield from damaged
-    yield from (one for one in numbering(archive) if one.where not in unread)
-    yield from _held(found)
-    for past in archive.at(2):
-        yield from invalid(past.record)
-    yield from _unended(found)
+    yield from (one for one in missing_numbers(archive) if one.where not in unreadable)
+    yield from _hold_findings(found)
+    for archived in archive.at_depth(2):
+        yield from invalidity_of(archived.record)
+    yield from _misplaced_codons(found)
     if archive.root is not None:
-        place = Path(str(archive.root.record.data.get("folder", "")))
-        yield from checkpoints_missing(archive, place)
-    if found.whole and not damaged:
-        yield from miscounted(archive, machines)
-        yield from misremembered(archive, machines)
-    for folder, _ in orphans(dispatch, archive, unread):
+        folder = Path(str(archive.root.record.data.get("folder", "")))
+        yield from checkpoints_missing(archive, folder)
+    if found.is_complete and not damaged:
+        yield from wrong_counters(archive, machines)
+        yield from wrong_earlier_sums(archive, machines)
+    for orphaned, _ in orphaned_folders(dispatch, archive, unreadable):
         message = (
-            f"the folder {folder} is of no run or codon that is known here; "
-            "`interlock run validate --repair` moves it aside, or delete it"
+            f"the folder {orphaned} belongs to no run or codon of this store; "
+            "`interlock run validate --repair` moves it away, or delete it"
         )
         yield Finding(Fault.ORPHANED_FOLDER, archive.workspace, message)
 
 
-def _held(found: Inventory) -> Iterator[Finding]:
-    """Yield what is wrong with who has the workspace for itself."""
+def _hold_findings(found: Inventory) -> Iterator[Finding]:
+    """Yield findings about the run and the codon that hold the workspace."""
     archive, holds = found.archive, found.holds
-    there = {str(past.record.id): past.record.state for past in archive.pasts}
+    states = {str(one.record.id): one.record.state for one in archive.records}
     free = "`interlock run validate --repair` frees it"
-    for name, holder in gone_holders(found):
+    for name, holder in finished_holders(found):
         fault = Fault.MISSING_RUN if name == RUN else Fault.INVALID_CODON
-        stands = f"is {there[holder]}" if holder in there else "is not there"
-        message = f"the workspace is held for {name} {holder}, which {stands}; {free}"
+        condition = f"is {states[holder]}" if holder in states else "is missing"
+        message = f"the workspace is held for {name} {holder}, which {condition}; {free}"
         yield Finding(fault, archive.workspace, message)
     if holds.get(RUN) == _importer(found):
         message = "an import of its runs was interrupted; repeat it: `interlock run import`"
         yield Finding(Fault.MISSING_RUN, archive.workspace, message)
-    for record in live(archive):
+    for record in unfinished(archive):
         name = RUN if record.machine == "run" else CODON
         if holds.get(name) == record.id:
             continue
-        of, fault = ("run", Fault.MISSING_RUN) if name == RUN else ("codon", Fault.INVALID_CODON)
+        fault = Fault.MISSING_RUN if name == RUN else Fault.INVALID_CODON
         held = f"is held for {holds[name]}" if name in holds else "is held for none"
         message = (
-            f"the {of} is {record.state}, but the workspace {held}: another could begin beside it; "
-            "end it with `interlock run stop --force`, or bring it back from an export"
+            f"the {record.machine} is {record.state}, but the workspace {held}, so another could "
+            "start beside it; end it with `interlock run stop --force`, or restore an export"
         )
         yield Finding(fault, record.id, message)
 
 
-def _unended(found: Inventory) -> Iterator[Finding]:
-    """Yield codons that live where none can: beside another, or in a run that has ended."""
+def _misplaced_codons(found: Inventory) -> Iterator[Finding]:
+    """Yield codons that cannot be running: beside another one, or in a run that has ended."""
     archive = found.archive
-    codons = [one for one in live(archive) if one.machine == "codon"]
-    runs = {str(past.record.id): past.record for past in archive.runs}
+    codons = [one for one in unfinished(archive) if one.machine == "codon"]
+    runs = {str(archived.record.id): archived.record for archived in archive.runs}
     if len(codons) > 1:
-        told = ", ".join(f"{one.id} ({one.state})" for one in codons)
-        message = f"{len(codons)} codons are at work at once: {told}; stop all but the last one"
+        names = ", ".join(f"{one.id} ({one.state})" for one in codons)
+        message = f"{len(codons)} codons are running at once: {names}; stop all but the last one"
         yield Finding(Fault.INVALID_CODON, archive.workspace, message)
     for codon in codons:
         run = runs.get(str(codon.parent))
         if run is None or run.state == "running":
             continue
-        over_ms = archive.exported_ms - run.since_ms
-        if over_ms > CLEARED_MS:
+        ended_for_ms = archive.exported_ms - run.since_ms
+        if ended_for_ms > CLEANUP_MS:
             message = (
-                f"it is {codon.state}, but its run is {run.state} for {over_ms // 1_000} s: who "
-                "ends it is not at work; `interlock up` starts workers, which do"
+                f"it is {codon.state}, but its run is {run.state} since {ended_for_ms // 1_000} s: "
+                "no worker ends it; start one, for example with `interlock up`"
             )
             yield Finding(Fault.INVALID_CODON, codon.id, message)
 
@@ -176,5 +180,7 @@ def _importer(found: Inventory) -> str:
     return f"{found.archive.workspace}/{HOLDER}"
 
 
-def _folders(papers: Path) -> list[Path]:
-    return sorted(one for one in papers.iterdir() if one.is_dir()) if papers.is_dir() else []
+def _folders(work_folder: Path) -> list[Path]:
+    return (
+        sorted(one for one in work_folder.iterdir() if one.is_dir()) if work_folder.is_dir() else []
+    )

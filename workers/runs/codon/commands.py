@@ -1,4 +1,4 @@
-"""Which commands a codon runs, where, and with which environment; it starts none of them."""
+"""The commands of one codon: what its processes run, where, and with which environment."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Mapping
 
 from interlock.workers.config import PREFIX, environment_of_work
 from interlock.workers.files.atomic import write_private
-from interlock.workers.runs.codon.process import Command
-from interlock.workers.runs.context import RunWork
-from interlock.workers.runs.paths import CONVERSATION, MODEL, CodonPlace, codon_place
-from interlock.workers.runs.plan.model import Observed, Speech
-from interlock.workers.runs.sequence import Execution, Start
+from interlock.workers.runs.codon.leased_process import Command
+from interlock.workers.runs.context import RunContext
+from interlock.workers.runs.paths import (
+    CONVERSATION_VARIABLE,
+    MODEL_VARIABLE,
+    CodonPaths,
+    codon_paths,
+)
+from interlock.workers.runs.plan.model import OutputFormat, SentinelEventName
+from interlock.workers.runs.sequence import CodonStart, Execution
 
 
 class CodonCommands:
@@ -19,65 +24,70 @@ class CodonCommands:
 
     def __init__(
         self,
-        run: RunWork,
-        start: Start,
-        place: CodonPlace,
+        context: RunContext,
+        start: CodonStart,
+        paths: CodonPaths,
         previous: Execution | None,
         *,
-        mark: str,
+        process_label: str,
     ) -> None:
-        self.run, self.start, self.codon = run, start, start.codon
-        self.place, self.previous, self.mark = place, previous, mark
+        self.context, self.start, self.codon = context, start, start.codon
+        self.paths, self.previous, self.process_label = paths, previous, process_label
 
-    def shell(self, words: str, **more: str) -> Command:
-        """Return a shell's command in the workspace."""
+    def shell(self, script: str, **more: str) -> Command:
+        """Return the command that runs a shell script in the workspace."""
         return Command(
-            words=("bash", "-c", words),
-            folder=self.run.workspace,
+            arguments=("bash", "-c", script),
+            folder=self.context.workspace,
             environment=self.environment(more),
-            output=self.place.output,
-            errors=self.place.errors,
-            mark=self.mark,
+            output=self.paths.output,
+            errors=self.paths.errors,
+            process_label=self.process_label,
         )
 
     def agent(self) -> Command:
-        """Return the command that is the codon's work: its own, or the one that asks a model."""
+        """Return the command of the codon's agent: the plan's, or the one that asks a model."""
         codon = self.codon
-        watched = any(
-            Observed.OUTPUT_LINE in (*one.on, *one.sequence)
-            for one in self.run.planned(codon.sentinels)
+        is_watched = any(
+            SentinelEventName.OUTPUT_LINE in (*sentinel.on, *sentinel.sequence)
+            for sentinel in self.context.planned_sentinels(codon.sentinels)
         )
-        hears = watched or codon.speaks is Speech.CLAUDE
+        reads_output = is_watched or codon.speaks is OutputFormat.CLAUDE
         if codon.command is not None:
-            return self.shell(codon.command).heard(output=hears)
+            return self.shell(codon.command).reading_output(reads_output)
         assert codon.prompt is not None, "a codon has a command, or a model with a prompt"
-        self._continued()
-        own = {MODEL: str(codon.model), CONVERSATION: str(self.place.conversation)}
-        words = (sys.executable, "-m", "interlock.workers.runs.codon.model_agent")
-        asking = self.shell("true", **self.run.model_settings(), **own)
-        return asking.other(words, codon.prompt).heard(output=hears)
+        self._copy_conversation()
+        arguments = (sys.executable, "-m", "interlock.workers.runs.codon.model_agent")
+        variables = {
+            MODEL_VARIABLE: str(codon.model),
+            CONVERSATION_VARIABLE: str(self.paths.conversation),
+        }
+        command = self.shell("true", **self.context.model_settings(), **variables)
+        return command.with_arguments(arguments, codon.prompt).reading_output(reads_output)
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return what its processes are told: the plan's own words overrule this machine's."""
+        """Return the variables of its processes; those of the plan overrule this machine's."""
         inside = self.start.loop_context
-        own = {
-            "RUN": self.run.place.id,
+        about_codon = {
+            "RUN": self.context.paths.id,
             "CODON": self.start.runtime_id,
             "ITERATION": str(inside.iteration) if inside else "",
-            "WORKSPACE": str(self.run.workspace),
+            "WORKSPACE": str(self.context.workspace),
+            "REPORT_KINDS": "session",
             "PREVIOUS_SESSION": self.start.previous_session_id or "",
         }
         return environment_of_work(
-            self.run.plan.environment,
+            self.context.plan.environment,
             self.codon.environment,
-            {f"{PREFIX}{name}": value for name, value in own.items()},
+            {f"{PREFIX}{name}": value for name, value in about_codon.items()},
             more or {},
         )
 
-    def _continued(self) -> None:
-        """Give it the conversation as it stood at the end of the execution that it continues."""
+    def _copy_conversation(self) -> None:
+        """Copy the conversation as it was at the end of the execution that this one continues."""
         if self.previous is None or not self.start.previous_session_id:
             return
-        earlier = codon_place(self.previous.record, self.run.dispatch.settings).conversation
+        settings = self.context.dispatch.settings
+        earlier = codon_paths(self.previous.record, settings).conversation
         if earlier.is_file():
-            write_private(self.place.conversation, earlier.read_text("utf-8"))
+            write_private(self.paths.conversation, earlier.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""What a codon's model and its prompts have said so far, in one file; it asks no model itself."""
+"""The conversation of a codon with its model so far, kept in one file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ BYTES_MAX = 32 * 1024 * 1024
 
 
 class ConversationError(CallError):
-    """The file holds no conversation, or cannot be read. Remove it, or name another one."""
+    """The file is no conversation, or cannot be read. Remove it, or name another one."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path} holds no conversation that can go on: {sentence(problem)}")
+        super().__init__(f"{path} holds no conversation that can be continued: {sentence(problem)}")
         self.path = path
 
 
-class Turn(BaseModel):
-    """One message."""
+class ConversationMessage(BaseModel):
+    """One message of a user or of the model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,20 +39,20 @@ class Conversation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     session: Annotated[str, Field(min_length=1, max_length=200)]
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[ConversationMessage, ...] = ()
 
     @classmethod
-    def begun(cls) -> Self:
-        """Return a new one, whose id nobody has."""
+    def new(cls) -> Self:
+        """Return an empty conversation with a new id."""
         return cls(session=str(uuid4()))
 
     @property
     def size_bytes(self) -> int:
-        """Return how long all its messages are."""
+        """Return the size of all its messages."""
         return sum(len(turn.text.encode(errors="replace")) for turn in self.turns)
 
     def messages(self) -> list[ModelMessage]:
-        """Return the messages as a provider is sent them."""
+        """Return the messages in the form in which a provider gets them."""
         return [
             ModelRequest(parts=[UserPromptPart(turn.text)])
             if turn.role == "user"
@@ -61,15 +61,18 @@ class Conversation(BaseModel):
         ]
 
     def after(self, prompt: str, answer: str) -> Conversation:
-        """Return the conversation with one prompt and its answer more."""
-        added = (Turn(role="user", text=prompt), Turn(role="assistant", text=answer))
+        """Return the conversation with one more prompt and its answer."""
+        added = (
+            ConversationMessage(role="user", text=prompt),
+            ConversationMessage(role="assistant", text=answer),
+        )
         return Conversation(session=self.session, turns=(*self.turns, *added))
 
 
 def read_conversation(path: Path | None) -> Conversation:
-    """Read the conversation to go on with; a new one where there is none."""
+    """Read the conversation that is continued; return a new one where there is no file."""
     if path is None or not path.exists():
-        return Conversation.begun()
+        return Conversation.new()
     try:
         if path.stat().st_size > BYTES_MAX:
             raise ConversationError(path, f"it is larger than {BYTES_MAX} bytes")
@@ -83,5 +86,5 @@ def read_conversation(path: Path | None) -> Conversation:
 
 
 def write_conversation(path: Path, conversation: Conversation) -> None:
-    """Replace the file at once, or leave it as it was. Raises OSError."""
+    """Replace the whole file in one step, or leave it as it was. Raises OSError."""
     replace_bytes(path, conversation.model_dump_json().encode())

@@ -1,7 +1,8 @@
-"""Executes one codon, from its birth to its end, and tells its record each step.
+"""Executes one codon from its creation to its end, and fires each step on its record.
 
-It runs in the run's conductor, which holds the leases of both. What ends a codon is decided in
-interlock.workers.runs.outcome; before each end a checkpoint of the workspace is taken.
+It runs in the run's supervisor, which holds the leases of the run and of the codon. It decides when
+an agent's process must end (`_reason_to_end`), and `leased_process` ends it; how the codon ended is
+then decided in interlock.workers.runs.outcome. A checkpoint is taken before each end.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from interlock.kernel.errors import (
     IllegalTransitionError,
     KernelError,
 )
-from interlock.kernel.machines.runs.codon.names import Trigger
-from interlock.kernel.machines.runs.values import LIVE, CheckpointType, CodonStatus, FailureType
+from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
+from interlock.kernel.machines.runs.values import CheckpointType, FailureType
 from interlock.kernel.store.commands import Jot
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
-from interlock.workers.processes.agent.containment import MARK
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
     WATCHDOG_LOST,
@@ -31,356 +32,376 @@ from interlock.workers.processes.agent.process import (
     Exit,
     SpawnError,
 )
-from interlock.workers.runs.codon.budget import Used
 from interlock.workers.runs.codon.commands import CodonCommands
-from interlock.workers.runs.codon.limits import PATIENCE, Limits
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
+from interlock.workers.runs.codon.limits import TIME_LIMITS, BudgetUsage, CodonLimits
 from interlock.workers.runs.codon.rig import Rig, RigError
-from interlock.workers.runs.codon.transcript import Hearing
-from interlock.workers.runs.context import RunWork
-from interlock.workers.runs.failure import Failure, sentinels_not_loaded
+from interlock.workers.runs.codon.transcript import Transcript
+from interlock.workers.runs.context import RunContext
+from interlock.workers.runs.failure import CodonFailure, sentinel_load_failure
 from interlock.workers.runs.outcome import (
     NO_PROCESS,
-    Ended,
-    Ending,
-    Verdict,
+    CodonEnd,
+    CodonOutcome,
+    EndFacts,
     exit_code_of,
-    verdict_on,
+    outcome_of,
 )
-from interlock.workers.runs.paths import CodonPlace, marks_of
-from interlock.workers.runs.plan.model import Observed, Policy, Speech
-from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sequence import Execution, Start
-from interlock.workers.supervision.codon_streams import SPEECHES
+from interlock.workers.runs.paths import CodonPaths, process_labels
+from interlock.workers.runs.plan.model import FailurePolicy, OutputFormat, SentinelEventName
+from interlock.workers.runs.sentinels.trigger import SentinelEvent
+from interlock.workers.runs.sequence import CodonStart, Execution
+from interlock.workers.supervision.session_streams import SESSION_STREAMS
 from interlock.workers.text import sentence
 
 SENTINELS_S = 120.0
-# So many lines that are no reports are noted one by one; the others are counted.
-REFUSED_MAX = 20
+# So many rejected lines are noted one by one; the others are counted.
+REJECTED_NOTES_MAX = 20
 SKIPPED, STOPPED = "skipped", "stopped"
-FAILED = 1
-# Why a process was ended that nobody ordered to end.
-UNHELD = {
+EXIT_CODE_FAILED = 1
+# Why a process was killed although no person and no limit ended it.
+LEASE_LOST_ERRORS = {
     KILL_BY_PASSED: "its lease could not be renewed in time: the store was away, or this machine",
     WATCHDOG_LOST: "its watchdog was lost",
 }
-# Where a codon's sentinels are known.
-WATCHED = LIVE[1:]
-COUNTED = LIVE[3:]
-CHECKPOINT_OF = {
-    Ended.COMPLETED: CheckpointType.COMPLETED,
-    Ended.FAILED: CheckpointType.ERROR,
-    Ended.SKIPPED: CheckpointType.SKIPPED,
+STATES_WITH_SENTINELS = LIVE[1:]
+STATES_WITH_COSTS = LIVE[3:]
+LAST_CHECKPOINT_TYPES = {
+    CodonEnd.COMPLETED: CheckpointType.COMPLETED,
+    CodonEnd.FAILED: CheckpointType.ERROR,
+    CodonEnd.SKIPPED: CheckpointType.SKIPPED,
 }
 
 
 class CodonExecution:
-    """One execution of a codon, by its number in the run. `previous` is what it continues."""
+    """One execution of a codon, by its number in the run.
+
+    `previous` is the execution whose session it continues, `usage` what earlier codons used of the
+    run's budget. `work` holds the codon's lease, and `context.work` the run's.
+    """
 
     def __init__(
-        self, run: RunWork, start: Start, number: int, *, previous: Execution | None, used: Used
+        self,
+        context: RunContext,
+        start: CodonStart,
+        number: int,
+        *,
+        previous: Execution | None,
+        usage: BudgetUsage,
     ) -> None:
-        self.run, self.start, self.codon = run, start, start.codon
-        self.place: CodonPlace = run.place.codon(number)
-        self.step = run.born(start, self.place)
-        self.commands = CodonCommands(run, start, self.place, previous, mark=self.step.key)
-        self.hearing = Hearing(self._observe)
-        self.speaks = Speech.INTERLOCK if self.codon.model else self.codon.speaks
-        self.speech = SPEECHES[self.speaks]()
-        self.reported = SPEECHES["interlock"]()
-        mark = marks_of(self.step.key)[1]
-        self.host = run.sentinel_host(start, self.commands.environment({MARK: mark}))
-        # What its sentinels are told as soon as they are loaded.
-        self.early: list[Event] | None = []
-        self.limits = Limits(self.codon, run.plan.budget, used)
-        self.refused = 0
+        self.context, self.start, self.codon = context, start, start.codon
+        self.paths: CodonPaths = context.paths.codon(number)
+        self.work = context.create_codon(start, self.paths)
+        agent_label, sentinels_label = process_labels(self.work.key)
+        self.commands = CodonCommands(
+            context, start, self.paths, previous, process_label=agent_label
+        )
+        self.transcript = Transcript(self._observe)
+        self.format = OutputFormat.INTERLOCK if self.codon.model else self.codon.speaks
+        self.output_stream = SESSION_STREAMS[self.format]()
+        self.report_stream = SESSION_STREAMS["interlock"]()
+        environment = self.commands.environment({LABEL_VARIABLE: sentinels_label})
+        self.host = context.sentinel_host(start, environment)
+        # Events from before the sentinels are loaded; None once they are.
+        self.early_events: list[SentinelEvent] | None = []
+        self.limits = CodonLimits(self.codon, context.plan.budget, usage)
+        self.rejected_lines = 0
 
-    def perform(self) -> None:
-        """Execute it to its end. One that somebody else ended is cleared away, and that is all."""
-        self.run.heartbeat.hold(self.step.held)
+    def run(self) -> None:
+        """Execute it to its end. Where others ended its record, only end its processes."""
+        self.context.heartbeat.hold(self.work.held)
         try:
             with self.host:
                 try:
-                    self._perform()
+                    self._run_steps()
                 except (GitError, OSError) as error:
                     self._end(
-                        self._failed(sentence(str(error)), retriable=True),
-                        FAILED if self.limits.began else NO_PROCESS,
+                        self._failure(sentence(str(error)), retriable=True),
+                        EXIT_CODE_FAILED if self.limits.started_at else NO_PROCESS,
                     )
         except FencedError:
-            self._book_late()
+            self._note_late_costs()
+            dispatch = self.context.dispatch
             with suppress(KernelError):
-                answer = self.run.dispatch.leases.settle(self.step.lease, self.run.dispatch.render)
-                self.run.dispatch.publish(answer.owed)
+                answer = dispatch.leases.settle(self.work.lease, dispatch.render)
+                dispatch.publish(answer.owed)
         finally:
-            self.run.heartbeat.drop(self.step.held)
+            self.context.heartbeat.drop(self.work.held)
 
-    def _perform(self) -> None:
-        self._observe(Observed.CODON_STARTED, {"codon_id": self.start.runtime_id})
+    def _run_steps(self) -> None:
+        self._observe(SentinelEventName.CODON_STARTED, {"codon_id": self.start.runtime_id})
         try:
-            sha = self._rigged()
+            sha = self._set_up_rig()
         except RigError as error:
-            self._end(self._failed(str(error), retriable=True), error.exit_code)
+            self._end(self._failure(str(error), retriable=True), error.exit_code)
             return
-        if why := self._why_end(None):
-            self._cut_short(why)
+        if reason := self._order_to_end():
+            self._end_early(reason)
             return
         self._fire(Trigger.START, {"checkpoint_sha": sha} if sha else {})
-        if failure := self._loaded():
-            self._end(Verdict(Ended.FAILED, failure), NO_PROCESS)
+        if failure := self._load_sentinels():
+            self._end(CodonOutcome(CodonEnd.FAILED, failure), NO_PROCESS)
             return
-        if why := self._why_end(None):
-            self._cut_short(why)
+        if reason := self._order_to_end():
+            self._end_early(reason)
             return
         try:
-            ended = self._run()
+            ended = self._run_agent()
         except SpawnError as error:
-            said = f"its process does not start: {sentence(str(error))}"
-            self._end(self._failed(said, retriable=True), NO_PROCESS)
+            message = f"its process does not start: {sentence(str(error))}"
+            self._end(self._failure(message, retriable=True), NO_PROCESS)
             return
-        self._drained()
+        self._drain_sentinels()
         exit_code = exit_code_of(ended.code)
-        self._end(self._verdict(ended, exit_code), exit_code)
+        self._end(self._outcome(ended, exit_code), exit_code)
 
     # --- preparing and starting ------------------------------------------------------------------
 
-    def _rigged(self) -> str | None:
-        """Set up the rig, and return the checkpoint of that; None where there is nothing to do."""
+    def _set_up_rig(self) -> str | None:
+        """Set up the rig, and return the checkpoint after it; None where there is none."""
         if not self.codon.rig:
             return None
         rig = Rig(
             items=self.codon.rig,
-            workspace=self.run.workspace,
+            workspace=self.context.workspace,
             base=self.commands.shell("true"),
-            run=self._process,
-            go_on=lambda: self._why_end(None),
+            new_process=self._process,
+            reason_to_end=self._order_to_end,
         )
         for problem in rig.set_up():
-            self._remark("rig_item_failed", {"problem": problem})
-        if self._why_end(None):
+            self._note("rig_item_failed", {"problem": problem})
+        if self._order_to_end():
             return None
         return self._checkpoint(CheckpointType.RIG_SETUP)
 
-    def _loaded(self) -> Failure | None:
-        """Load the sentinels; return the failure where one that is required cannot be."""
-        problems, told, self.early = self.host.load(), self.early or [], None
-        for event in told:
-            self.host.tell(event)
-        for one in problems:
-            self._remark("sentinel_not_loaded", {"sentinel": one.sentinel, "why": one.problem})
-        self._tell_sentinels()
-        missing = [one for one in problems if one.required]
+    def _load_sentinels(self) -> CodonFailure | None:
+        """Load the sentinels; return the failure where one that is required cannot be loaded."""
+        failures, events, self.early_events = self.host.load(), self.early_events or [], None
+        for event in events:
+            self.host.notify(event)
+        for failure in failures:
+            detail = {"sentinel": failure.sentinel, "why": failure.problem}
+            self._note("sentinel_not_loaded", detail)
+        self._record_sentinels()
+        missing = [failure for failure in failures if failure.required]
         if not missing:
             return None
-        why = "; ".join(one.problem for one in missing)
-        return sentinels_not_loaded(tuple(one.sentinel for one in missing), why=why)
+        why = "; ".join(failure.problem for failure in missing)
+        return sentinel_load_failure(tuple(failure.sentinel for failure in missing), why=why)
 
-    # --- the process -----------------------------------------------------------------------------
+    # --- the agent's process ---------------------------------------------------------------------
 
-    def _run(self) -> Exit:
-        """Run the agent's process to its end. Raises SpawnError or OSError where it never was."""
+    def _run_agent(self) -> Exit:
+        """Run the agent's process to its end. Raises SpawnError or OSError where none started."""
         process = self._process(self.commands.agent())
         with process.start() as agent:
-            self.limits.begin()
-            told: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.place.output)}
+            self.limits.start()
+            payload: dict[str, Any] = {"pid": agent.pid, "log_path": str(self.paths.output)}
             if self.start.previous_session_id:
-                told["previous_session_id"] = self.start.previous_session_id
-            self._fire(Trigger.INITIALIZE, told)
-            if not self.speech.says_result:
-                # Who says nothing has no session but this one.
-                self.hearing.session_id = self.start.previous_session_id or self.place.id
-            return process.followed(agent, self._look)
+                payload["previous_session_id"] = self.start.previous_session_id
+            self._fire(Trigger.INITIALIZE, payload)
+            if not self.output_stream.reports_result:
+                # A command that reports nothing names no session, so its execution is the session.
+                self.transcript.session_id = self.start.previous_session_id or self.paths.id
+            return process.run_until(agent, self._poll)
 
-    def _look(self, agent: AgentProcess) -> str | None:
+    def _poll(self, agent: AgentProcess) -> str | None:
+        """Read the agent's reports, record what they change; return why it must end, if it must."""
         for _ in range(100):
-            if not self._hear(agent):
+            if not self._read_reports(agent):
                 break
-        self._tell_costs()
-        self._tell_sentinels()
-        for reason in self.hearing.refused[: max(0, REFUSED_MAX - self.refused)]:
-            self._remark("report_refused", {"reason": reason})
-        self.refused += len(self.hearing.refused)
-        self.hearing.refused.clear()
-        return self._why_end(agent)
+        self._record_costs()
+        self._record_sentinels()
+        rejected = self.transcript.rejected
+        for reason in rejected[: max(0, REJECTED_NOTES_MAX - self.rejected_lines)]:
+            self._note("report_refused", {"reason": reason})
+        self.rejected_lines += len(rejected)
+        rejected.clear()
+        return self._reason_to_end(agent)
 
-    def _hear(self, agent: AgentProcess) -> bool:
-        """Take in what the process said; tell whether there may be more."""
+    def _read_reports(self, agent: AgentProcess) -> bool:
+        """Read the next lines of the process; return whether there may be more."""
         reports, lines = agent.reports(), agent.output_lines()
-        if self.speaks != Speech.PLAIN:
+        if self.format != OutputFormat.PLAIN:
             for line in reports:
-                for said in self.reported.feed(line):
-                    self.hearing.feed(said)
+                for report in self.report_stream.feed(line):
+                    self.transcript.feed(report)
         for line in lines:
-            self._observe(Observed.OUTPUT_LINE, {"line": line.decode(errors="replace")})
-            if self.speaks == Speech.CLAUDE:
-                for said in self.speech.feed(line):
-                    self.hearing.feed(said)
+            event = {"line": line.decode(errors="replace")}
+            self._observe(SentinelEventName.OUTPUT_LINE, event)
+            if self.format == OutputFormat.CLAUDE:
+                for report in self.output_stream.feed(line):
+                    self.transcript.feed(report)
         return bool(reports or lines)
 
-    def _tell_costs(self) -> None:
-        """Tell the record what was said: costs count from when a session is known."""
-        if self.step.record.state == CodonStatus.INITIALIZING and self.hearing.session_id:
-            self._fire(Trigger.RUN, {"session_id": self.hearing.session_id})
-        if self.step.record.state in COUNTED:
-            for trigger, payload in self.hearing.take():
+    def _record_costs(self) -> None:
+        """Write costs and messages to the record, as soon as a session is known."""
+        if self.work.record.state == State.INITIALIZING and self.transcript.session_id:
+            self._fire(Trigger.RUN, {"session_id": self.transcript.session_id})
+        if self.work.record.state in STATES_WITH_COSTS:
+            for trigger, payload in self.transcript.take_changes():
                 with suppress(GuardRefusedError):
                     self._fire(trigger, payload)
-            self.hearing.told()
+            self.transcript.mark_recorded()
 
-    def _why_end(self, agent: AgentProcess | None) -> str | None:
-        """Return why to end it now, if at all; without a process only orders count."""
-        held, step = self.run.work, self.step
-        if held.stopped.is_set() or step.stopped.is_set() or held.interrupted.is_set():
+    def _reason_to_end(self, agent: AgentProcess) -> str | None:
+        """Return why the agent's process must end now, if it must: an order or a limit."""
+        return self._order_to_end() or self.limits.reason_to_end(self.transcript, agent.progress)
+
+    def _order_to_end(self) -> str | None:
+        """Return STOPPED or SKIPPED where a person ordered it, or a lease is lost."""
+        run, codon = self.context.work, self.work
+        if run.stopped.is_set() or codon.stopped.is_set() or run.interrupted.is_set():
             return STOPPED
-        if step.interrupted.is_set():
-            return SKIPPED
-        if agent is None:
-            return None
-        return self.limits.passed(self.hearing, agent.progress)
+        return SKIPPED if codon.interrupted.is_set() else None
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def _drained(self) -> None:
-        """Let the sentinels finish what they were told; an order cuts that short."""
-        state = self.step.record.state
-        if state not in COUNTED or not self.host.states() or self._why_end(None):
+    def _drain_sentinels(self) -> None:
+        """Let the sentinels finish their calls, unless an order ends the codon first."""
+        state = self.work.record.state
+        if state not in STATES_WITH_COSTS or not self.host.states() or self._order_to_end():
             return
-        if state == CodonStatus.RUNNING:
+        if state == State.RUNNING:
             self._fire(Trigger.COMPLETE_SENTINELS, {})
-        for work in (self.run.work, self.step):
-            work.on_order(lambda: threading.Thread(target=self.host.shutdown, daemon=True).start())
+        for work in (self.context.work, self.work):
+            work.call_on_order(
+                lambda: threading.Thread(target=self.host.shutdown, daemon=True).start()
+            )
         if not self.host.drain(SENTINELS_S):
-            self._remark("sentinels_cut_short", {"limit_s": SENTINELS_S})
-        self._tell_sentinels()
+            self._note("sentinels_cut_short", {"limit_s": SENTINELS_S})
+        self._record_sentinels()
 
-    def _verdict(self, ended: Exit, exit_code: int) -> Verdict:
-        hearing, why = self.hearing, ended.reason_by_us
-        done = hearing.result_received or (not self.speech.says_result and ended.code == 0)
-        said = UNHELD.get(why or "") or hearing.error or ended.errors.strip()[-4_000:]
-        verdict = verdict_on(
-            Ending(
-                stopped=self._why_end(None) == STOPPED,
+    def _outcome(self, ended: Exit, exit_code: int) -> CodonOutcome:
+        transcript, reason = self.transcript, ended.reason_by_us or ""
+        reports_no_result = not self.output_stream.reports_result
+        done = transcript.result_received or (reports_no_result and ended.code == 0)
+        error = LEASE_LOST_ERRORS.get(reason) or transcript.error or ended.errors.strip()[-4_000:]
+        outcome = outcome_of(
+            EndFacts(
+                stopped=self._order_to_end() == STOPPED,
                 exit_code=exit_code,
                 result_received=done,
-                session_opened=hearing.session_id is not None,
-                context_exceeded=hearing.context_exceeded,
-                context_may_end=self.run.context_may_end(self.start),
-                budget_exceeded=self.limits.policy if self.limits.over else None,
-                skip_requested=self.step.interrupted.is_set(),
-                out_of_time=PATIENCE.get(why or ""),
-                error=said,
-                retry_after_ms=hearing.retry_after_ms,
+                session_opened=transcript.session_id is not None,
+                context_exceeded=transcript.context_exceeded,
+                context_may_end=self.context.context_may_end(self.start),
+                budget_exceeded=self.limits.policy if self.limits.budget_exceeded else None,
+                skip_requested=self.work.interrupted.is_set(),
+                time_limit_passed=TIME_LIMITS.get(reason),
+                error=error,
+                retry_after_ms=transcript.retry_after_ms,
             )
         )
-        named = self.step.record.state != CodonStatus.INITIALIZING
-        if verdict.status is Ended.COMPLETED and not named:
-            return self._failed("its process ended without naming its session", retriable=False)
-        return verdict
+        has_session = self.work.record.state != State.INITIALIZING
+        if outcome.status is CodonEnd.COMPLETED and not has_session:
+            return self._failure("its process ended without naming its session", retriable=False)
+        return outcome
 
-    def _cut_short(self, why: str) -> None:
-        if why == SKIPPED:
-            self._end(Verdict(Ended.SKIPPED), NO_PROCESS)
+    def _end_early(self, order: str) -> None:
+        if order == SKIPPED:
+            self._end(CodonOutcome(CodonEnd.SKIPPED), NO_PROCESS)
         else:
-            self._end(self._failed("the codon was stopped", retriable=False), NO_PROCESS)
+            self._end(self._failure("the codon was stopped", retriable=False), NO_PROCESS)
 
-    def _failed(self, said: str, *, retriable: bool) -> Verdict:
-        reason = Failure(FailureType.UNKNOWN, retriable=retriable, message=said)
-        return Verdict(Ended.FAILED, reason)
+    def _failure(self, message: str, *, retriable: bool) -> CodonOutcome:
+        failure = CodonFailure(FailureType.UNKNOWN, retriable=retriable, message=message)
+        return CodonOutcome(CodonEnd.FAILED, failure)
 
-    def _end(self, verdict: Verdict, exit_code: int) -> None:
-        """Take the last checkpoint, and tell how it ended."""
+    def _end(self, outcome: CodonOutcome, exit_code: int) -> None:
+        """Take the last checkpoint, and fire how the codon ended."""
         self.host.shutdown()
-        self._tell_sentinels()
-        if self.refused > REFUSED_MAX:
-            self._remark("reports_refused", {"lines": self.refused})
-        if self.step.record.state not in COUNTED:
-            self._book_late()
-        sha = self._last_checkpoint(CHECKPOINT_OF[verdict.status])
-        if sha is None and verdict.status is Ended.COMPLETED:
-            verdict = self._failed("its last checkpoint could not be taken", retriable=False)
-        at = {"checkpoint_sha": sha} if sha else {}
-        match verdict.status:
-            case Ended.COMPLETED:
-                told: dict[str, Any] = {
-                    "result_message_received": self.hearing.result_received,
-                    "context_exceeded": self.hearing.context_exceeded,
+        self._record_sentinels()
+        if self.rejected_lines > REJECTED_NOTES_MAX:
+            self._note("reports_refused", {"lines": self.rejected_lines})
+        if self.work.record.state not in STATES_WITH_COSTS:
+            self._note_late_costs()
+        sha = self._last_checkpoint(LAST_CHECKPOINT_TYPES[outcome.status])
+        if sha is None and outcome.status is CodonEnd.COMPLETED:
+            outcome = self._failure("its last checkpoint could not be taken", retriable=False)
+        checkpoint = {"checkpoint_sha": sha} if sha else {}
+        match outcome.status:
+            case CodonEnd.COMPLETED:
+                payload: dict[str, Any] = {
+                    "result_message_received": self.transcript.result_received,
+                    "context_exceeded": self.transcript.context_exceeded,
                 }
-                if self.limits.over is not None:
-                    told["budget_exceeded"] = self.limits.over.model_dump(mode="json")
-                self._fire(Trigger.COMPLETE, {**at, **told})
-            case Ended.SKIPPED:
-                self._fire(Trigger.SKIP, at)
-            case Ended.FAILED:
-                assert verdict.failure is not None, "a failure has a reason"
-                ignored = self.codon.on_failure.policy is Policy.IGNORE
-                # A run that is stopped does not go past what it stopped.
-                ignored = ignored and self._why_end(None) != STOPPED
-                reason = {"failure_reason": verdict.failure.payload, "ignored": ignored}
-                self._fire(Trigger.FAIL, {**at, **reason, "exit_code": exit_code})
+                if (exceeded := self.limits.budget_exceeded) is not None:
+                    payload["budget_exceeded"] = exceeded.model_dump(mode="json")
+                self._fire(Trigger.COMPLETE, {**checkpoint, **payload})
+            case CodonEnd.SKIPPED:
+                self._fire(Trigger.SKIP, checkpoint)
+            case CodonEnd.FAILED:
+                assert outcome.failure is not None, "a failure has a reason"
+                ignored = self.codon.on_failure.policy is FailurePolicy.IGNORE
+                # A stop ends the run, also where the plan ignores this codon's failures.
+                ignored = ignored and self._order_to_end() != STOPPED
+                reason = {"failure_reason": outcome.failure.payload, "ignored": ignored}
+                self._fire(Trigger.FAIL, {**checkpoint, **reason, "exit_code": exit_code})
             case _:
-                assert_never(verdict.status)
+                assert_never(outcome.status)
 
     def _last_checkpoint(self, kind: CheckpointType) -> str | None:
         try:
             return self._checkpoint(kind)
         except (GitError, OSError) as error:
-            self._remark("checkpoint_failed", {"why": str(error)[:2_000]})
+            self._note("checkpoint_failed", {"why": str(error)[:2_000]})
             return None
 
     def _checkpoint(self, kind: CheckpointType) -> str:
-        taken = self.run.checkpoint(f"{kind}:{self.start.runtime_id} [{self.place.id}]")
-        about = {"checkpoint_type": str(kind), "sha": taken.sha, "branch": taken.branch}
-        self._fire(Trigger.CHECKPOINT_CREATED, about)
+        taken = self.context.checkpoint(f"{kind}:{self.start.runtime_id} [{self.paths.id}]")
+        payload = {"checkpoint_type": str(kind), "sha": taken.sha, "branch": taken.branch}
+        self._fire(Trigger.CHECKPOINT_CREATED, payload)
         return taken.sha
 
-    def _book_late(self) -> None:
-        """Keep what its agent had spent and the record was never told: it counts as no cost."""
-        if costs := self.hearing.untold_micro:
-            token = self.step.lease.token
+    def _note_late_costs(self) -> None:
+        """Note the costs that the record cannot count any more; they are shown as late."""
+        if costs := self.transcript.unrecorded_micro:
+            token = self.work.lease.token
             jot = Jot("late_costs", {"cost": costs}, deltas={"late": costs})
             with suppress(KernelError):
-                self.run.dispatch.note(self.step.record, jot, op_id=f"{token}/late_costs")
+                self.context.dispatch.note(self.work.record, jot, op_id=f"{token}/late_costs")
 
-    # --- inside ----------------------------------------------------------------------------------
+    # --- firing and observing --------------------------------------------------------------------
 
     def _fire(self, trigger: Trigger, payload: Mapping[str, Any]) -> None:
-        before = self.step.record.state
+        before = self.work.record.state
         try:
-            after = self.step.fire(Outcome(str(trigger), payload)).state
+            after = self.work.fire(Outcome(str(trigger), payload)).state
         except IllegalTransitionError:
-            # Somebody told from outside that it is further on already, or that it has ended.
-            read = self.run.dispatch.views.record
-            self.step.record = self.step.patiently(lambda: read(self.place.id))
-            if self.step.record.state not in LIVE:
-                raise FencedError(self.place.id, self.step.lease.token) from None
+            # An event from outside has moved the codon on, or has ended it.
+            read = self.context.dispatch.views.record
+            self.work.record = self.work.retried(lambda: read(self.paths.id))
+            if self.work.record.state not in LIVE:
+                raise FencedError(self.paths.id, self.work.lease.token) from None
             return
         if before == after:
-            if str(trigger) in set(Observed):
-                self._observe(Observed(str(trigger)), payload)
+            if str(trigger) in set(SentinelEventName):
+                self._observe(SentinelEventName(str(trigger)), payload)
         else:
-            self._observe(Observed.CODON_TRANSITIONED, {"from": before, "to": after})
+            self._observe(SentinelEventName.CODON_TRANSITIONED, {"from": before, "to": after})
 
-    def _observe(self, name: Observed, data: Mapping[str, Any]) -> None:
-        event = Event(str(name), int(time.time() * 1_000), data)
-        if self.early is None:
-            self.host.tell(event)
+    def _observe(self, name: SentinelEventName, data: Mapping[str, Any]) -> None:
+        """Notify the sentinels of an event, or keep it until they are loaded."""
+        event = SentinelEvent(str(name), int(time.time() * 1_000), data)
+        if self.early_events is None:
+            self.host.notify(event)
         else:
-            self.early.append(event)
+            self.early_events.append(event)
 
-    def _tell_sentinels(self) -> None:
-        """Tell the record where the sentinels stand, if anything of that is new."""
+    def _record_sentinels(self) -> None:
+        """Write the states of the sentinels to the record where they changed, and their remarks."""
         states = self.host.take_changes()
-        if states and self.step.record.state in WATCHED:
+        if states and self.work.record.state in STATES_WITH_SENTINELS:
             self._fire(Trigger.SENTINEL_STATES_UPDATED, {"sentinel_states": states})
         for remark in self.host.take_remarks():
-            said = {"sentinel": remark.sentinel, "said": remark.said, "problem": remark.problem}
-            self._remark("sentinel_said", {name: told for name, told in said.items() if told})
+            detail = {"sentinel": remark.sentinel, "said": remark.text, "problem": remark.problem}
+            self._note("sentinel_said", {name: value for name, value in detail.items() if value})
 
-    def _remark(self, kind: str, detail: Mapping[str, Any]) -> None:
+    def _note(self, kind: str, detail: Mapping[str, Any]) -> None:
         with suppress(KernelError):
-            self.step.audit(kind, detail)
+            self.work.audit(kind, detail)
 
-    def _process(self, command: Command) -> Process:
-        leases = (self.run.work, self.step)
-        settings = self.run.dispatch.settings
-        return Process(command, leases, log_bytes_max=settings.agent_log_bytes_max)
+    def _process(self, command: Command) -> LeasedProcess:
+        leases = (self.context.work, self.work)
+        settings = self.context.dispatch.settings
+        return LeasedProcess(command, leases, log_bytes_max=settings.agent_log_bytes_max)

@@ -1,6 +1,7 @@
-"""The process of a codon that names a model and a prompt: asks once, and reports as agents do.
+"""The agent process of a codon with a model and a prompt: asks the model once, and reports.
 
-It runs in the codon's process, told by the environment; it decides nothing about the codon.
+Its environment says which model, which conversation and where to report. It writes the same reports
+as any other agent, so the supervisor treats it like one.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from pydantic_ai.messages import ModelMessage
 
 from interlock.kernel.errors import CallError
 from interlock.workers.config import PREFIX, Settings, SettingsError, read_settings
-from interlock.workers.gateways.llm.exchange import Exchange, Limits
+from interlock.workers.gateways.llm.exchange import Exchange, ExchangeLimits
 from interlock.workers.gateways.llm.model import is_embedded, open_exchange
-from interlock.workers.gateways.llm.outcome import ConfigurationError, Failed
+from interlock.workers.gateways.llm.outcome import ConfigurationError, Unanswered
 from interlock.workers.processes.agent.process import REPORT_FD
 from interlock.workers.runs.codon.conversation import (
     Conversation,
     read_conversation,
     write_conversation,
 )
-from interlock.workers.runs.codon.model_reports import Teller, TellingLedger
-from interlock.workers.runs.paths import CONVERSATION, MODEL
-from interlock.workers.supervision.codon_reports import says_context_exceeded
+from interlock.workers.runs.codon.model_reports import ReportingLedger, ReportWriter
+from interlock.workers.runs.paths import CONVERSATION_VARIABLE, MODEL_VARIABLE
+from interlock.workers.supervision.session_reports import is_context_exceeded
 
 PROMPT_FILE = f"{PREFIX}PROMPT_FILE"
 ANSWER_TOKENS_MAX = 8_192
@@ -38,13 +39,13 @@ FAILED = 1
 STOPPED = 128 + signal.SIGTERM
 
 
-class OrderError(CallError):
-    """The codon's process is not told what it needs. Correct the step of the plan."""
+class ModelCodonError(CallError):
+    """The environment of the codon's process lacks something. Correct the step of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is asked of which model, and where the conversation is kept; None is nowhere."""
+class CodonPrompt:
+    """A model, its prompt, and the file of the conversation; without a file none is kept."""
 
     model: str
     prompt: str
@@ -52,92 +53,96 @@ class Order:
 
 
 def main() -> int:
-    """Do what the environment tells, and return the exit code."""
+    """Ask the model that the environment names, and return the exit code."""
     descriptor = os.environ.get(REPORT_FD, "")
-    teller = Teller(int(descriptor) if descriptor.isdigit() else None)
+    reports = ReportWriter(int(descriptor) if descriptor.isdigit() else None)
     try:
         settings = read_settings()
-        order = read_order(os.environ)
-        return asyncio.run(fulfil(order, settings, teller))
+        prompt = read_prompt(os.environ)
+        return asyncio.run(ask_model(prompt, settings, reports))
     except (CallError, ConfigurationError, SettingsError) as refusal:
-        complain(str(refusal))
-        teller.tell_failed(str(refusal), retry_after_s=None)
+        print_error(str(refusal))
+        reports.write_failed(str(refusal), retry_after_s=None)
         return FAILED
     except BrokenPipeError as error:
-        complain(f"nobody reads what this codon says: {error}")
+        print_error(f"the reader of this codon's reports is gone: {error}")
         return FAILED
     except asyncio.CancelledError:
         return STOPPED
 
 
-def read_order(variables: Mapping[str, str]) -> Order:
-    """Read what this process is told; the prompt from its file, or else from stdin."""
-    model = variables.get(MODEL, "")
+def read_prompt(variables: Mapping[str, str]) -> CodonPrompt:
+    """Read the model and the conversation from variables, the prompt from its file or stdin."""
+    model = variables.get(MODEL_VARIABLE, "")
     if not model or is_embedded(model):
-        raise OrderError(f"{MODEL}={model} generates no text; name a language model")
-    file, conversation = variables.get(PROMPT_FILE), variables.get(CONVERSATION)
+        raise ModelCodonError(f"{MODEL_VARIABLE}={model} generates no text; name a language model")
+    file, conversation = variables.get(PROMPT_FILE), variables.get(CONVERSATION_VARIABLE)
     try:
         raw = Path(file).read_bytes() if file else sys.stdin.buffer.read()
         prompt = raw.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise OrderError(f"the prompt cannot be read: {error}") from error
+        raise ModelCodonError(f"the prompt cannot be read: {error}") from error
     if not prompt.strip():
-        raise OrderError("the prompt is empty; give the step of the plan one")
-    return Order(model, prompt, Path(conversation) if conversation else None)
+        raise ModelCodonError("the prompt is empty; give the step of the plan one")
+    return CodonPrompt(model, prompt, Path(conversation) if conversation else None)
 
 
-async def fulfil(order: Order, settings: Settings, teller: Teller) -> int:
-    """Ask the model, report all of it, and return the exit code."""
+async def ask_model(prompt: CodonPrompt, settings: Settings, reports: ReportWriter) -> int:
+    """Ask the model, report its answer and its costs, and return the exit code."""
     task = asyncio.current_task()
     assert task is not None
-    # A request that is given up may be billed: it has to be booked before the process is over.
+    # A request that is cancelled may be billed: it has to be booked before the process ends.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    before = read_conversation(order.conversation)
+    conversation = read_conversation(prompt.conversation)
     exchange = open_exchange(
-        order.model,
-        variable=MODEL,
+        prompt.model,
+        variable=MODEL_VARIABLE,
         base_url=settings.model_base_url,
         api_key=settings.model_api_key,
-        limits=Limits(
+        limits=ExchangeLimits(
             attempts_max=settings.model_attempts_max, request_s_max=settings.model_timeout_s
         ),
     )
-    teller.tell("session", id=before.session)
+    reports.write("session", id=conversation.session)
     try:
-        return await _asked(order, before, exchange, settings.model_timeout_s, teller)
+        return await _ask(prompt, conversation, exchange, settings.model_timeout_s, reports)
     finally:
         await exchange.close()
 
 
-async def _asked(
-    order: Order, before: Conversation, exchange: Exchange, timeout_s: float, teller: Teller
+async def _ask(
+    prompt: CodonPrompt,
+    conversation: Conversation,
+    exchange: Exchange,
+    timeout_s: float,
+    reports: ReportWriter,
 ) -> int:
-    size = before.size_bytes + len(order.prompt.encode())
-    ledger = TellingLedger(exchange.bound(size, ANSWER_TOKENS_MAX), teller)
-    said = await exchange.ask(_agent(), order.prompt, before, ledger, timeout_s=timeout_s)
+    size = conversation.size_bytes + len(prompt.prompt.encode())
+    ledger = ReportingLedger(exchange.bound(size, ANSWER_TOKENS_MAX), reports)
+    answer = await exchange.ask(_agent(), prompt.prompt, conversation, ledger, timeout_s=timeout_s)
     if not ledger.usage.priced:
-        complain(f"the price of {exchange.name} is on no list: its cost counts as 0")
-    ledger.tell_final()
-    if isinstance(said, Failed):
-        complain(said.detail)
-        if says_context_exceeded(said.detail):
-            teller.tell_text("context_exceeded", "detail", said.detail)
+        print_error(f"the price of {exchange.name} is on no list: its cost counts as 0")
+    ledger.report_total()
+    if isinstance(answer, Unanswered):
+        print_error(answer.detail)
+        if is_context_exceeded(answer.detail):
+            reports.write_text("context_exceeded", "detail", answer.detail)
         else:
-            teller.tell_failed(said.detail, retry_after_s=said.retry_after_s)
+            reports.write_failed(answer.detail, retry_after_s=answer.retry_after_s)
         return FAILED
-    if order.conversation is not None:
+    if prompt.conversation is not None:
         try:
-            write_conversation(order.conversation, before.after(order.prompt, said))
+            write_conversation(prompt.conversation, conversation.after(prompt.prompt, answer))
         except OSError as error:
-            raise OrderError(f"the conversation cannot be kept: {error}") from error
-    sys.stdout.write(said.encode(errors="replace").decode() + "\n")
+            raise ModelCodonError(f"the conversation cannot be kept: {error}") from error
+    sys.stdout.write(answer.encode(errors="replace").decode() + "\n")
     sys.stdout.flush()
-    teller.tell_text("result", "text", said)
+    reports.write_text("result", "text", answer)
     return 0
 
 
-def complain(problem: str) -> None:
-    """Say on stderr what is wrong."""
+def print_error(problem: str) -> None:
+    """Write a problem to stderr."""
     sys.stderr.write(problem + "\n")
 
 
@@ -153,7 +158,10 @@ def _agent() -> Agent[Conversation, str]:
 def _with_history(
     context: RunContext[Conversation], messages: list[ModelMessage]
 ) -> list[ModelMessage]:
-    """Put the conversation so far before the prompt; what corrects an answer has it already."""
+    """Put the conversation so far before the prompt of the first request.
+
+    The messages of a request that corrects an answer contain it already.
+    """
     return [*context.deps.messages(), *messages] if len(messages) == 1 else messages
 
 

@@ -1,4 +1,4 @@
-"""How a codon that is a model reports on itself: lines, and a ledger that tells what it books."""
+"""The reports of a model's codon: lines of JSON, and a ledger that reports each booking."""
 
 from __future__ import annotations
 
@@ -12,87 +12,92 @@ from pydantic_ai.usage import RequestUsage
 
 from interlock.workers.gateways.llm.ledger import Bound, Ledger
 from interlock.workers.specs.json_line import as_line
-from interlock.workers.supervision.codon_reports import Tokens, plain_text
 from interlock.workers.supervision.reports import WAIT_S_MAX
+from interlock.workers.supervision.session_reports import TokenCounts, plain_text
 
-# A line takes 64 KiB, and a character may become six bytes of it.
+# A line holds 64 KiB, and one character may take six bytes of it.
 _LINE_ROOM_BYTES = 60_000
-_CERTAIN_TO_FIT = 8_000
+_LENGTH_ALWAYS_FITTING = 8_000
 
 
-class Teller:
-    """Writes reports, one line each, to whoever keeps the codon."""
+class ReportWriter:
+    """Writes reports, one line each, to the codon's supervisor."""
 
     def __init__(self, descriptor: int | None) -> None:
-        """Write to a descriptor; None is nobody."""
+        """Write to a file descriptor; with None every report is dropped."""
         self._descriptor = descriptor
 
-    def tell(self, kind: str, **fields: object) -> None:
-        """Write one report. Raises BrokenPipeError where nobody reads it any more."""
+    def write(self, kind: str, **fields: object) -> None:
+        """Write one report. Raises BrokenPipeError where the reader is gone."""
         left = as_line({"type": kind, **fields}).encode()
         while left and self._descriptor is not None:
             left = left[os.write(self._descriptor, left) :]
 
-    def tell_text(self, kind: str, field: str, text: str) -> None:
-        """Write a report that is a text, cut to what a line takes."""
-        self.tell(kind, **{field: fitting(text)})
+    def write_text(self, kind: str, field: str, text: str) -> None:
+        """Write a report with one text, cut to the length that a line can hold."""
+        self.write(kind, **{field: cut_to_report(text)})
 
-    def tell_failed(self, error: str, *, retry_after_s: float | None) -> None:
-        """Write that the agent cannot go on."""
-        fields: dict[str, object] = {"error": fitting(error)}
+    def write_failed(self, error: str, *, retry_after_s: float | None) -> None:
+        """Write that the agent failed, and after which time trying again may succeed."""
+        fields: dict[str, object] = {"error": cut_to_report(error)}
         if retry_after_s is not None and 0 <= retry_after_s <= WAIT_S_MAX:
             fields["retry_after_s"] = -int(-retry_after_s // 1)
-        self.tell("failed", **fields)
+        self.write("failed", **fields)
 
 
-class TellingLedger(Ledger):
-    """A ledger of which each booking is reported, with its kinds of tokens."""
+class ReportingLedger(Ledger):
+    """A ledger that reports each booking, with its tokens by kind."""
 
-    def __init__(self, bound: Bound, teller: Teller) -> None:
+    def __init__(self, bound: Bound, reports: ReportWriter) -> None:
         super().__init__(bound)
-        self._teller = teller
-        self._told_micro = 0
-        self.tokens = Tokens()
+        self._reports = reports
+        self._reported_micro = 0
+        self.tokens = TokenCounts()
 
     def unmeasured(self) -> None:
-        """Book and report a request that may be billed, but whose usage is not known."""
+        """Book and report a request that may be billed, but whose usage is unknown."""
         super().unmeasured()
-        self._tell(Tokens())
+        self._report(TokenCounts())
 
     def measured(self, response: ModelResponse) -> None:
-        """Book and report a response, and what it says."""
+        """Book and report a response, and report its text."""
         unmeasured = self.usage.unmeasured
         super().measured(response)
         if response.text:
-            self._teller.tell_text("message", "text", response.text)
+            self._reports.write_text("message", "text", response.text)
         if self.usage.unmeasured == unmeasured:
-            self._tell(kinds_of(response.usage))
+            self._report(tokens_of(response.usage))
 
-    def tell_final(self) -> None:
+    def report_total(self) -> None:
         """Report the sum of all bookings."""
-        self._teller.tell("final_costs", cost_micro=self.cost_micro, tokens=asdict(self.tokens))
+        self._reports.write("final_costs", cost_micro=self.cost_micro, tokens=asdict(self.tokens))
 
-    def _tell(self, tokens: Tokens) -> None:
-        added_micro, self._told_micro = self.cost_micro - self._told_micro, self.cost_micro
+    def _report(self, tokens: TokenCounts) -> None:
+        added_micro, self._reported_micro = self.cost_micro - self._reported_micro, self.cost_micro
         self.tokens = self.tokens.plus(tokens)
-        self._teller.tell("usage", cost_micro=added_micro, **_in_usage(tokens))
+        self._reports.write("usage", cost_micro=added_micro, **_in_usage(tokens))
 
 
-def kinds_of(usage: RequestUsage) -> Tokens:
-    """Return the tokens of a request by kind; a provider's input has those of its cache in it."""
+def tokens_of(usage: RequestUsage) -> TokenCounts:
+    """Return the tokens of a request by kind.
+
+    A provider counts the tokens of its cache as input too, so they are subtracted from it.
+    """
     created = min(max(0, usage.cache_write_tokens), usage.input_tokens)
     read = min(max(0, usage.cache_read_tokens), usage.input_tokens - created)
-    return Tokens(usage.input_tokens - created - read, usage.output_tokens, created, read)
+    return TokenCounts(usage.input_tokens - created - read, usage.output_tokens, created, read)
 
 
-def fitting(text: str) -> str:
-    """Return the text as a report takes it."""
-    told = plain_text(text)
-    size = len(json.dumps(told, ensure_ascii=False).encode())
-    return told if size <= _LINE_ROOM_BYTES else plain_text(text, length_max=_CERTAIN_TO_FIT)
+def cut_to_report(text: str) -> str:
+    """Return a text that JSON can carry, cut to the length that a line can hold."""
+    plain = plain_text(text)
+    size = len(json.dumps(plain, ensure_ascii=False).encode())
+    return (
+        plain if size <= _LINE_ROOM_BYTES else plain_text(text, length_max=_LENGTH_ALWAYS_FITTING)
+    )
 
 
-def _in_usage(tokens: Tokens) -> Mapping[str, int]:
+def _in_usage(tokens: TokenCounts) -> Mapping[str, int]:
     return {
         "tokens_in": tokens.input_tokens,
         "tokens_out": tokens.output_tokens,

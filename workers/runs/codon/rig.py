@@ -1,4 +1,4 @@
-"""Sets up what a codon needs before it starts: copies files, runs commands. It undoes nothing."""
+"""Sets up the rig of a codon before it starts: copies files and runs commands."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from pathlib import Path
 
 from interlock.workers.processes.agent.process import AgentProcess, SpawnError
 from interlock.workers.runs.codon import rig_copy
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
 from interlock.workers.runs.outcome import NO_PROCESS, exit_code_of
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
 from interlock.workers.runs.plan.path import path_within
 from interlock.workers.text import sentence
 
 TIMED_OUT = "rig_timeout"
-# One that goes on at all ends some time: this is for a disk that does not answer.
+# A copy that makes progress may take long: this limit is for a disk that does not answer.
 COPY_S = 86_400
-COPY = Path(rig_copy.__file__)
-Run = Callable[[Command], Process]
+COPY_PROGRAM = Path(rig_copy.__file__)
+NewProcess = Callable[[Command], LeasedProcess]
 
 
 class RigError(Exception):
-    """An item of a rig failed: its message says which and why, the exit code of what."""
+    """An item of a rig failed; the message says which one and why.
+
+    `exit_code` is that of its process.
+    """
 
     def __init__(self, number: int, problem: str, *, exit_code: int = NO_PROCESS) -> None:
         super().__init__(f"item {number} of the rig: {problem}")
@@ -33,78 +36,83 @@ class RigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """What is set up, where, and how its commands are run; `go_on` says why not to, or nothing."""
+    """The items of a rig, and how their commands are run.
+
+    `base` is the command that is run with other arguments, `new_process` prepares a command's
+    process, and `reason_to_end` returns why to stop, if there is a reason.
+    """
 
     items: tuple[RigCopy | RigCommand, ...]
     workspace: Path
     base: Command
-    run: Run
-    go_on: Callable[[], str | None]
+    new_process: NewProcess
+    reason_to_end: Callable[[], str | None]
 
     def set_up(self) -> list[str]:
-        """Do every item in order; return what failed and may. Raises RigError."""
-        allowed: list[str] = []
-        copied = self.workspace
+        """Do every item in its order; return the failures that the plan allows. Raises RigError."""
+        allowed_failures: list[str] = []
+        copied_to = self.workspace
         for number, item in enumerate(self.items, start=1):
-            if self.go_on():
+            if self.reason_to_end():
                 break
             try:
                 if isinstance(item, RigCopy):
-                    copied = self._copied(number, item)
+                    copied_to = self._copy(number, item)
                 else:
-                    folder = copied if item.folder is RigFolder.COPIED else self.workspace
+                    folder = copied_to if item.folder is RigFolder.COPIED else self.workspace
                     self._run(number, ("bash", "-c", item.run), folder, item.timeout_s)
             except RigError as error:
                 if not item.allow_failure:
                     raise
-                allowed.append(str(error))
-        return allowed
+                allowed_failures.append(str(error))
+        return allowed_failures
 
-    def _copied(self, number: int, item: RigCopy) -> Path:
+    def _copy(self, number: int, item: RigCopy) -> Path:
         source, target = self._inside(number, item.source), self._inside(number, item.target)
         if not source.exists():
             raise RigError(number, f"there is no {item.source} to copy")
-        # Also where a link leads there: what the target is goes before the copy is made.
-        place = target.parent.resolve() / target.name
-        for whence in (source.parent.resolve() / source.name, source.resolve()):
-            if place in (whence, *whence.parents) or whence in place.parents:
+        # The target is removed before the copy is made, so it must not be or hold the source, also
+        # where links lead there.
+        resolved = target.parent.resolve() / target.name
+        for origin in (source.parent.resolve() / source.name, source.resolve()):
+            if resolved in (origin, *origin.parents) or origin in resolved.parents:
                 raise RigError(number, f"{item.source} cannot be copied onto or into itself")
-        words = (sys.executable, "-I", "-S", str(COPY), str(source), str(target))
-        self._run(number, words, self.workspace, COPY_S)
+        arguments = (sys.executable, "-I", "-S", str(COPY_PROGRAM), str(source), str(target))
+        self._run(number, arguments, self.workspace, COPY_S)
         return target if target.is_dir() else target.parent
 
     def _inside(self, number: int, path: str) -> Path:
-        """Return a place of the workspace; since the plan was read a link may have come there."""
+        """Return a path in the workspace; check it again, as links may have changed since."""
         try:
             path_within(self.workspace, path)
         except ValueError as problem:
             raise RigError(number, f"{path}: {problem}") from problem
         return self.workspace / path
 
-    def _run(self, number: int, words: tuple[str, ...], folder: Path, timeout_s: int) -> None:
+    def _run(self, number: int, arguments: tuple[str, ...], folder: Path, timeout_s: int) -> None:
         command = replace(
             self.base,
-            words=words,
+            arguments=arguments,
             folder=folder,
             output=self.base.output.with_name(f"rig-{number}.log"),
             errors=self.base.errors.with_name(f"rig-{number}.errors.log"),
         )
         until = time.monotonic() + timeout_s
-        process = self.run(command)
+        process = self.new_process(command)
 
-        def look(running: AgentProcess) -> str | None:
+        def poll(running: AgentProcess) -> str | None:
             running.reports()
-            return self.go_on() or (TIMED_OUT if time.monotonic() > until else None)
+            return self.reason_to_end() or (TIMED_OUT if time.monotonic() > until else None)
 
         try:
             with process.start() as running:
-                ended = process.followed(running, look)
+                ended = process.run_until(running, poll)
         except (SpawnError, OSError) as error:
             raise RigError(number, sentence(str(error))) from error
         if ended.reason_by_us == TIMED_OUT:
             problem = f"it took more than {timeout_s} s"
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))
-        if ended.code and not self.go_on():
-            said = sentence(ended.errors.strip().rpartition("\n")[2])
-            problem = f"it ended with {ended.code}" + (f": {said}" if said else "")
+        if ended.code and not self.reason_to_end():
+            last_line = sentence(ended.errors.strip().rpartition("\n")[2])
+            problem = f"it ended with {ended.code}" + (f": {last_line}" if last_line else "")
             raise RigError(number, problem, exit_code=exit_code_of(ended.code))

@@ -1,7 +1,7 @@
-"""Copies a file or folder into the place of another: `rig_copy.py SOURCE TARGET`, as a process.
+"""Replaces a file or folder by a copy of another one: the program `rig_copy.py SOURCE TARGET`.
 
-A process of its own, so that whoever loses the run's lease loses this too. It takes nothing away
-that no checkpoint holds: a target in which there is a repository's .git is refused.
+It is a process of its own, so that it dies when the run's lease is lost. A target that contains a
+git repository is refused, because no checkpoint holds one and it could not be restored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ GIT = ".git"
 
 
 def main(source: Path, target: Path) -> str:
-    """Copy, and return what is wrong; '' where nothing is."""
-    if kept := repository_in(target):
-        return f"{kept} is a repository, and no checkpoint holds it; move it away first"
+    """Copy; return the problem, or an empty text where the copy is made."""
+    if repository := repository_in(target):
+        return f"{repository} is a repository, and no checkpoint holds it; move it away first"
     try:
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
@@ -34,7 +34,7 @@ def main(source: Path, target: Path) -> str:
 
 
 def repository_in(target: Path) -> str:
-    """Return a folder at or below a target that is a repository; '' where there is none."""
+    """Return the first git repository at or below a target; an empty text where there is none."""
     if not target.is_dir() or target.is_symlink():
         return ""
     found = (folder for folder, names, files in os.walk(target) if GIT in (*names, *files))

@@ -1,4 +1,4 @@
-"""What a codon's process has said so far: session, messages, costs, result. It commits nothing."""
+"""The transcript of a codon's process: its session, messages, costs and result so far."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ from typing import Any
 
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
-from interlock.workers.runs.plan.model import Observed
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.runs.plan.model import SentinelEventName
+from interlock.workers.supervision.reports import (
+    AgentFailed,
+    Progress,
+    RejectedLine,
+    ToolCompleted,
+    ToolStarted,
+)
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
     CostsSet,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Tokens,
-)
-from interlock.workers.supervision.reports import (
-    Failed,
-    Progress,
-    Rejected,
-    ToolCompleted,
-    ToolStarted,
+    SessionReport,
+    TokenCounts,
 )
 
-TEXT_SHOWN_MAX = 4_000
-Observe = Callable[[Observed, Mapping[str, Any]], None]
+TEXT_LENGTH_SHOWN = 4_000
+Observe = Callable[[SentinelEventName, Mapping[str, Any]], None]
 # A trigger and its payload, for the codon's record.
-Told = tuple[Trigger, dict[str, Any]]
+RecordChange = tuple[Trigger, dict[str, Any]]
 
 
 @dataclass(slots=True)
-class Hearing:
-    """One process, as it is understood. `observe` is told what sentinels may want to know."""
+class Transcript:
+    """The reports of one process. `observe` gets each event that sentinels may watch.
+
+    `rejected` are the reasons why lines were no reports; their reader empties the list.
+    """
 
     observe: Observe
     session_id: str | None = None
@@ -46,15 +49,15 @@ class Hearing:
     error: str = ""
     retry_after_ms: int | None = None
     cost_micro: int = 0
-    tokens: Tokens = field(default_factory=Tokens)
-    refused: list[str] = field(default_factory=list)
-    _counted: int = 0
-    _told_micro: int = 0
-    _costs: list[Told] = field(default_factory=list)
+    tokens: TokenCounts = field(default_factory=TokenCounts)
+    rejected: list[str] = field(default_factory=list)
+    _messages_taken: int = 0
+    _recorded_micro: int = 0
+    _costs: list[RecordChange] = field(default_factory=list)
 
-    def feed(self, said: Said | Rejected) -> None:
-        """Take in what the process says next."""
-        match said:
+    def feed(self, report: SessionReport | RejectedLine) -> None:
+        """Add the next report of the process."""
+        match report:
             case SessionOpened(id):
                 self.session_id = self.session_id or id
             case CostsAdded(cost_micro, tokens):
@@ -68,64 +71,73 @@ class Hearing:
                 self.result_received = True
             case ContextExceeded(detail):
                 self.context_exceeded, self.error = True, self.error or detail
-            case Failed():
-                self._fail(said)
-            case Rejected(reason):
-                self.refused.append(reason)
+            case AgentFailed():
+                self._fail(report)
+            case RejectedLine(reason):
+                self.rejected.append(reason)
             case _:
-                self._observe_saying(said)
+                self._observe_activity(report)
 
-    def _observe_saying(self, said: Said) -> None:
-        """Tell what the agent does: none of it is kept in the codon's record but a count."""
-        match said:
-            case MessageSaid(text, continues):
+    def _observe_activity(self, report: SessionReport) -> None:
+        """Pass the agent's activity to sentinels; the codon's record only counts the messages."""
+        match report:
+            case MessageWritten(text, continues):
                 self.messages += not continues
-                self.observe(Observed.ASSISTANT_MESSAGE, {"text": text[:TEXT_SHOWN_MAX]})
+                shown = {"text": text[:TEXT_LENGTH_SHOWN]}
+                self.observe(SentinelEventName.ASSISTANT_MESSAGE, shown)
             case Progress(message):
-                self.observe(Observed.PROGRESS, {"message": message})
+                self.observe(SentinelEventName.PROGRESS, {"message": message})
             case ToolStarted(tool, id):
-                self.observe(Observed.TOOL_STARTED, {"tool": tool, "id": id})
+                self.observe(SentinelEventName.TOOL_STARTED, {"tool": tool, "id": id})
             case ToolCompleted(tool, id, success):
-                about = {"tool": tool, "id": id, "success": success}
-                self.observe(Observed.TOOL_COMPLETED, about)
+                event = {"tool": tool, "id": id, "success": success}
+                self.observe(SentinelEventName.TOOL_COMPLETED, event)
 
     @property
-    def untold_micro(self) -> int:
-        """What was spent and nobody has taken; where the provider counted anew, the difference."""
-        return max(0, self.cost_micro - self._told_micro)
+    def unrecorded_micro(self) -> int:
+        """The cost that is not written to the record yet.
 
-    def told(self) -> None:
-        """Note that the record knows all that was taken."""
-        self._told_micro = self.cost_micro
+        Where a provider corrected its costs downwards it is 0: recorded costs are not taken back.
+        """
+        return max(0, self.cost_micro - self._recorded_micro)
 
-    def take(self) -> list[Told]:
-        """Return what the codon's record is to be told, in the order in which it was said."""
-        told, self._costs = self._costs, []
-        if self.messages != self._counted:
-            self._counted = self.messages
+    def mark_recorded(self) -> None:
+        """Note that all costs so far are written to the record."""
+        self._recorded_micro = self.cost_micro
+
+    def take_changes(self) -> list[RecordChange]:
+        """Return the changes for the codon's record since the last call, in their order."""
+        changes, self._costs = self._costs, []
+        if self.messages != self._messages_taken:
+            self._messages_taken = self.messages
             count = {"new_count": self.messages}
-            told.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
-        return told
+            changes.append((Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, count))
+        return changes
 
-    def _add(self, cost_micro: int, tokens: Tokens) -> None:
+    def _add(self, cost_micro: int, tokens: TokenCounts) -> None:
         self.cost_micro = min(self.cost_micro + cost_micro, MICRO_MAX)
         self.tokens = self.tokens.plus(tokens)
         last = self._costs[-1] if self._costs else None
         if last is not None and last[0] is Trigger.COSTS_INCREMENTED:
-            # What was said within one look is told at once.
+            # Costs that are reported between two polls become one change.
             cost_micro = min(cost_micro + last[1]["cost_delta"], MICRO_MAX)
-            tokens = Tokens(**last[1]["tokens_delta"]).plus(tokens)
+            tokens = TokenCounts(**last[1]["tokens_delta"]).plus(tokens)
             self._costs.pop()
         added = {"cost_delta": cost_micro, "tokens_delta": asdict(tokens)}
         self._costs.append((Trigger.COSTS_INCREMENTED, added))
 
     def _set(
-        self, trigger: Trigger, cost: str, kinds: str, cost_micro: int, tokens: Tokens
+        self,
+        trigger: Trigger,
+        cost_name: str,
+        tokens_name: str,
+        cost_micro: int,
+        tokens: TokenCounts,
     ) -> None:
         self.cost_micro, self.tokens = cost_micro, tokens
-        self._costs.append((trigger, {cost: cost_micro, kinds: asdict(tokens)}))
+        self._costs.append((trigger, {cost_name: cost_micro, tokens_name: asdict(tokens)}))
 
-    def _fail(self, said: Failed) -> None:
-        self.error = said.error
-        if said.retry_after_s is not None:
-            self.retry_after_ms = said.retry_after_s * 1_000
+    def _fail(self, report: AgentFailed) -> None:
+        self.error = report.error
+        if report.retry_after_s is not None:
+            self.retry_after_ms = report.retry_after_s * 1_000

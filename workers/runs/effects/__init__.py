@@ -1,16 +1,16 @@
-"""The effects of runs, one a file. A new one needs its line in HANDLERS."""
+"""The effects of runs, one per file. A new effect needs its line in HANDLERS."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
-from interlock.workers.runs.effects.codon_cleanup import clearance
-from interlock.workers.runs.effects.events import events
-from interlock.workers.runs.effects.launch import conductor
+from interlock.workers.engine.work import Handler
+from interlock.workers.runs.effects.codon_cleanup import clean_up_codon
+from interlock.workers.runs.effects.events import apply_events
+from interlock.workers.runs.effects.launch import launch_run_supervisor
 
-HANDLERS: Mapping[str, Run] = {
-    "clearance": clearance,
-    "events": events,
-    "conductor": conductor,
+HANDLERS: Mapping[str, Handler] = {
+    "clearance": clean_up_codon,
+    "events": apply_events,
+    "conductor": launch_run_supervisor,
 }

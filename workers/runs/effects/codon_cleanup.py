@@ -1,4 +1,4 @@
-"""Ends what an ended run left open: its codon fails, and says so. A repetition finds nothing."""
+"""Fails the codon that a run left running when it ended."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.work import Work
 
-PARTY = "clearance"
+COMPONENT = "clearance"
 
 
-def clearance(work: Work) -> None:
-    """Fail the codon of a run that has ended; one whose run goes on is let be."""
-    codon = work.dispatch.views.holds(root_of(work.record.id)).get(SELF)
-    if codon is None:
+def clean_up_codon(work: Work) -> None:
+    """Fail the codon that holds the workspace, if its run has ended; else change nothing."""
+    codon_id = work.dispatch.views.holds(root_of(work.record.id)).get(SELF)
+    if codon_id is None:
         return
-    run = _run_of(work, codon)
+    run = _run_of(work, codon_id)
     if run is None or not isinstance(work.dispatch.machines["run"].stage(run.state), Terminal):
         return
-    why = f"its run {run.id} is {run.state}"
-    call = Call(Cause(PARTY, why), f"run_ended:{codon}", Warrant.party(PARTY))
+    reason = f"its run {run.id} is {run.state}"
+    call = Call(Cause(COMPONENT, reason), f"run_ended:{codon_id}", Warrant.party(COMPONENT))
     with suppress(CallError):
-        work.dispatch.fire(codon, "run_ended", {"reason": why}, call)
+        work.dispatch.fire(codon_id, "run_ended", {"reason": reason}, call)
 
 
-def _run_of(work: Work, codon: str) -> Record | None:
+def _run_of(work: Work, codon_id: str) -> Record | None:
     with suppress(UnknownRecordError):
-        return work.dispatch.views.record(str(parent_of(codon)))
+        return work.dispatch.views.record(str(parent_of(codon_id)))
     return None

@@ -1,4 +1,4 @@
-"""Starts the conductor of a run on the workspace's machine, and hands its lease over."""
+"""Launches the supervisor of a run on the workspace's machine, and hands its lease over."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ from functools import partial
 from pathlib import Path
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.runs.brief import RunBrief
-from interlock.workers.runs.paths import RunPlace
-from interlock.workers.supervision.launch import KeeperError, start_detached
+from interlock.workers.runs.paths import RunPaths
+from interlock.workers.supervision.launch import LaunchSpec, SupervisorError, launch
 
 
-def conductor(work: Work) -> Outcome | None:
-    """Start it. From then on it holds the lease, and tells what becomes of the run."""
+def launch_run_supervisor(work: Work) -> Outcome | None:
+    """Launch it. From then on the supervisor holds the run's lease, and fires how the run ends."""
     record, lease, dispatch = work.record, work.lease, work.dispatch
     folder = Path(str(record.data["folder"]))
     if not folder.is_dir():
         return Outcome("fail", {"reason": f"the workspace {folder} is no folder any more"})
-    place = RunPlace(record.id, dispatch.settings)
-    brief = RunBrief(key=lease.key, token=lease.token, papers=str(place.papers))
+    work_folder = RunPaths(record.id, dispatch.settings).work_folder
+    spec = LaunchSpec(key=lease.key, token=lease.token, work_folder=str(work_folder))
     lease_ms = work.held.lease_ms
     renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
     try:
-        start_detached(
-            "interlock.workers.runs.supervisor", brief.write(), renew, every_s=lease_ms / 3_000
-        )
-    except (KeeperError, OSError) as refusal:
-        return Outcome("fail", {"reason": f"its conductor does not start: {refusal}"})
+        launch("interlock.workers.runs.supervisor", spec.write(), renew, every_s=lease_ms / 3_000)
+    except (SupervisorError, OSError) as refusal:
+        return Outcome("fail", {"reason": f"its supervisor does not start: {refusal}"})
     return None

@@ -1,1 +1,1 @@
-"""Plans of codons: their files and what these mean."""
+"""Plans of runs: their models and their files."""

@@ -1,4 +1,4 @@
-"""The words of a plan's file: how the parts of a plan are read from them; it decides no order."""
+"""Reads the parts of a plan from the fields of a plan's file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from interlock.workers.runs.plan.model import (
     SEQUENCE_MAX,
     VARIABLES_MAX,
     Budget,
-    Exceeded,
-    Observed,
+    BudgetPolicy,
+    CommandOrModel,
+    FailurePolicy,
+    LoopEnd,
     OnFailure,
-    Plan,
     PlannedSentinel,
-    Policy,
-    Shape,
-    Strategy,
-    Until,
-    Worker,
+    PlannedStrategy,
+    PlanPart,
+    RunPlan,
+    SentinelEventName,
 )
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place
-from interlock.workers.specs.values import MONEY, PLAIN, Kind, read_value
+from interlock.workers.specs.problems import Location
+from interlock.workers.specs.values import MONEY, PLAIN, ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
@@ -40,62 +40,68 @@ _STRATEGY = "write immediate, {debounce_s: <s>}, {count: <n>} or {window_s: <s>}
 _POLICY = "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"
 _UNTIL = "write {iterations: <n>} or context_exceeded"
 
-_Shape = TypeVar("_Shape", bound=Shape)
-# Reads a value at its place; None where it is refused, and then the place was told why.
-Reader: TypeAlias = Callable[[Node, Place], Any]
-# What each word of the file is called in the model, and how it is read.
-Words: TypeAlias = Mapping[str, tuple[str, Reader]]
+_Part = TypeVar("_Part", bound=PlanPart)
+# Reads the value of a field at its place in the file. Where it refuses the value, it reports the
+# problem at the place and returns None.
+Reader: TypeAlias = Callable[[Node, Location], Any]
+# For each field of the file: the name of the field in the model, and its reader.
+FieldReaders: TypeAlias = Mapping[str, tuple[str, Reader]]
 
 
-def made(model: type[_Shape], node: Node, words: Words, place: Place, **more: Any) -> _Shape | None:
-    """Return what the lines of a mapping mean, or None where anything is refused.
+def read_part(
+    model: type[_Part], node: Node, readers: FieldReaders, place: Location, **more: Any
+) -> _Part | None:
+    """Return the part that a mapping describes, or None where anything in it is refused.
 
-    What is null is as if it were not there; `more` are parts that are written elsewhere.
+    A field with the value null counts as absent. `more` are fields that are written elsewhere.
     """
     before = place.problems.count
     written = {
-        word: one for word, one in place.fields(node, words).items() if one.value is not None
+        field: inner
+        for field, inner in place.fields(node, readers).items()
+        if inner.value is not None
     }
     parts = {
-        words[word][0]: words[word][1](one, place.inside(word)) for word, one in written.items()
+        readers[field][0]: readers[field][1](inner, place.inside(field))
+        for field, inner in written.items()
     }
-    if isinstance(node.value, dict) and (wrong := model.mismatch(parts)):
-        place.refuse(node.line, wrong)
-    whole = {born: part for born, part in (parts | more).items() if part is not None}
-    required = {born for born, told in model.model_fields.items() if told.is_required()}
-    # Who asks for a part has told the place of one that is missing, or was refused, before.
+    if isinstance(node.value, dict) and (problem := model.mismatch(parts)):
+        place.refuse(node.line, problem)
+    whole = {name: part for name, part in (parts | more).items() if part is not None}
+    required = {name for name, field in model.model_fields.items() if field.is_required()}
+    # The caller has already reported a required field that is missing.
     if place.problems.count > before or not required <= {*whole}:
         return None
     return model.model_validate(whole)
 
 
-def need(node: Node, word: str, advice: str, place: Place) -> bool:
-    """Tell whether a word is there, with anything behind it; the place is told if it is not."""
+def require(node: Node, field: str, advice: str, place: Location) -> bool:
+    """Return whether a field has a value; report it at the place if it has none."""
     if not isinstance(node.value, dict):
         return False
-    if word in node.value and node.value[word].value is not None:
+    if field in node.value and node.value[field].value is not None:
         return True
-    place.refuse(node.value[word].line if word in node.value else node.line, advice)
+    place.refuse(node.value[field].line if field in node.value else node.line, advice)
     return False
 
 
-def listed(node: Node, place: Place, *, most: int, what: str) -> list[Node]:
+def read_entries(node: Node, place: Location, *, maximum: int, noun: str) -> list[Node]:
     """Return the entries of a list that has at least one."""
     entries = place.entries(node)
     if isinstance(node.value, list) and not entries:
-        place.refuse(node.line, f"it is empty; write at least one {what}")
-    if len(entries) > most:
-        place.refuse(node.line, f"these are {len(entries)}, at most {most} are allowed")
+        place.refuse(node.line, f"it is empty; write at least one {noun}")
+    if len(entries) > maximum:
+        place.refuse(node.line, f"these are {len(entries)}, at most {maximum} are allowed")
     return entries
 
 
-def value(model: type[BaseModel], born: str, kind: Kind = PLAIN) -> Reader:
-    """Return what reads a single value, as the field of a model has it."""
-    return lambda node, place: read_value(model, born, kind, node, place)
+def value_reader(model: type[BaseModel], name: str, kind: ValueKind = PLAIN) -> Reader:
+    """Return the reader of a single value, which must fit the field of a model."""
+    return lambda node, place: read_value(model, name, kind, node, place)
 
 
-def one_of(choices: type[StrEnum]) -> Kind:
-    """Return the kind of value that is one of a few words."""
+def choice_of(choices: type[StrEnum]) -> ValueKind:
+    """Return the kind of value that is one of a few choices."""
 
     def read(node: Node) -> StrEnum:
         if isinstance(node.value, str) and node.value in {*choices}:
@@ -103,30 +109,30 @@ def one_of(choices: type[StrEnum]) -> Kind:
         *others, last = choices
         raise ValueError(f"write {', '.join(others)} or {last}")
 
-    return Kind(read, str)
+    return ValueKind(read, str)
 
 
-def worker_words(model: type[Worker]) -> Words:
-    """Return the words of what works: a command, or a model with a prompt."""
+def command_or_model_readers(model: type[CommandOrModel]) -> FieldReaders:
+    """Return the readers of the fields of a command, or of a model with a prompt."""
     return {
-        "command": ("command", value(model, "command", TEXT)),
-        "model": ("model", value(model, "model", MODEL)),
-        "prompt": ("prompt", value(model, "prompt", TEXT)),
+        "command": ("command", value_reader(model, "command", TEXT)),
+        "model": ("model", value_reader(model, "model", MODEL)),
+        "prompt": ("prompt", value_reader(model, "prompt", TEXT)),
     }
 
 
-def sentinel(name: str, node: Node, place: Place) -> PlannedSentinel | None:
-    """Return a sentinel."""
-    return made(PlannedSentinel, node, _SENTINEL, place, id=name)
+def read_sentinel(name: str, node: Node, place: Location) -> PlannedSentinel | None:
+    """Read a sentinel."""
+    return read_part(PlannedSentinel, node, _SENTINEL, place, id=name)
 
 
-def budget(node: Node, place: Place) -> Budget | None:
-    """Return what a codon or the run may use."""
-    return made(Budget, node, _BUDGET, place)
+def read_budget(node: Node, place: Location) -> Budget | None:
+    """Read the budget of a codon or of the run."""
+    return read_part(Budget, node, _BUDGET, place)
 
 
-def environment(node: Node, place: Place) -> Any:
-    """Return variables for commands."""
+def read_environment(node: Node, place: Location) -> Any:
+    """Read environment variables."""
     if not isinstance(node.value, dict):
         place.refuse(node.line, f"{shown(node.plain())}: write lines of the form KEY: value")
         return {}
@@ -134,7 +140,7 @@ def environment(node: Node, place: Place) -> Any:
         problem = f"these are {len(node.value)}, at most {VARIABLES_MAX} are allowed"
         place.refuse(node.line, problem)
         return {}
-    sound: dict[str, Node] = {}
+    valid: dict[str, Node] = {}
     for key, inner in node.value.items():
         if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
             problem = f"{shown(key)} cannot be a variable; write letters, digits and _"
@@ -142,62 +148,62 @@ def environment(node: Node, place: Place) -> Any:
         elif isinstance(inner.value, str) and "\0" in inner.value:
             place.inside(key).refuse(inner.line, _NUL)
         else:
-            sound[key] = inner
-    return read_value(Plan, "environment", PLAIN, Node(node.line, sound), place)
+            valid[key] = inner
+    return read_value(RunPlan, "environment", PLAIN, Node(node.line, valid), place)
 
 
-def on_failure(node: Node, place: Place) -> OnFailure | None:
-    """Return what follows a failure."""
-    if node.value in (Policy.ABORT, Policy.IGNORE):
-        return OnFailure(policy=Policy(node.value))
+def read_on_failure(node: Node, place: Location) -> OnFailure | None:
+    """Read how the run goes on after a failure."""
+    if node.value in (FailurePolicy.ABORT, FailurePolicy.IGNORE):
+        return OnFailure(policy=FailurePolicy(node.value))
     if not isinstance(node.value, dict) or not node.value:
         place.refuse(node.line, f"{shown(node.plain())}: {_POLICY}")
         return None
     written = place.fields(node, ("retry",))
     if "retry" not in written:
         return None
-    # Without settings of its own it is as it always is.
+    # `retry:` without settings has the defaults.
     line, settings, _ = written["retry"]
     node = Node(line, {} if settings is None else settings)
-    return made(OnFailure, node, _RETRY, place.inside("retry"), policy=Policy.RETRY)
+    return read_part(OnFailure, node, _RETRY, place.inside("retry"), policy=FailurePolicy.RETRY)
 
 
-def until(node: Node, place: Place) -> Until | None:
-    """Return when a loop ends."""
+def read_until(node: Node, place: Location) -> LoopEnd | None:
+    """Read when a loop ends."""
     if node.value == "context_exceeded":
-        return Until(context_exceeded=True)
+        return LoopEnd(context_exceeded=True)
     if not isinstance(node.value, dict):
         place.refuse(node.line, f"{shown(node.plain())}: {_UNTIL}")
         return None
-    return made(Until, node, _ENDS, place)
+    return read_part(LoopEnd, node, _ENDS, place)
 
 
-def _strategy(node: Node, place: Place) -> Strategy | None:
+def _strategy(node: Node, place: Location) -> PlannedStrategy | None:
     if node.value == "immediate":
-        return Strategy()
+        return PlannedStrategy()
     if not isinstance(node.value, dict) or not node.value:
         place.refuse(node.line, f"{shown(node.plain())}: {_STRATEGY}")
         return None
-    return made(Strategy, node, _STRATEGIES, place)
+    return read_part(PlannedStrategy, node, _STRATEGIES, place)
 
 
-def _events(node: Node, place: Place) -> tuple[Observed, ...]:
-    found: list[Observed] = []
-    for index, entry in enumerate(listed(node, place, most=SEQUENCE_MAX, what="event")):
-        known = tuple(one.value for one in Observed)
+def _events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
+    found: list[SentinelEventName] = []
+    for index, entry in enumerate(read_entries(node, place, maximum=SEQUENCE_MAX, noun="event")):
+        known = tuple(each.value for each in SentinelEventName)
         if isinstance(entry.value, str) and entry.value in known:
-            found.append(Observed(entry.value))
+            found.append(SentinelEventName(entry.value))
             continue
-        meant = place.problems.meant(str(entry.value), known)
-        problem = f"{shown(entry.plain())} is no event; known: {', '.join(known)}{meant}"
+        suggestion = place.problems.suggestion(str(entry.value), known)
+        problem = f"{shown(entry.plain())} is no event; known: {', '.join(known)}{suggestion}"
         place.inside(index).refuse(entry.line, problem)
     return tuple(found)
 
 
-def _events_apart(node: Node, place: Place) -> tuple[Observed, ...]:
+def _distinct_events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
     found = _events(node, place)
-    for event in sorted({one for one in found if found.count(one) > 1}):
-        place.refuse(node.line, f"{event} is there more than once; write it once")
+    for event in sorted({each for each in found if found.count(each) > 1}):
+        place.refuse(node.line, f"{event} is listed more than once; write it once")
     return found
 
 
@@ -226,7 +232,7 @@ def _read_model(node: Node) -> str:
 
 
 def _read_ms(node: Node) -> int:
-    # What stands there, not what it means: a float has lost digits already.
+    # The text is read, not the parsed number: a float has lost digits already.
     if type(node.value) in (int, float) and _SECONDS.fullmatch(node.text):
         return int(Decimal(node.text).scaleb(_MS_DIGITS))
     raise ValueError("write seconds like 5 or 0.5, with at most 3 decimals")
@@ -238,35 +244,35 @@ def _read_true(node: Node) -> bool:
     return True
 
 
-NAME = Kind(_read_name, str)
-TEXT = Kind(_read_text, str)
-MODEL = Kind(_read_model, str)
-SECONDS = Kind(_read_ms, lambda ms: f"{ms / 1_000:g}")
-_TRUE = Kind(_read_true, bool)
-_BUDGET: Words = {
-    "cost_usd": ("cost_micro", value(Budget, "cost_micro", MONEY)),
-    "duration_s": ("duration_s", value(Budget, "duration_s")),
-    "output_tokens": ("output_tokens", value(Budget, "output_tokens")),
-    "exceeded": ("exceeded", value(Budget, "exceeded", one_of(Exceeded))),
+NAME = ValueKind(_read_name, str)
+TEXT = ValueKind(_read_text, str)
+MODEL = ValueKind(_read_model, str)
+SECONDS = ValueKind(_read_ms, lambda ms: f"{ms / 1_000:g}")
+_TRUE = ValueKind(_read_true, bool)
+_BUDGET: FieldReaders = {
+    "cost_usd": ("cost_micro", value_reader(Budget, "cost_micro", MONEY)),
+    "duration_s": ("duration_s", value_reader(Budget, "duration_s")),
+    "output_tokens": ("output_tokens", value_reader(Budget, "output_tokens")),
+    "exceeded": ("exceeded", value_reader(Budget, "exceeded", choice_of(BudgetPolicy))),
 }
-_RETRY: Words = {
-    "attempts": ("attempts", value(OnFailure, "attempts")),
-    "delay_ms": ("delay_ms", value(OnFailure, "delay_ms")),
+_RETRY: FieldReaders = {
+    "attempts": ("attempts", value_reader(OnFailure, "attempts")),
+    "delay_ms": ("delay_ms", value_reader(OnFailure, "delay_ms")),
 }
-_ENDS: Words = {
-    "context_exceeded": ("context_exceeded", value(Until, "context_exceeded", _TRUE)),
-    "iterations": ("iterations", value(Until, "iterations")),
+_ENDS: FieldReaders = {
+    "context_exceeded": ("context_exceeded", value_reader(LoopEnd, "context_exceeded", _TRUE)),
+    "iterations": ("iterations", value_reader(LoopEnd, "iterations")),
 }
-_STRATEGIES: Words = {
-    "debounce_s": ("debounce_ms", value(Strategy, "debounce_ms", SECONDS)),
-    "count": ("count", value(Strategy, "count")),
-    "window_s": ("window_ms", value(Strategy, "window_ms", SECONDS)),
+_STRATEGIES: FieldReaders = {
+    "debounce_s": ("debounce_ms", value_reader(PlannedStrategy, "debounce_ms", SECONDS)),
+    "count": ("count", value_reader(PlannedStrategy, "count")),
+    "window_s": ("window_ms", value_reader(PlannedStrategy, "window_ms", SECONDS)),
 }
-_SENTINEL: Words = {
-    "on": ("on", _events_apart),
+_SENTINEL: FieldReaders = {
+    "on": ("on", _distinct_events),
     "sequence": ("sequence", _events),
     "strategy": ("strategy", _strategy),
-    **worker_words(PlannedSentinel),
-    "required": ("required", value(PlannedSentinel, "required")),
-    "timeout_s": ("timeout_s", value(PlannedSentinel, "timeout_s")),
+    **command_or_model_readers(PlannedSentinel),
+    "required": ("required", value_reader(PlannedSentinel, "required")),
+    "timeout_s": ("timeout_s", value_reader(PlannedSentinel, "timeout_s")),
 }

@@ -1,4 +1,4 @@
-"""The plan of a run as its record keeps it: codons, loops, sentinels; it reads no file."""
+"""The plan of a run as its record stores it: codons, loops and sentinels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITERATIONS_MAX = 10_000
 RETRY_DELAY_MS_MAX = 60_000
 IDLE_S_DEFAULT = 600
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
-Line = Annotated[str, Field(min_length=1, max_length=8_000)]
+CommandText = Annotated[str, Field(min_length=1, max_length=8_000)]
 Prompt = Annotated[str, Field(min_length=1, max_length=64_000)]
 ModelName = Annotated[str, Field(max_length=200, pattern=r"^[^\s:]+:\S+$")]
 RigPath = Annotated[str, Field(min_length=1, max_length=1_000)]
@@ -29,30 +29,30 @@ RunSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
 Iterations = Annotated[int, Field(ge=1, le=ITERATIONS_MAX)]
 
 
-class Exceeded(StrEnum):
-    """What becomes of a codon or run that has used up its budget."""
+class BudgetPolicy(StrEnum):
+    """How a codon ends that has used up its budget, or its run's."""
 
     COMPLETE = "complete"
     FAIL = "fail"
 
 
-class Speech(StrEnum):
-    """What an agent's command prints."""
+class OutputFormat(StrEnum):
+    """The format of the reports that an agent's command writes."""
 
     PLAIN = "plain"
     INTERLOCK = "interlock"
     CLAUDE = "claude"
 
 
-class Continuation(StrEnum):
-    """Whether a codon begins a session of its own or goes on with that of the one before."""
+class SessionChoice(StrEnum):
+    """Whether a codon starts a new session or continues that of the codon before it."""
 
     FRESH = "fresh"
     CONTINUE_PREVIOUS = "continue_previous"
 
 
-class Policy(StrEnum):
-    """What follows when a codon fails."""
+class FailurePolicy(StrEnum):
+    """How a run goes on when a codon fails."""
 
     ABORT = "abort"
     IGNORE = "ignore"
@@ -60,14 +60,14 @@ class Policy(StrEnum):
 
 
 class RigFolder(StrEnum):
-    """Where a command of a rig runs: in the workspace, or where the last item copied to."""
+    """The folder in which a rig's command runs: the workspace, or the last copy."""
 
     WORKSPACE = "workspace"
     COPIED = "copied"
 
 
-class Observed(StrEnum):
-    """What a sentinel can be told of: the public events of its codon, then what the agent says."""
+class SentinelEventName(StrEnum):
+    """The events that a sentinel can watch: those of its codon, then those of the agent."""
 
     CODON_STARTED = "codon_started"
     CODON_TRANSITIONED = "codon_transitioned"
@@ -83,74 +83,75 @@ class Observed(StrEnum):
     OUTPUT_LINE = "output_line"
 
 
-class Shape(BaseModel):
-    """A part of a plan that never changes; an unknown field is refused.
+class PlanPart(BaseModel):
+    """A part of a plan. It is immutable, and unknown fields are refused.
 
-    The model is also what an imported record passes, so it refuses by itself what `mismatch` tells.
+    An imported record is validated by these models alone, so they also refuse the combinations of
+    fields that `mismatch` describes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
-    def mismatch(cls, fields: Collection[str]) -> str:  # noqa: ARG003 - most take any fields
-        """Return what is wrong with a part that has just these fields, or nothing."""
+    def mismatch(cls, fields: Collection[str]) -> str:  # noqa: ARG003 - most parts take any fields
+        """Return the problem of a part with exactly these fields, or an empty text."""
         return ""
 
     @model_validator(mode="after")
     def _matches(self) -> Self:
-        # A field that is as always counts as not there: that is how it is stored.
-        shape = type(self).model_fields
+        # A field with its default value counts as absent, because it is stored like that.
+        fields = type(self).model_fields
         given = {
             name
-            for name, told in shape.items()
-            if told.is_required() or getattr(self, name) != told.get_default()
+            for name, field in fields.items()
+            if field.is_required() or getattr(self, name) != field.get_default()
         }
-        if wrong := self.mismatch(given):
-            raise ValueError(wrong)
+        if problem := self.mismatch(given):
+            raise ValueError(problem)
         return self
 
 
-class Worker(Shape):
-    """What works or watches: a shell command, or a model with a prompt."""
+class CommandOrModel(PlanPart):
+    """A part that runs a shell command or asks a model: a codon or a sentinel."""
 
-    command: Line | None = None
+    command: CommandText | None = None
     model: ModelName | None = None
     prompt: Prompt | None = None
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with a worker that has just these fields, or nothing."""
+        """Return the problem of a part with exactly these fields, or an empty text."""
         if "command" in fields and "model" in fields:
             return "it has a command and a model; take one out"
         if "model" in fields and "prompt" not in fields:
-            return "say what the model is asked: `prompt: <text>`"
+            return "write what the model is asked: `prompt: <text>`"
         if "prompt" in fields and "model" not in fields:
             return "a prompt is for a model; write `model: <provider>:<name>`, or take it out"
         if "command" not in fields and "model" not in fields:
-            return "say who works: `command: <command>`, or `model` and `prompt`"
+            return "write what it runs: `command: <command>`, or `model` and `prompt`"
         return ""
 
 
-class Budget(Shape):
-    """What a codon or the whole run may use: micro-dollars, s, tokens of output."""
+class Budget(PlanPart):
+    """The budget of a codon or of the whole run: micro-dollars, seconds, output tokens."""
 
     LIMITS: ClassVar = ("cost_micro", "duration_s", "output_tokens")
 
     cost_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
     duration_s: RunSeconds | None = None
     output_tokens: Annotated[int, Field(ge=1, le=10**12)] | None = None
-    exceeded: Exceeded = Exceeded.COMPLETE
+    exceeded: BudgetPolicy = BudgetPolicy.COMPLETE
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with a budget that has just these fields, or nothing."""
+        """Return the problem of a budget with exactly these fields, or an empty text."""
         if any(limit in fields for limit in cls.LIMITS):
             return ""
         return "it limits nothing; write cost_usd, duration_s or output_tokens"
 
 
-class Strategy(Shape):
-    """When a sentinel answers what it was told of: at once, or by one of these."""
+class PlannedStrategy(PlanPart):
+    """When a sentinel is called for matching events: at once, or by one of these limits."""
 
     debounce_ms: Annotated[int, Field(ge=1, le=300_000)] | None = None
     count: Annotated[int, Field(ge=1, le=1_000)] | None = None
@@ -158,67 +159,67 @@ class Strategy(Shape):
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with a strategy that has just these fields, or nothing."""
+        """Return the problem of a strategy with exactly these fields, or an empty text."""
         if len(fields) > 1:
             return "choose one of debounce_s, count and window_s"
         return ""
 
 
-class PlannedSentinel(Worker):
-    """An observer: it is told of any of the events `on`, or when `sequence` came in its order.
+class PlannedSentinel(CommandOrModel):
+    """A sentinel: any event of `on` triggers it, or all events of `sequence` in their order.
 
     Where it is `required`, a codon that cannot load it fails.
     """
 
     id: Name
-    on: Annotated[tuple[Observed, ...], Field(max_length=len(Observed))] = ()
-    sequence: Annotated[tuple[Observed, ...], Field(max_length=SEQUENCE_MAX)] = ()
-    strategy: Strategy = Strategy()
+    on: Annotated[tuple[SentinelEventName, ...], Field(max_length=len(SentinelEventName))] = ()
+    sequence: Annotated[tuple[SentinelEventName, ...], Field(max_length=SEQUENCE_MAX)] = ()
+    strategy: PlannedStrategy = PlannedStrategy()
     required: bool = False
     timeout_s: Annotated[int, Field(ge=1, le=3_600)] = 30
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with a sentinel that has just these fields, or nothing."""
+        """Return the problem of a sentinel with exactly these fields, or an empty text."""
         if "on" in fields and "sequence" in fields:
             return "it has on and sequence; take one out"
         if "on" not in fields and "sequence" not in fields:
-            return "say what it watches: `on: [<event>]`, or `sequence: [<event>, <event>]`"
+            return "write what it watches: `on: [<event>]`, or `sequence: [<event>, <event>]`"
         return super().mismatch(fields)
 
 
-class RigCopy(Shape):
-    """A file or folder to copy before a codon starts; both paths are inside of the workspace."""
+class RigCopy(PlanPart):
+    """A file or folder to copy before a codon starts; both paths are inside the workspace."""
 
     source: RigPath
     target: RigPath
     allow_failure: bool = False
 
 
-class RigCommand(Shape):
+class RigCommand(PlanPart):
     """A shell command to run before a codon starts."""
 
-    run: Line
+    run: CommandText
     folder: RigFolder = RigFolder.WORKSPACE
     timeout_s: CommandSeconds = 600
     allow_failure: bool = False
 
 
-class OnFailure(Shape):
-    """What follows when a codon fails; `attempts` counts the first one too."""
+class OnFailure(PlanPart):
+    """How a run goes on when a codon fails; `attempts` counts the first one too."""
 
-    policy: Policy = Policy.ABORT
+    policy: FailurePolicy = FailurePolicy.ABORT
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     delay_ms: Annotated[int, Field(ge=0, le=RETRY_DELAY_MS_MAX)] = 1_000
 
 
-class PlannedCodon(Worker):
+class PlannedCodon(CommandOrModel):
     """One step of a plan: the rig, then an agent's process or a model's answer."""
 
     id: Name
     rig: Annotated[tuple[RigCopy | RigCommand, ...], Field(max_length=RIG_ITEMS_MAX)] = ()
-    speaks: Speech = Speech.PLAIN
-    continuation: Continuation = Continuation.FRESH
+    speaks: OutputFormat = OutputFormat.PLAIN
+    continuation: SessionChoice = SessionChoice.FRESH
     on_failure: OnFailure = OnFailure()
     budget: Budget | None = None
     sentinels: Annotated[tuple[Name, ...], Field(max_length=SENTINELS_MAX)] = ()
@@ -228,36 +229,36 @@ class PlannedCodon(Worker):
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with a codon that has just these fields, or nothing."""
+        """Return the problem of a codon with exactly these fields, or an empty text."""
         if "speaks" in fields and "command" not in fields and "model" in fields:
             return "speaks is for a command; take it out"
         return super().mismatch(fields)
 
 
-class Until(Shape):
-    """When a loop ends; an exceeded context ends it only where it says so, `iterations` caps it."""
+class LoopEnd(PlanPart):
+    """When a loop ends: after `iterations`, when a context is full, or at the first of both."""
 
     context_exceeded: bool = False
     iterations: Iterations | None = None
 
     @classmethod
     def mismatch(cls, fields: Collection[str]) -> str:
-        """Return what is wrong with an end that has just these fields, or nothing."""
+        """Return the problem of an end with exactly these fields, or an empty text."""
         if "context_exceeded" in fields or "iterations" in fields:
             return ""
-        return "say when it ends: `until: {iterations: <n>}`, or `until: context_exceeded`"
+        return "write when it ends: `until: {iterations: <n>}`, or `until: context_exceeded`"
 
 
-class PlannedLoop(Shape):
-    """Codons that are done again and again."""
+class PlannedLoop(PlanPart):
+    """Codons that are executed again and again."""
 
     id: Name
-    until: Until
+    until: LoopEnd
     codons: Annotated[tuple[PlannedCodon, ...], Field(min_length=1, max_length=CODONS_MAX)]
 
 
-class Plan(Shape):
-    """All that a run does, in its order; `environment` is every codon's, who may overrule it."""
+class RunPlan(PlanPart):
+    """A plan: its steps in their order. A codon's own `environment` overrules the plan's."""
 
     name: Name
     environment: Environment = {}
@@ -266,16 +267,16 @@ class Plan(Shape):
     steps: Annotated[tuple[PlannedCodon | PlannedLoop, ...], Field(min_length=1)]
 
     def stored(self) -> dict[str, Any]:
-        """Return the plan as JSON, without what is as always."""
+        """Return the plan as JSON, without the fields that have their default value."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Plan:
-        """Return the plan that was stored. Raises pydantic's ValidationError."""
+    def of(cls, stored: Mapping[str, Any]) -> RunPlan:
+        """Return the plan from its stored form. Raises pydantic's ValidationError."""
         return cls.model_validate(stored)
 
     def codons(self) -> Iterator[PlannedCodon]:
-        """Return each codon once, those of loops in their place."""
+        """Yield each codon once, in the plan's order, also those of loops."""
         for step in self.steps:
             if isinstance(step, PlannedLoop):
                 yield from step.codons
@@ -283,8 +284,8 @@ class Plan(Shape):
                 yield step
 
     def sentinel(self, sentinel_id: str) -> PlannedSentinel:
-        """Return a sentinel that codons name. Raises KeyError."""
-        for one in self.sentinels:
-            if one.id == sentinel_id:
-                return one
+        """Return a sentinel by its id. Raises KeyError."""
+        for each in self.sentinels:
+            if each.id == sentinel_id:
+                return each
         raise KeyError(sentinel_id)

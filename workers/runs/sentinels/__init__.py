@@ -1,1 +1,1 @@
-"""The observers of a codon: what they are triggered by, when they are called, what became of it."""
+"""Sentinels, which observe a codon: their triggers, their calls and their states."""

@@ -1,7 +1,7 @@
-"""The calls of one sentinel that wait for their turn; it makes none, and counts what it gives up.
+"""The batches of events that wait for the next call of one sentinel.
 
-Where too many wait, the two oldest become one. Only one of more events than a call can take loses
-its oldest, and that is counted too.
+Where too many wait, the two oldest are merged. A merged batch with more events than a call can take
+loses its oldest events, and they are counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MERGED_EVENTS_MAX = 10_000
 
 
 class Backlog:
-    """Batches in their order. `merged` and `left_out` count events."""
+    """Batches in their order. `merged` counts merged events, `left_out` dropped events."""
 
     def __init__(self) -> None:
         self.merged = 0
@@ -26,21 +26,21 @@ class Backlog:
         return len(self._batches)
 
     def add(self, batch: Batch) -> None:
-        """Let one more call wait."""
+        """Add the batch of one more call."""
         self._batches.append(batch)
         if len(self._batches) > CALLS_MAX:
             first, second = self._batches.popleft(), self._batches.popleft()
             both = first + second
-            kept = both[-MERGED_EVENTS_MAX:]
+            merged = both[-MERGED_EVENTS_MAX:]
             self.merged += len(first)
-            self.left_out += len(both) - len(kept)
-            self._batches.appendleft(kept)
+            self.left_out += len(both) - len(merged)
+            self._batches.appendleft(merged)
 
     def take(self) -> Batch | None:
-        """Return the batch of the next call, if one waits."""
+        """Remove and return the batch of the next call; None where no batch waits."""
         return self._batches.popleft() if self._batches else None
 
-    def give_up(self) -> None:
-        """Forget all that waits, and count it."""
+    def drop_all(self) -> None:
+        """Drop all batches, and count their events as left out."""
         while (batch := self.take()) is not None:
             self.left_out += len(batch)

@@ -1,4 +1,7 @@
-"""One call of a sentinel: a command or a model is shown events; it never counts its failures."""
+"""One call of a sentinel: a command or a model gets events, and returns a text.
+
+A call that fails raises an error. Its runner counts failures, and unloads the sentinel.
+"""
 
 from __future__ import annotations
 
@@ -13,64 +16,67 @@ from string import Template
 from typing import Protocol, TypeAlias
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.processes.agent.output import Lines
+from interlock.workers.processes.agent.output import PendingLines
 from interlock.workers.processes.group import ProcessGroup, Tail, process_group, text_of
 from interlock.workers.runs.sentinels.strategy import Batch
 from interlock.workers.supervision.command import CommandError, check_command
-from interlock.workers.supervision.reports import Usage, parse_line
+from interlock.workers.supervision.reports import TokensUsed, parse_line
 from interlock.workers.text import sentence
 
-SAID_BYTES_MAX = 4 * 1024
+OUTPUT_BYTES_MAX = 4 * 1024
 MATERIAL_BYTES_MAX = 256 * 1024
 NOT_A_COMMAND = (126, 127)
 GRACE_S = 0.2
 _READ_S = 2.0
 _CHUNK_BYTES = 64 * 1024
 
-# Told micro-dollars as soon as they are known to be spent, however the call ends.
-Book: TypeAlias = Callable[[int], None]
+# Called with micro-dollars as soon as they are known to be spent, however the call ends.
+BookCost: TypeAlias = Callable[[int], None]
 
 
 class SentinelCallError(KernelError):
-    """A call failed, and another may not. `said` is what came before that."""
+    """A call failed, and the next may succeed. `output` is the text until then."""
 
-    def __init__(self, problem: str, said: str = "") -> None:
+    def __init__(self, problem: str, output: str = "") -> None:
         super().__init__(problem)
-        self.said = said
+        self.output = output
 
 
 class FatalSentinelError(SentinelCallError):
-    """No call of this sentinel can succeed. Unload it; what to correct is its specification."""
+    """No call of this sentinel can succeed. Unload it, and correct its specification."""
 
 
-class Call(Protocol):
-    """A way to show events to a sentinel."""
+class SentinelCall(Protocol):
+    """A way to pass events to a sentinel."""
 
-    async def __call__(self, events: Batch, book: Book) -> str:
-        """Return what the sentinel said. Cancelled, it leaves nothing behind.
+    async def __call__(self, events: Batch, book: BookCost) -> str:
+        """Return the text that the sentinel answers. Raises SentinelCallError.
 
-        Raises SentinelCallError.
+        Where it is cancelled, it leaves no process behind.
         """
 
 
-class Asks(Protocol):
-    """The models that sentinels may ask; used and closed in the event loop of one host."""
+class ModelAccess(Protocol):
+    """Access to the models that sentinels ask; used and closed in the event loop of one host."""
 
     def open(self, model: str) -> None:
         """Open a model before it is asked. Raises FatalSentinelError."""
 
     async def ask(
-        self, model: str, instructions: str, words: str, *, timeout_s: float, book: Book
+        self, model: str, instructions: str, material: str, *, timeout_s: float, book: BookCost
     ) -> str:
-        """Return what a model answers. Raises SentinelCallError."""
+        """Return the answer of a model. Raises SentinelCallError."""
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close the models that were opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """A shell command: it reads one JSON object, its usage is booked, the rest is what it says."""
+    """A call of a shell command, which reads one JSON object from its standard input.
+
+    The usage that it prints is booked, and the rest of its output is the answer.
+    """
 
     sentinel: str
     codon: str
@@ -80,34 +86,37 @@ class CommandCall:
     timeout_s: float
 
     def check(self) -> None:
-        """Refuse what no shell could run. Raises FatalSentinelError."""
+        """Refuse a command that no shell could run. Raises FatalSentinelError."""
         try:
             check_command(self.command, self.folder)
         except CommandError as error:
             raise FatalSentinelError(error.problem) from error
 
-    async def __call__(self, events: Batch, book: Book) -> str:
+    async def __call__(self, events: Batch, book: BookCost) -> str:
         """Run the command once."""
         output = _Output(book)
-        shown = {"sentinel": self.sentinel, "codon": self.codon}
-        shown_events = [event.stored() for event in events]
-        given = json.dumps({**shown, "events": shown_events}, default=str).encode() + b"\n"
+        message = {
+            "sentinel": self.sentinel,
+            "codon": self.codon,
+            "events": [event.stored() for event in events],
+        }
+        line = json.dumps(message, default=str).encode() + b"\n"
         try:
-            exit_code, errors = await self._run(given, output)
+            exit_code, errors = await self._run(line, output)
         except TimeoutError as error:
             problem = f"the command did not end within {self.timeout_s:g} s"
-            raise SentinelCallError(problem, output.said) from error
+            raise SentinelCallError(problem, output.text) from error
         except OSError as error:
             problem = f"the command could not be started: {sentence(str(error))}"
             raise SentinelCallError(problem) from error
         if exit_code == 0:
-            return output.said
+            return output.text
         last = sentence(errors.strip().rpartition("\n")[2])
         problem = f"the command ended with exit code {exit_code}" + (f": {last}" if last else "")
         kind = FatalSentinelError if exit_code in NOT_A_COMMAND else SentinelCallError
-        raise kind(problem, output.said)
+        raise kind(problem, output.text)
 
-    async def _run(self, given: bytes, output: _Output) -> tuple[int, str]:
+    async def _run(self, line: bytes, output: _Output) -> tuple[int, str]:
         async with process_group(
             ["/usr/bin/env", "bash", "-c", self.command],
             reads=True,
@@ -117,13 +126,13 @@ class CommandCall:
         ) as group:
             stdin, stdout, stderr = _pipes(group)
             errors = Tail(stderr)
-            feeder = asyncio.create_task(_feed(stdin, given))
+            feeder = asyncio.create_task(_feed(stdin, line))
             readers = {asyncio.create_task(output.read(stdout)), asyncio.create_task(errors.read())}
             try:
                 async with asyncio.timeout(self.timeout_s):
                     exit_code = await group.leader_ended()
             finally:
-                # What it had said of its costs before it was stopped is in the pipe.
+                # The costs that it printed before it was ended may still be in the pipe.
                 await group.end()
                 await asyncio.wait(readers, timeout=_READ_S)
                 for task in (feeder, *readers):
@@ -134,18 +143,18 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A model: the plan's prompt tells it what to do, and the events are what it looks at."""
+    """A call of a model, whose instructions are the plan's prompt and whose message the events."""
 
-    asks: Asks
+    models: ModelAccess
     model: str
     instructions: str
     timeout_s: float
 
-    async def __call__(self, events: Batch, book: Book) -> str:
+    async def __call__(self, events: Batch, book: BookCost) -> str:
         """Ask the model once."""
         try:
             async with asyncio.timeout(self.timeout_s):
-                said = await self.asks.ask(
+                answer = await self.models.ask(
                     self.model,
                     self.instructions,
                     material(events),
@@ -155,7 +164,7 @@ class ModelCall:
         except TimeoutError as error:
             problem = f"{self.model} did not answer within {self.timeout_s:g} s"
             raise SentinelCallError(problem) from error
-        return text_of(said.encode(errors="replace")[-SAID_BYTES_MAX:])
+        return text_of(answer.encode(errors="replace")[-OUTPUT_BYTES_MAX:])
 
 
 def instructions(prompt: str, *, sentinel: str, codon: str) -> str:
@@ -171,7 +180,7 @@ def instructions(prompt: str, *, sentinel: str, codon: str) -> str:
 
 
 def material(events: Batch) -> str:
-    """Return events as lines of JSON for a model; of too many the newest are kept."""
+    """Return events as lines of JSON for a model; of too many events the oldest are left out."""
     lines: list[str] = []
     room = MATERIAL_BYTES_MAX
     for event in reversed(events):
@@ -185,16 +194,16 @@ def material(events: Batch) -> str:
 
 
 class _Output:
-    """The standard output of a command, while it is being read and after."""
+    """The standard output of a command, while it is read and after."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: BookCost) -> None:
         self._book = book
-        self._lines = Lines()
-        self._kept = b""
+        self._lines = PendingLines()
+        self._last_bytes = b""
 
     @property
-    def said(self) -> str:
-        return text_of(self._kept).strip()
+    def text(self) -> str:
+        return text_of(self._last_bytes).strip()
 
     async def read(self, stream: StreamReader) -> None:
         while chunk := await stream.read(_CHUNK_BYTES):
@@ -206,14 +215,14 @@ class _Output:
         self._take()
 
     def _take(self) -> None:
-        words = []
+        parts = []
         for line in self._lines.take():
-            told = parse_line(line) if b'"usage"' in line else None
-            if isinstance(told, Usage):
-                self._book(told.cost_micro or 0)
+            report = parse_line(line) if b'"usage"' in line else None
+            if isinstance(report, TokensUsed):
+                self._book(report.cost_micro or 0)
             else:
-                words.append(line + b"\n")
-        self._kept = b"".join((self._kept, *words))[-SAID_BYTES_MAX:]
+                parts.append(line + b"\n")
+        self._last_bytes = b"".join((self._last_bytes, *parts))[-OUTPUT_BYTES_MAX:]
 
 
 def _pipes(group: ProcessGroup) -> tuple[StreamWriter, StreamReader, StreamReader]:
@@ -224,9 +233,9 @@ def _pipes(group: ProcessGroup) -> tuple[StreamWriter, StreamReader, StreamReade
     return leader.stdin, leader.stdout, leader.stderr
 
 
-async def _feed(stdin: StreamWriter, given: bytes) -> None:
-    # A command need not read what it is given.
+async def _feed(stdin: StreamWriter, line: bytes) -> None:
+    # A command may end without reading its standard input.
     with suppress(ConnectionError):
-        stdin.write(given)
+        stdin.write(line)
         await stdin.drain()
     stdin.close()

@@ -1,6 +1,7 @@
-"""Hosts the sentinels of one codon in a thread of their own; it never makes the codon wait.
+"""Runs all sentinels of one codon in a thread of their own, so that the codon never waits.
 
-All of them share one event loop: each is called serially, and all at the same time.
+They share one event loop. Each has a `SentinelRunner`, which calls it serially and unloads it when
+it fails; the host loads all of them, passes events on, and unloads all at the codon's end.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from typing import Any, Self
 
 from interlock.kernel.machines.runs.values import SentinelState, UnloadReason
 from interlock.workers.runs.sentinels.call import (
-    Asks,
-    Call,
     CommandCall,
     FatalSentinelError,
+    ModelAccess,
     ModelCall,
+    SentinelCall,
     instructions,
 )
 from interlock.workers.runs.sentinels.journal import Journal, Remark
+from interlock.workers.runs.sentinels.runner import Clock, SentinelRunner
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sentinels.trigger import Event
-from interlock.workers.runs.sentinels.watch import Clock, Watch
+from interlock.workers.runs.sentinels.trigger import SentinelEvent
 
 
 @dataclass(frozen=True, slots=True)
 class LoadFailure:
-    """A sentinel that could not be loaded, and why in one sentence."""
+    """A sentinel that could not be loaded, and its problem in one sentence."""
 
     sentinel: str
     problem: str
@@ -40,9 +41,9 @@ class LoadFailure:
 
 
 class SentinelHost:
-    """The sentinels of one codon. Left as a context, it shuts down whom nobody drained.
+    """The sentinels of one codon. As a context manager it shuts them down at its exit.
 
-    `load` comes first, from the thread that drains; all else is safe from any thread.
+    `load` is called first, by the thread that calls `drain`; all other methods are thread-safe.
     """
 
     def __init__(
@@ -52,21 +53,21 @@ class SentinelHost:
         codon: str,
         folder: Path,
         environment: Mapping[str, str],
-        asks: Asks | None,
+        models: ModelAccess | None,
         clock_ms: Clock,
     ) -> None:
         self._specifications = tuple(specifications)
         self._codon, self._folder, self._environment = codon, folder, dict(environment)
-        self._asks, self._clock_ms = asks, clock_ms
+        self._models, self._clock_ms = models, clock_ms
         self._journal = Journal()
-        self._watches: dict[str, Watch] = {}
+        self._runners: dict[str, SentinelRunner] = {}
         self._refused: dict[str, SentinelState] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._reason = UnloadReason.CODON_COMPLETE
-        self._whole = True
+        self._all_finished = True
 
     def __enter__(self) -> Self:
         return self
@@ -80,144 +81,154 @@ class SentinelHost:
         self.shutdown()
 
     def load(self) -> list[LoadFailure]:
-        """Check every sentinel and begin to observe; return those that cannot."""
+        """Check every sentinel and start to observe; return those that could not be loaded."""
         assert self._thread is None, "sentinels are loaded once"
         failures = []
-        for one in self._specifications:
+        for specification in self._specifications:
             try:
-                call = self._call(one)
+                call = self._call(specification)
             except FatalSentinelError as error:
-                failures.append(LoadFailure(one.id, str(error), one.required))
-                self._refused[one.id] = self._refusal(one)
+                failures.append(LoadFailure(specification.id, str(error), specification.required))
+                self._refused[specification.id] = self._refused_state(specification)
             else:
-                self._watches[one.id] = Watch(
-                    one, call, clock_ms=self._clock_ms, now_ms=_now_ms, journal=self._journal
+                self._runners[specification.id] = SentinelRunner(
+                    specification,
+                    call,
+                    clock_ms=self._clock_ms,
+                    now_ms=_now_ms,
+                    journal=self._journal,
                 )
         if self._specifications:
             self._journal.change()
-        if self._watches:
-            self._whole = False
+        if self._runners:
+            self._all_finished = False
             self._thread = threading.Thread(target=self._run, name="sentinels", daemon=True)
             self._thread.start()
             self._ready.wait()
         return failures
 
-    def tell(self, event: Event) -> None:
-        """Let every sentinel hear an event; return at once."""
-        self._post(self._hear, event)
+    def notify(self, event: SentinelEvent) -> None:
+        """Pass an event to every sentinel; return at once."""
+        self._post(self._receive, event)
 
     def drain(self, limit_s: float) -> bool:
-        """Let the sentinels finish, and unload them; tell whether all did within the limit.
+        """Let the sentinels finish, and unload them; return whether all finished within the limit.
 
-        What is told from now on is not heard. Calls that still run then are killed.
+        Later events are ignored. Calls that still run at the limit are killed.
         """
         self._post(self._finish)
         if self._thread is not None:
             self._thread.join(limit_s)
-            self._post(self._cut)
+            self._post(self._cancel)
             self._thread.join()
-        return self._whole
+        return self._all_finished
 
     def shutdown(self) -> None:
-        """Kill what runs and unload everybody; after a drain there is nothing left to do."""
+        """Kill the calls that run, and unload all sentinels; after a drain it changes nothing."""
         self._reason = UnloadReason.SHUTDOWN
-        self._post(self._cut)
+        self._post(self._cancel)
         if self._thread is not None:
             self._thread.join()
 
     def states(self) -> list[dict[str, Any]]:
-        """Return every sentinel's state as its codon keeps it, the unloaded ones too."""
+        """Return the states of all sentinels, also of unloaded ones, as a record stores them."""
         return [state.model_dump(mode="json", exclude_none=True) for state in self._states()]
 
     def take_changes(self) -> list[dict[str, Any]] | None:
-        """Return the states if anything changed since this was asked last."""
+        """Return the states if one of them changed since the last call."""
         return self.states() if self._journal.take_change() else None
 
     def take_remarks(self) -> list[Remark]:
-        """Return what sentinels said since this was asked last; the last 1,000 are kept."""
+        """Return the remarks since the last call; of more than 1,000 the newest are kept."""
         return self._journal.take_remarks()
 
     @property
     def total_cost_micro(self) -> int:
-        """What all sentinels have cost so far, the unloaded ones too."""
+        """The cost of all sentinels so far, also of unloaded ones."""
         return sum(state.total_cost for state in self._states())
 
     @property
     def merged(self) -> dict[str, int]:
-        """How many events of each sentinel joined a later call because too many calls waited."""
-        return {name: watch.backlog.merged for name, watch in self._watches.items()}
+        """How many events of each sentinel were merged into a later call, as too many waited."""
+        return {name: runner.backlog.merged for name, runner in self._runners.items()}
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many events triggered each sentinel and were never shown to it."""
-        return {name: watch.backlog.left_out for name, watch in self._watches.items()}
+        """How many events triggered each sentinel and were never passed to it."""
+        return {name: runner.backlog.left_out for name, runner in self._runners.items()}
 
     def _states(self) -> list[SentinelState]:
-        loaded = {name: watch.state for name, watch in self._watches.items()}
+        loaded = {name: runner.state for name, runner in self._runners.items()}
         states = {**self._refused, **loaded}
-        return [states[one.id] for one in self._specifications if one.id in states]
+        return [states[each.id] for each in self._specifications if each.id in states]
 
-    def _call(self, one: SentinelSpecification) -> Call:
-        if one.command is not None:
+    def _call(self, specification: SentinelSpecification) -> SentinelCall:
+        if specification.command is not None:
             command = CommandCall(
-                one.id, self._codon, one.command, self._folder, self._environment, one.timeout_s
+                specification.id,
+                self._codon,
+                specification.command,
+                self._folder,
+                self._environment,
+                specification.timeout_s,
             )
             command.check()
             return command
-        assert one.model is not None, "a specification has a command or a model"
-        assert one.prompt is not None, "a model has a prompt"
-        told = instructions(one.prompt, sentinel=one.id, codon=self._codon)
-        if self._asks is None:
-            raise FatalSentinelError(f"no model can be asked here, and it needs {one.model}")
-        self._asks.open(one.model)
-        return ModelCall(self._asks, one.model, told, one.timeout_s)
+        model, prompt = specification.model, specification.prompt
+        assert model is not None, "a specification has a command or a model"
+        assert prompt is not None, "a model has a prompt"
+        filled_in = instructions(prompt, sentinel=specification.id, codon=self._codon)
+        if self._models is None:
+            raise FatalSentinelError(f"no model can be asked here, and it needs {model}")
+        self._models.open(model)
+        return ModelCall(self._models, model, filled_in, specification.timeout_s)
 
-    def _refusal(self, one: SentinelSpecification) -> SentinelState:
+    def _refused_state(self, specification: SentinelSpecification) -> SentinelState:
         at_ms = self._clock_ms()
         return SentinelState(
-            id=one.id,
-            model=one.doer,
+            id=specification.id,
+            model=specification.display_name,
             loaded_at=at_ms,
             unloaded_at=at_ms,
             status="unloaded",
             unload_reason=UnloadReason.FATAL_ERROR,
         )
 
-    def _post(self, action: Callable[..., None], *given: object) -> None:
+    def _post(self, action: Callable[..., None], *arguments: object) -> None:
         if self._loop is None:
             return
-        # The loop closes when the last sentinel is unloaded: then nobody is left to hear.
+        # The loop is closed once the last sentinel is unloaded; no sentinel takes events then.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(action, *given)
+            self._loop.call_soon_threadsafe(action, *arguments)
 
     def _run(self) -> None:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._tasks = [asyncio.create_task(watch.run()) for watch in self._watches.values()]
+        self._tasks = [asyncio.create_task(runner.run()) for runner in self._runners.values()]
         self._ready.set()
         await asyncio.wait(self._tasks)
-        for watch in self._watches.values():
-            watch.unload(self._reason)
-        if self._asks is not None:
-            await self._asks.close()
-        cut = [task for task in self._tasks if task.cancelled()]
+        for runner in self._runners.values():
+            runner.unload(self._reason)
+        if self._models is not None:
+            await self._models.close()
+        cancelled = [task for task in self._tasks if task.cancelled()]
         for task in self._tasks:
-            if task not in cut:
-                # A defect of ours ends the thread loudly, after all the others have finished.
+            if task not in cancelled:
+                # Raise the error of a defect in a runner, after all the others have finished.
                 task.result()
-        self._whole = not cut
+        self._all_finished = not cancelled
 
-    def _hear(self, event: Event) -> None:
-        for watch in self._watches.values():
-            watch.hear(event)
+    def _receive(self, event: SentinelEvent) -> None:
+        for runner in self._runners.values():
+            runner.receive(event)
 
     def _finish(self) -> None:
-        for watch in self._watches.values():
-            watch.finish()
+        for runner in self._runners.values():
+            runner.finish()
 
-    def _cut(self) -> None:
+    def _cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
 

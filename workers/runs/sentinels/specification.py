@@ -1,23 +1,22 @@
-"""What a host is told of one sentinel, as a value; it loads nothing."""
+"""The specification of one sentinel, as a host gets it from the plan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from interlock.workers.runs.plan.model import PlannedSentinel
-from interlock.workers.runs.plan.model import Strategy as PlannedStrategy
-from interlock.workers.runs.sentinels.strategy import Kind, Strategy
-from interlock.workers.runs.sentinels.trigger import Trigger
+from interlock.workers.runs.plan.model import PlannedSentinel, PlannedStrategy
+from interlock.workers.runs.sentinels.strategy import BatchingKind, BatchingStrategy
+from interlock.workers.runs.sentinels.trigger import SentinelTrigger
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class SentinelSpecification:
-    """One sentinel. Either a command, or a model and what it is told, is called."""
+    """One sentinel. It has either a command, or a model with a prompt."""
 
     id: str
-    trigger: Trigger
-    strategy: Strategy
+    trigger: SentinelTrigger
+    strategy: BatchingStrategy
     command: str | None
     model: str | None
     prompt: str | None
@@ -25,17 +24,17 @@ class SentinelSpecification:
     timeout_s: float
 
     @property
-    def doer(self) -> str:
+    def display_name(self) -> str:
         """The model, or the first word of the command."""
-        named = self.model if self.command is None else self.command.split(maxsplit=1)[0]
-        return (named or "")[:NAME_LENGTH_MAX]
+        name = self.model if self.command is None else self.command.split(maxsplit=1)[0]
+        return (name or "")[:NAME_LENGTH_MAX]
 
     @classmethod
     def of(cls, planned: PlannedSentinel) -> SentinelSpecification:
-        """Return what a plan says of it."""
+        """Return the specification of a sentinel of a plan."""
         return cls(
             id=planned.id,
-            trigger=Trigger(
+            trigger=SentinelTrigger(
                 tuple(map(str, planned.sequence or planned.on)), ordered=bool(planned.sequence)
             ),
             strategy=_strategy(planned.strategy),
@@ -47,11 +46,11 @@ class SentinelSpecification:
         )
 
 
-def _strategy(planned: PlannedStrategy) -> Strategy:
+def _strategy(planned: PlannedStrategy) -> BatchingStrategy:
     if planned.debounce_ms is not None:
-        return Strategy(Kind.DEBOUNCE_S, planned.debounce_ms / 1_000)
+        return BatchingStrategy(BatchingKind.DEBOUNCE_S, planned.debounce_ms / 1_000)
     if planned.count is not None:
-        return Strategy(Kind.COUNT, planned.count)
+        return BatchingStrategy(BatchingKind.COUNT, planned.count)
     if planned.window_ms is not None:
-        return Strategy(Kind.WINDOW_S, planned.window_ms / 1_000)
-    return Strategy(Kind.IMMEDIATE)
+        return BatchingStrategy(BatchingKind.WINDOW_S, planned.window_ms / 1_000)
+    return BatchingStrategy(BatchingKind.IMMEDIATE)

@@ -1,6 +1,6 @@
-"""When accumulated matches are handed over to one call; the time is passed in, nothing waits here.
+"""Decides when the accumulated matches of a sentinel become the batch of one call. Pure.
 
-Windows follow each other without a gap from the time that the heap began.
+The caller passes the time. Windows follow each other without a gap from the start of observing.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 from typing import TypeAlias, assert_never
 
-from interlock.workers.runs.sentinels.trigger import Event
+from interlock.workers.runs.sentinels.trigger import SentinelEvent
 
-# A codon that never falls silent, or says more than this in a window, is handed over in parts.
+# With more matches than this a batch is due at once, also before its debounce or window ends.
 MATCHES_MAX = 1_000
 _MS = 1_000
 
-Batch: TypeAlias = tuple[Event, ...]
+Batch: TypeAlias = tuple[SentinelEvent, ...]
 
 
-class Kind(StrEnum):
-    """What a strategy waits for."""
+class BatchingKind(StrEnum):
+    """The kinds of strategies: what a batch waits for."""
 
     IMMEDIATE = auto()
     DEBOUNCE_S = auto()
@@ -28,71 +28,73 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Heap:
-    """What has accumulated since the last call. Times are ms of one clock that never goes back."""
+class PendingEvents:
+    """The events since the last batch. Times are ms of one clock that never goes back."""
 
-    began_ms: float
+    started_ms: float
     events: Batch = ()
     matches: int = 0
     first_ms: float = 0
     last_ms: float = 0
 
-    def emptied(self) -> Heap:
-        """Return the heap after it was handed over."""
-        return Heap(self.began_ms)
+    def emptied(self) -> PendingEvents:
+        """Return it without events, after they became a batch."""
+        return PendingEvents(self.started_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
-    """A kind, and its limit: seconds or matches; immediate has none."""
+class BatchingStrategy:
+    """A kind of strategy and its limit: seconds or matches; immediate has none."""
 
-    kind: Kind
+    kind: BatchingKind
     limit: float = 0
 
-    def due_ms(self, heap: Heap) -> float | None:
-        """Return when the heap is to be handed over if nothing more comes; None is never."""
-        if not heap.matches:
+    def due_ms(self, pending: PendingEvents) -> float | None:
+        """Return when the events become a batch if no more come; None is never."""
+        if not pending.matches:
             return None
         match self.kind:
-            case Kind.IMMEDIATE | Kind.COUNT:
+            case BatchingKind.IMMEDIATE | BatchingKind.COUNT:
                 return None
-            case Kind.DEBOUNCE_S:
-                return heap.last_ms + self.limit * _MS
-            case Kind.WINDOW_S:
+            case BatchingKind.DEBOUNCE_S:
+                return pending.last_ms + self.limit * _MS
+            case BatchingKind.WINDOW_S:
                 length_ms = self.limit * _MS
-                windows = (heap.first_ms - heap.began_ms) // length_ms
-                return heap.began_ms + (windows + 1) * length_ms
+                windows = (pending.first_ms - pending.started_ms) // length_ms
+                return pending.started_ms + (windows + 1) * length_ms
             case _:
                 assert_never(self.kind)
 
-    def lapse(self, heap: Heap, now_ms: float) -> tuple[Heap, list[Batch]]:
-        """Hand over what is due by now."""
-        due_ms = self.due_ms(heap)
+    def take_due(self, pending: PendingEvents, now_ms: float) -> tuple[PendingEvents, list[Batch]]:
+        """Return the events that stay pending, and the batch that is due by now, if any."""
+        due_ms = self.due_ms(pending)
         if due_ms is None or now_ms < due_ms:
-            return heap, []
-        return heap.emptied(), [heap.events]
+            return pending, []
+        return pending.emptied(), [pending.events]
 
-    def gather(self, heap: Heap, match: Batch, now_ms: float) -> tuple[Heap, list[Batch]]:
-        """Add one match, after what was due before it is handed over."""
-        heap, batches = self.lapse(heap, now_ms)
-        heap = replace(
-            heap,
-            events=heap.events + match,
-            matches=heap.matches + 1,
-            first_ms=heap.first_ms if heap.matches else now_ms,
+    def add(
+        self, pending: PendingEvents, match: Batch, now_ms: float
+    ) -> tuple[PendingEvents, list[Batch]]:
+        """Add one match; return the events that stay pending, and the batches that are due."""
+        pending, batches = self.take_due(pending, now_ms)
+        pending = replace(
+            pending,
+            events=pending.events + match,
+            matches=pending.matches + 1,
+            first_ms=pending.first_ms if pending.matches else now_ms,
             last_ms=now_ms,
         )
-        if heap.matches < self._full_at():
-            return heap, batches
-        return heap.emptied(), [*batches, heap.events]
+        if pending.matches < self._full_at():
+            return pending, batches
+        return pending.emptied(), [*batches, pending.events]
 
     def _full_at(self) -> float:
         match self.kind:
-            case Kind.IMMEDIATE:
+            case BatchingKind.IMMEDIATE:
                 return 1
-            case Kind.COUNT:
+            case BatchingKind.COUNT:
                 return self.limit
-            case Kind.DEBOUNCE_S | Kind.WINDOW_S:
+            case BatchingKind.DEBOUNCE_S | BatchingKind.WINDOW_S:
                 return MATCHES_MAX
             case _:
                 assert_never(self.kind)

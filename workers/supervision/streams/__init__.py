@@ -1,4 +1,4 @@
-"""How an agent's output is read, by the name an agent is declared with. A new one goes here."""
+"""The readers of agents' output, by the name in an agent's settings. A new one goes here."""
 
 from __future__ import annotations
 

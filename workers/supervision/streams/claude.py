@@ -1,7 +1,7 @@
-"""The output of Claude Code with `--output-format stream-json --verbose`, read into reports.
+"""Reads the output of Claude Code with `--output-format stream-json --verbose` into reports.
 
-It tells what the stream says and nothing else. Lines of a kind that says nothing of the work are
-passed over, for that program adds kinds often; a line of a known kind with another shape is told.
+Lines of an unknown kind are skipped, because that program often adds kinds. A line of a known kind
+with another shape is a RejectedLine.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from interlock.workers.specs.json_line import (
     shown,
 )
 from interlock.workers.supervision.reports import (
+    AgentFailed,
+    AgentReady,
     Compacted,
     CompactNeeded,
-    Failed,
+    LineReports,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     Report,
-    Told,
     ToolCompleted,
     ToolStarted,
     VerifyRequested,
@@ -33,7 +33,7 @@ from interlock.workers.supervision.reports import (
 from interlock.workers.supervision.streams.claude_usage import ClaudeUsage
 from interlock.workers.text import sentence
 
-# What a tool read or wrote is on one line, so 64 KiB would lose the end of many a tool call.
+# A line holds all that a tool read or wrote, so 64 KiB would cut many tool calls.
 LINE_BYTES_MAX = 4 * 1024 * 1024
 OPEN_TOOLS_MAX = 1_000
 
@@ -42,7 +42,7 @@ _BY_STATUS: Mapping[object, TransitionReason] = {
     413: TransitionReason.PROVIDER_413,
     529: TransitionReason.PROVIDER_529,
 }
-_BY_WORD: Mapping[object, TransitionReason] = {
+_BY_LABEL: Mapping[object, TransitionReason] = {
     "error_max_turns":     TransitionReason.MAX_TURNS,
     "max_turns":           TransitionReason.MAX_TURNS,
     "prompt_too_long":     TransitionReason.PROMPT_TOO_LONG,
@@ -67,19 +67,19 @@ class ClaudeStream:
         self._compaction: Literal["none", "running", "ended"] = "none"
         self._error: object = None
 
-    def feed(self, line: bytes) -> Told:
-        """Return what the line tells, in its order, and what of it could not be read."""
+    def feed(self, line: bytes) -> LineReports:
+        """Return the reports in a line in their order, and a fault if the rest cannot be read."""
         if not line.strip():
             return ()
-        told: list[Report | Rejected] = []
+        reports: list[Report | RejectedLine] = []
         try:
             for report in self._reports(read_object(line, bytes_max=LINE_BYTES_MAX)):
-                told.append(report)  # noqa: PERF402 - what came before an error is kept
+                reports.append(report)  # noqa: PERF402 - reports before an error are kept
         except LineError as error:
-            told.append(Rejected(str(error)))
-        return tuple(told)
+            reports.append(RejectedLine(str(error)))
+        return tuple(reports)
 
-    def _reports(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+    def _reports(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
         match message.get("type"):
             case "system":
                 yield from self._system(message)
@@ -99,7 +99,7 @@ class ClaudeStream:
             case "init":
                 self._usage.begin(message.get("session_id"))
                 self._error = None
-                yield Ready()
+                yield AgentReady()
             case "status":
                 yield from self._status(message)
             case "compact_boundary":
@@ -110,7 +110,7 @@ class ClaudeStream:
                 self._compaction = "none"
 
     def _status(self, message: dict[str, Any]) -> Iterator[Report]:
-        """Report a compaction; its boundary, which follows a good end, then tells nothing new."""
+        """Report a compaction. The boundary line that follows a successful one adds nothing."""
         if message.get("status") == "compacting" and self._compaction != "running":
             self._compaction = "running"
             yield CompactNeeded()
@@ -121,9 +121,9 @@ class ClaudeStream:
             self._compaction = "none"
             why = message.get("compact_error") or "no reason was given"
             error = sentence(f"the context could not be compacted: {why}")
-            yield Failed(_plain(error), TransitionReason.COMPACTION_FAILED)
+            yield AgentFailed(_plain(error), TransitionReason.COMPACTION_FAILED)
 
-    def _assistant(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+    def _assistant(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
         inner = _inner(message)
         self._error = message.get("error")
         usage = self._usage.of_message(inner, main=message.get("parent_tool_use_id") is None)
@@ -131,44 +131,44 @@ class ClaudeStream:
             yield usage
         for block in _blocks(inner):
             match block.get("type"):
-                case "text" if said := sentence(str(block.get("text", ""))):
-                    yield Progress(_plain(said))
+                case "text" if text := sentence(str(block.get("text", ""))):
+                    yield Progress(_plain(text))
                 case "tool_use":
-                    yield self._started(_word(block, "id"), _word(block, "name"))
+                    yield self._started(_name(block, "id"), _name(block, "name"))
 
-    def _started(self, of: str, tool: str) -> Report | Rejected:
-        if of in self._tools:
-            return Rejected(f"the tool call {shown(of)} was started twice")
+    def _started(self, call_id: str, tool: str) -> Report | RejectedLine:
+        if call_id in self._tools:
+            return RejectedLine(f"the tool call {shown(call_id)} was started twice")
         if len(self._tools) >= OPEN_TOOLS_MAX:
-            return Rejected(f"more than {OPEN_TOOLS_MAX} tool calls run at once")
-        self._tools[of] = tool
-        return ToolStarted(tool, of)
+            return RejectedLine(f"more than {OPEN_TOOLS_MAX} tool calls run at once")
+        self._tools[call_id] = tool
+        return ToolStarted(tool, call_id)
 
-    def _user(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
+    def _user(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
         inner = _inner(message)
         if isinstance(inner.get("content"), str):
             return
         for block in _blocks(inner):
             if block.get("type") == "tool_result":
-                of = _word(block, "tool_use_id")
-                tool = self._tools.pop(of, None)
+                call_id = _name(block, "tool_use_id")
+                tool = self._tools.pop(call_id, None)
                 if tool is None:
-                    yield Rejected(f"the tool call {shown(of)} ended but is not known to run")
+                    yield RejectedLine(f"the tool call {shown(call_id)} ended without a start")
                 else:
-                    yield ToolCompleted(tool, of, success=block.get("is_error") is not True)
+                    yield ToolCompleted(tool, call_id, success=block.get("is_error") is not True)
 
-    def _result(self, message: dict[str, Any]) -> Iterator[Report | Rejected]:
-        # A tool whose result was never seen did not succeed, and with the run it has ended.
+    def _result(self, message: dict[str, Any]) -> Iterator[Report | RejectedLine]:
+        # A tool call without a result has ended with the process, and did not succeed.
         open_tools, self._tools = self._tools, {}
-        for of, tool in open_tools.items():
-            yield ToolCompleted(tool, of, success=False)
+        for call_id, tool in open_tools.items():
+            yield ToolCompleted(tool, call_id, success=False)
         usage = self._usage.of_result(message)
         if usage is not None:
             yield usage
         yield self._outcome(message)
 
     def _outcome(self, message: dict[str, Any]) -> Report:
-        """Take a run for done only if nothing in its result speaks against it."""
+        """Report the work as done only if no field of the result contradicts that."""
         last_error, self._error = self._error, None
         subtype, ended = message.get("subtype"), message.get("terminal_reason") or "completed"
         if not isinstance(subtype, str):
@@ -176,24 +176,24 @@ class ClaudeStream:
         if subtype == "success" and ended == "completed" and message.get("is_error") is not True:
             text = message.get("result")
             return VerifyRequested(_plain(text) if isinstance(text, str) else "")
-        words = [ended, subtype, message.get("stop_reason"), last_error]
-        return Failed(_why(message, subtype, str(ended)), _reason(message, words))
+        labels = [ended, subtype, message.get("stop_reason"), last_error]
+        return AgentFailed(_error(message, subtype, str(ended)), _reason(message, labels))
 
 
-def _why(message: dict[str, Any], subtype: str, ended: str) -> str:
+def _error(message: dict[str, Any], subtype: str, ended: str) -> str:
     errors = message.get("errors")
     details = errors if isinstance(errors, list) else [message.get("result")]
-    labels = [word for word in (subtype, ended) if word not in {"success", "completed"}]
-    parts = [*labels[:1], *(str(one) for one in details if one)]
+    labels = [label for label in (subtype, ended) if label not in {"success", "completed"}]
+    parts = [*labels[:1], *(str(detail) for detail in details if detail)]
     return _plain(sentence(": ".join(parts))) or "no reason was given"
 
 
-def _reason(message: dict[str, Any], words: list[object]) -> TransitionReason | None:
+def _reason(message: dict[str, Any], labels: list[object]) -> TransitionReason | None:
     status = message.get("api_error_status")
     if isinstance(status, int) and status in _BY_STATUS:
         return _BY_STATUS[status]
-    known = (word for word in words if isinstance(word, str) and word in _BY_WORD)
-    return next((_BY_WORD[word] for word in known), None)
+    known = (label for label in labels if isinstance(label, str) and label in _BY_LABEL)
+    return next((_BY_LABEL[label] for label in known), None)
 
 
 def _inner(message: dict[str, Any]) -> Mapping[str, Any]:
@@ -213,14 +213,14 @@ def _blocks(inner: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield block
 
 
-def _word(block: Mapping[str, Any], field: str) -> str:
-    word = block.get(field)
-    if not isinstance(word, str) or not word.strip():
+def _name(block: Mapping[str, Any], field: str) -> str:
+    name = block.get(field)
+    if not isinstance(name, str) or not name.strip():
         raise LineError(f"a {block.get('type')} block needs the field {field!r}")
-    return _plain(word)[:NAME_LENGTH_MAX]
+    return _plain(name)[:NAME_LENGTH_MAX]
 
 
 def _plain(text: str) -> str:
-    """Return the text as records take it; what tools print may have halves of characters."""
-    kept = text[:TEXT_LENGTH_MAX].replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return kept.encode(errors="replace").decode()
+    """Return the text as records may hold it: tools may print NUL and broken characters."""
+    cut = text[:TEXT_LENGTH_MAX].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return cut.encode(errors="replace").decode()

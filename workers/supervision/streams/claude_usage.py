@@ -1,9 +1,9 @@
-"""What one run of Claude Code has used so far, by its own words; it never prices a token.
+"""Sums the tokens and costs that a process of Claude Code reports.
 
-Two rules of the stream's makers are behind it. All assistant lines with one message id repeat the
-usage of one request, so it counts once. A result restates the totals of the whole process, so
-only what they exceed the sum so far by is new; it also corrects the output tokens, which the
-assistant lines give as they stood when the answer began.
+The stream has two rules. All assistant lines with one message id repeat the usage of one request,
+so it counts once. A result line repeats the totals of the whole process, so only the excess over
+the sum so far is new. It also corrects the output tokens, because assistant lines have their number
+at the beginning of the answer.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from math import isfinite
 from typing import Any
 
 from interlock.workers.specs.json_line import LineError, read_number, shown
-from interlock.workers.supervision.reports import Rejected, Usage
+from interlock.workers.supervision.reports import RejectedLine, TokensUsed
 
 MESSAGES_MAX = 1_000
 _COST_USD_MAX = 1_000_000_000
-_IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_MODEL_IN = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
+_INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_MODEL_INPUT_FIELDS = ("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
 
 class ClaudeUsage:
-    """The sums of one session, and the size of its context window once a result has told it."""
+    """The sums of one session, and the size of its context window once a result gives it."""
 
     def __init__(self) -> None:
         self._session: object = None
@@ -32,13 +32,15 @@ class ClaudeUsage:
         self._context_size: int | None = None
 
     def begin(self, session: object) -> None:
-        """Start from zero, unless the session goes on."""
+        """Start from zero, unless it is the same session."""
         if session != self._session:
             self._session = session
             self._counted = {}
             self._tokens_in = self._tokens_out = self._cost_micro = 0
 
-    def of_message(self, message: Mapping[str, Any], *, main: bool) -> Usage | Rejected | None:
+    def of_message(
+        self, message: Mapping[str, Any], *, main: bool
+    ) -> TokensUsed | RejectedLine | None:
         """Return what an assistant's message adds, if anything.
 
         A message that is not of the main conversation says nothing of its context window.
@@ -46,36 +48,36 @@ class ClaudeUsage:
         try:
             return self._of_message(message, main=main)
         except LineError as error:
-            return Rejected(str(error))
+            return RejectedLine(str(error))
 
-    def of_result(self, result: Mapping[str, Any]) -> Usage | Rejected | None:
-        """Return what a result adds to the sums so far, if it says so."""
+    def of_result(self, result: Mapping[str, Any]) -> TokensUsed | RejectedLine | None:
+        """Return the usage that a result line adds to the sums so far, if it has totals."""
         try:
             return self._of_result(result)
         except LineError as error:
-            return Rejected(str(error))
+            return RejectedLine(str(error))
 
-    def _of_message(self, message: Mapping[str, Any], *, main: bool) -> Usage | None:
+    def _of_message(self, message: Mapping[str, Any], *, main: bool) -> TokensUsed | None:
         usage = message.get("usage")
         if not isinstance(usage, Mapping):
             return None
-        tokens_in, tokens_out = _sum(usage, _IN), _sum(usage, ("output_tokens",))
+        tokens_in, tokens_out = _sum(usage, _INPUT_FIELDS), _sum(usage, ("output_tokens",))
         if not tokens_in:
-            # The program's own notices come as messages of a model, with a usage of zeros.
+            # The program's own notices are messages of a model with a usage of zeros.
             return None
         added_in, added_out = self._added(message.get("id"), tokens_in, tokens_out)
         if main:
             self._model = message.get("model")
         if not added_in and not added_out:
             return None
-        return Usage(
+        return TokensUsed(
             tokens_in=added_in,
             tokens_out=added_out,
             context_used=tokens_in if main else None,
             context_size=self._context_size if main else None,
         )
 
-    def _of_result(self, result: Mapping[str, Any]) -> Usage | None:
+    def _of_result(self, result: Mapping[str, Any]) -> TokensUsed | None:
         totals = _totals(result)
         window = _window(result, self._model)
         cost_micro = self._added_cost(result.get("total_cost_usd"))
@@ -88,7 +90,7 @@ class ClaudeUsage:
             tokens_out = max(0, totals[1] - self._tokens_out)
             self._tokens_in += tokens_in
             self._tokens_out += tokens_out
-        return Usage(tokens_in, tokens_out, None, self._context_size, cost_micro)
+        return TokensUsed(tokens_in, tokens_out, None, self._context_size, cost_micro)
 
     def _added(self, message: object, tokens_in: int, tokens_out: int) -> tuple[int, int]:
         key = message if isinstance(message, str) else None
@@ -111,36 +113,36 @@ class ClaudeUsage:
             raise LineError(f"total_cost_usd cannot be {shown(total_usd)}")
         total_micro, before_micro = round(total_usd * 1_000_000), self._cost_micro
         self._cost_micro = total_micro
-        # A total that fell is that of another process, which took the session up again.
+        # A total that fell is that of another process, which continues the session.
         return total_micro - before_micro if total_micro >= before_micro else total_micro
 
 
 def _totals(result: Mapping[str, Any]) -> tuple[int, int] | None:
     models = result.get("modelUsage")
     if isinstance(models, Mapping) and models:
-        each = [one for one in models.values() if isinstance(one, Mapping)]
-        tokens_in = sum(_sum(one, _MODEL_IN) for one in each)
-        tokens_out = sum(_sum(one, ("outputTokens",)) for one in each)
+        usages = [usage for usage in models.values() if isinstance(usage, Mapping)]
+        tokens_in = sum(_sum(usage, _MODEL_INPUT_FIELDS) for usage in usages)
+        tokens_out = sum(_sum(usage, ("outputTokens",)) for usage in usages)
         return read_number(tokens_in, "all input"), read_number(tokens_out, "all output")
     usage = result.get("usage")
     if isinstance(usage, Mapping):
-        return _sum(usage, _IN), _sum(usage, ("output_tokens",))
+        return _sum(usage, _INPUT_FIELDS), _sum(usage, ("output_tokens",))
     return None
 
 
 def _window(result: Mapping[str, Any], model: object) -> int | None:
-    """Return the context window of the main conversation's model, if the result is plain on it."""
+    """Return the size of the context window of the main conversation's model, if it is known."""
     models = result.get("modelUsage")
     if not isinstance(models, Mapping):
         return None
-    told = models.get(model) if isinstance(model, str) else None
-    if told is None and len(models) == 1:
-        told = next(iter(models.values()))
-    size = told.get("contextWindow") if isinstance(told, Mapping) else None
-    return None if size is None else read_number(size, "contextWindow", least=1)
+    totals = models.get(model) if isinstance(model, str) else None
+    if totals is None and len(models) == 1:
+        totals = next(iter(models.values()))
+    size = totals.get("contextWindow") if isinstance(totals, Mapping) else None
+    return None if size is None else read_number(size, "contextWindow", minimum=1)
 
 
 def _sum(usage: Mapping[str, Any], fields: tuple[str, ...]) -> int:
-    said = ((field, usage.get(field)) for field in fields)
-    total = sum(read_number(value, field) for field, value in said if value is not None)
+    given = ((field, usage.get(field)) for field in fields)
+    total = sum(read_number(value, field) for field, value in given if value is not None)
     return read_number(total, "the sum of tokens")

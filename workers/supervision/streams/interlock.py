@@ -1,8 +1,8 @@
-"""Our own JSON lines, one report each; it keeps nothing from line to line."""
+"""Reads our own JSON lines, one report each."""
 
 from __future__ import annotations
 
-from interlock.workers.supervision.reports import LINE_BYTES_MAX, Told, parse_line
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, LineReports, parse_line
 
 
 class InterlockStream:
@@ -10,6 +10,6 @@ class InterlockStream:
 
     line_bytes_max = LINE_BYTES_MAX
 
-    def feed(self, line: bytes) -> Told:
-        """Return the line's report, or why it is none; a blank line tells nothing."""
+    def feed(self, line: bytes) -> LineReports:
+        """Return the line's report, or the reason why it has none; nothing for a blank line."""
         return (parse_line(line),) if line.strip() else ()

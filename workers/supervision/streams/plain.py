@@ -1,16 +1,16 @@
-"""The output of a command that reports nothing: its lines are a log and never a report."""
+"""Reads the output of a plain command: its lines are a log, not reports."""
 
 from __future__ import annotations
 
-from interlock.workers.supervision.reports import LINE_BYTES_MAX, Told
+from interlock.workers.supervision.reports import LINE_BYTES_MAX, LineReports
 
 
 class PlainStream:
-    """Tells nothing of any line."""
+    """Reports nothing for any line."""
 
     line_bytes_max = LINE_BYTES_MAX
 
-    def feed(self, line: bytes) -> Told:
-        """Return nothing: whatever the line looks like, no one promised that it is a report."""
+    def feed(self, line: bytes) -> LineReports:
+        """Return nothing, even for a line that looks like a report."""
         del line
         return ()

@@ -1,10 +1,10 @@
-"""The effects of coding tasks, one a file. A new one needs its line in HANDLERS."""
+"""The effects of coding tasks, one per file. A new effect needs a line in HANDLERS."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.tasks.effects.abort import abort
 from interlock.workers.tasks.effects.assignment import assignment
 from interlock.workers.tasks.effects.follow_up import aftermath
@@ -13,7 +13,7 @@ from interlock.workers.tasks.effects.recovery import recovery
 from interlock.workers.tasks.effects.turn_cleanup import reaping
 from interlock.workers.tasks.effects.verification import verification
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "abort": abort,
     "assignment": assignment,
     "aftermath": aftermath,

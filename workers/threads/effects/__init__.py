@@ -1,15 +1,15 @@
-"""The effects of threads, one a file. A new one needs its line in HANDLERS."""
+"""The effects of threads, one a file. A new effect needs a line in HANDLERS."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.workers.engine.work import Run
+from interlock.workers.engine.work import Handler
 from interlock.workers.threads.effects.cleanup import cleanup
 from interlock.workers.threads.effects.execution import execution
 from interlock.workers.threads.effects.inference import inference
 
-HANDLERS: Mapping[str, Run] = {
+HANDLERS: Mapping[str, Handler] = {
     "cleanup": cleanup,
     "execution": execution,
     "inference": inference,

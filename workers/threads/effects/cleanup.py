@@ -1,17 +1,18 @@
-"""Tidies up the source of a matter whose work is done elsewhere; it runs no action."""
+"""Removes a thread's request from its source, because the work is done elsewhere."""
 
 from __future__ import annotations
 
 from interlock.workers.engine.work import Outcome, Work
-from interlock.workers.gateways.sources import CleanedUp
+from interlock.workers.gateways.sources import CleanedUp, open_sources
 
 
 async def cleanup(work: Work) -> Outcome:
-    """Ask the source's adapter, under the effect's key."""
-    answer = await work.equipment.sources.clean_up(work.record.data["inciting"], key=work.key)
+    """Clean the inciting event up. Repeating it with the effect's key changes nothing."""
+    sources = work.resources.get(open_sources)
+    answer = await sources.clean_up(work.record.data["inciting"], key=work.key)
     if isinstance(answer, CleanedUp):
-        gone = {"detail": answer.detail, "already_gone": answer.already_gone}
-        return Outcome("cleanup_succeeded", gone)
+        payload = {"detail": answer.detail, "already_gone": answer.already_gone}
+        return Outcome("cleanup_succeeded", payload)
     return Outcome(
         "cleanup_failed", {"code": "cleanup", "detail": answer.detail}, reason=answer.detail
     )

@@ -1,4 +1,4 @@
-"""Runs the capability that was approved, with a deadline; it chooses nothing."""
+"""Calls the capability that was approved, with a deadline."""
 
 from __future__ import annotations
 
@@ -12,92 +12,96 @@ from interlock.kernel.errors import CallError
 from interlock.kernel.event import Note
 from interlock.kernel.record import ID_DEPTH_MAX, ancestors
 from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.capability import Capability
-from interlock.workers.gateways.capabilities.registry import run
-from interlock.workers.gateways.capabilities.result import Failed, Result, Split, Succeeded
+from interlock.workers.gateways.capabilities.registry import open_registry
+from interlock.workers.gateways.capabilities.result import Failed, Result, SplitWork, Succeeded
 from interlock.workers.text import sentence
 
 STALL_MARGIN_MS = 60_000
 
 
 async def execution(work: Work) -> Outcome:
-    """Bind the run-time parameters, call once, and say how it ended, whatever happens."""
+    """Call the approved capability once, and return how the call ended."""
     action = work.record.data["proposals"].get("action") or {}
     if action.get("cleared") or not action.get("payload", {}).get("capability"):
-        return failed("no_action", "there is no action to run: the proposal was cleared")
+        return execution_failed("no_action", "there is no action to run: the proposal was cleared")
     payload = action["payload"]
     try:
-        one, bound = await asyncio.to_thread(prepared, work, payload)
+        capability, bound = await asyncio.to_thread(prepared, work, payload)
     except CallError as refusal:
-        return failed("invalid_parameters", str(refusal))
+        return execution_failed("invalid_parameters", str(refusal))
     if work.interrupted.is_set():
         return Outcome("cancel_confirmed", {"reason": "it was not started again"})
-    if work.attempt > 1 and not one.idempotent:
-        # The kernel does not restart it; this holds even where a record was told otherwise.
-        return failed("lost_worker", f"{one.name} was begun before and may have taken effect")
-    await asyncio.to_thread(begin, work, one, payload)
+    if work.attempt > 1 and not capability.idempotent:
+        # The kernel does not restart such an execution; this check holds whatever a record says.
+        detail = f"{capability.name} was begun before and may have taken effect"
+        return execution_failed("lost_worker", detail)
+    await asyncio.to_thread(note_start, work, capability, payload)
     try:
-        result = await watched(work, one, bound)
+        result = await call_with_notes(work, capability, bound)
     except Exception as failure:
-        # Whatever it is, the runner hears of it, and the log of the end of what it saw begin.
-        why = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
-        await asyncio.to_thread(work.audit, "execution_finished", {"capability": one.name} | why)
+        # The runner records the failure; the log of the execution still needs its end.
+        fields = {"success": False, "error": "failed", "detail": sentence(repr(failure))}
+        fields = {"capability": capability.name} | fields
+        await asyncio.to_thread(work.audit, "execution_finished", fields)
         raise
-    await asyncio.to_thread(finish, work, one, result)
-    return concluded(work, result)
+    await asyncio.to_thread(note_end, work, capability, result)
+    return outcome_of(work, result)
 
 
 def prepared(work: Work, payload: Mapping[str, Any]) -> tuple[Capability, Mapping[str, Any]]:
-    """Return the capability and all its arguments; the schema is checked once more."""
-    registry, parameters = work.equipment.registry, payload.get("parameters", {})
-    one = registry[payload["capability"]]
-    registry.check(one.name, parameters)
+    """Return the capability and all its arguments, checked once more against its schema."""
+    registry, parameters = work.resources.get(open_registry), payload.get("parameters", {})
+    capability = registry[payload["capability"]]
+    registry.check(capability.name, parameters)
     runtime = {
         "record_id": work.record.id,
         "key": work.key,
         "token_number": work.lease.token_number,
-        "item_ids": items_of(work),
+        "item_ids": confirmed_item_ids(work),
     }
-    return one, registry.bind(one.name, parameters, runtime)
+    return capability, registry.bind(capability.name, parameters, runtime)
 
 
-def items_of(work: Work) -> list[str]:
-    """Return the ids of the items that were found to belong to the matter."""
+def confirmed_item_ids(work: Work) -> list[str]:
+    """Return the ids of the items that belong to the thread by its confirmed context."""
     context = work.record.data["proposals"].get("context") or {}
     return list(context.get("payload", {}).get("item_ids", []))
 
 
-def begin(work: Work, one: Capability, payload: Mapping[str, Any]) -> None:
-    """Note the start; an earlier attempt that never said how it ended is said to be lost."""
+def note_start(work: Work, capability: Capability, payload: Mapping[str, Any]) -> None:
+    """Note the start. An earlier attempt without an end gets its end noted as a lost worker."""
     if work.attempt > 1:
-        notes = [n for n in work.dispatch.views.history(work.record.id) if isinstance(n, Note)]
-        ours = [n for n in notes if n.detail.get("effect") == work.lease.suffix]
-        open_ones = sum(n.kind == "execution_started" for n in ours) - sum(
-            n.kind == "execution_finished" for n in ours
-        )
-        if open_ones > 0:
-            lost = {"capability": one.name, "success": False, "error": "lost_worker"}
+        history = work.dispatch.views.history(work.record.id)
+        notes = [line for line in history if isinstance(line, Note)]
+        kinds = [note.kind for note in notes if note.detail.get("effect") == work.lease.suffix]
+        if kinds.count("execution_started") > kinds.count("execution_finished"):
+            lost = {"capability": capability.name, "success": False, "error": "lost_worker"}
             work.note("execution_finished", lost)
-    deadline_ms = int(one.deadline_s * 1_000) + STALL_MARGIN_MS
+    deadline_ms = int(capability.deadline_s * 1_000) + STALL_MARGIN_MS
     detail = {
-        "capability": one.name,
+        "capability": capability.name,
         "parameters": payload.get("parameters", {}),
         "attempt": work.attempt,
     }
     work.note("execution_started", detail, stall_ms=deadline_ms)
 
 
-async def watched(work: Work, one: Capability, bound: Mapping[str, Any]) -> Result | None:
-    """Run to the end, note each step as it is taken; None where it stopped as it was asked."""
-    # One thread, so that steps keep their order; never the caller's, which may be the event loop.
+async def call_with_notes(
+    work: Work, capability: Capability, bound: Mapping[str, Any]
+) -> Result | None:
+    """Call to the end and note each step as it is taken; None if the call stopped by order."""
+    # One thread keeps the steps in order; the caller's thread may be the event loop's.
     notes = ThreadPoolExecutor(1, "steps")
 
-    def stepped(step: Mapping[str, str]) -> None:
+    def note_step(step: Mapping[str, str]) -> None:
         notes.submit(work.audit, "execution_step", step)
 
-    task = asyncio.ensure_future(run(one, bound, deadline_s=one.deadline_s, on_step=stepped))
+    call = call_capability(capability, bound, deadline_s=capability.deadline_s, on_step=note_step)
+    can_stop = inspect.iscoroutinefunction(capability.call)
     try:
-        return await stoppable(work, task, can_stop=inspect.iscoroutinefunction(one.call))
+        return await stoppable(work, asyncio.ensure_future(call), can_stop=can_stop)
     except asyncio.CancelledError:
         if work.interrupted.is_set() and not work.stopped.is_set():
             return None
@@ -110,37 +114,37 @@ async def watched(work: Work, one: Capability, bound: Mapping[str, Any]) -> Resu
 
 
 async def stoppable(work: Work, task: asyncio.Future[Result], *, can_stop: bool) -> Result:
-    """Wait until the task is really over, and pass one order to stop on to it.
+    """Wait until the task is really over, and pass the first order to stop on to it.
 
-    A thread cannot be stopped: a synchronous capability goes on to its end, and whoever revoked it
-    hears of that end. To say earlier that it is gone would let two run at once.
+    A thread cannot be stopped: a synchronous capability goes on to its end, and a person who
+    revoked it sees that end. To report it as stopped earlier would let two run at once.
     """
     loop = asyncio.get_running_loop()
     ordered = False
 
-    def order() -> None:
+    def stop() -> None:
         nonlocal ordered
         if can_stop and not ordered:
             ordered = True
             task.cancel()
 
     def pass_on() -> None:
-        loop.call_soon_threadsafe(order)
+        loop.call_soon_threadsafe(stop)
 
-    work.on_order(pass_on)
+    work.call_on_order(pass_on)
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            order()
+            stop()
     return task.result()
 
 
-def finish(work: Work, one: Capability, result: Result | None) -> None:
-    """Note the end."""
+def note_end(work: Work, capability: Capability, result: Result | None) -> None:
+    """Note the end of the call."""
     detail: dict[str, Any] = {
-        "capability": one.name,
-        "success": isinstance(result, Succeeded | Split),
+        "capability": capability.name,
+        "success": isinstance(result, Succeeded | SplitWork),
     }
     match result:
         case None:
@@ -149,12 +153,12 @@ def finish(work: Work, one: Capability, result: Result | None) -> None:
             detail |= {"error": result.code, "detail": result.detail, "exit_code": result.exit_code}
         case Succeeded():
             detail |= {"result": result.value, "truncated": result.truncated}
-        case Split():
+        case SplitWork():
             detail["children"] = len(result.children)
     work.audit("execution_finished", detail)
 
 
-def concluded(work: Work, result: Result | None) -> Outcome:
+def outcome_of(work: Work, result: Result | None) -> Outcome:
     """Return the outcome of a result."""
     suffix = work.lease.suffix
     match result:
@@ -163,21 +167,34 @@ def concluded(work: Work, result: Result | None) -> Outcome:
         case Succeeded():
             done = {"result": result.value, "run": suffix, "truncated": result.truncated}
             return Outcome("execution_done", done)
-        case Split() if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
-            return failed("too_deep", f"a matter can be split {ID_DEPTH_MAX - 1} times, not again")
-        case Split():
-            children = [dict(child) for child in result.children]
-            split = {"children": children, "relationship": result.relationship, "run": suffix}
-            return Outcome("decomposed", split)
+        case SplitWork():
+            return split_outcome(work, result)
         case Failed():
-            kept = {"run": suffix} | (
-                {"exit_code": result.exit_code} if result.exit_code is not None else {}
-            )
-            return failed(str(result.code), result.detail, kept)
+            fields: dict[str, Any] = {"run": suffix}
+            if result.exit_code is not None:
+                fields["exit_code"] = result.exit_code
+            return execution_failed(str(result.code), result.detail, fields)
 
 
-def failed(code: str, detail: str, also: Mapping[str, Any] | None = None) -> Outcome:
+def split_outcome(work: Work, split: SplitWork) -> Outcome:
+    """Return the outcome of a split; a failure where the record cannot take these children."""
+    if len(ancestors(work.record.id)) + 1 >= ID_DEPTH_MAX:
+        detail = f"a thread can be split {ID_DEPTH_MAX - 1} times, not again"
+        return execution_failed("too_deep", detail)
+    children = [dict(child) for child in split.children]
+    payload = {
+        "children": children,
+        "relationship": split.relationship,
+        "run": work.lease.suffix,
+    }
+    try:
+        work.machine.admit("decomposed", payload)
+    except CallError as refusal:
+        return execution_failed("invalid_result", sentence(str(refusal)))
+    return Outcome("decomposed", payload)
+
+
+def execution_failed(code: str, detail: str, fields: Mapping[str, Any] | None = None) -> Outcome:
     """Return the outcome of an action that did not succeed."""
-    return Outcome(
-        "execution_failed", {"code": code, "detail": detail, **(also or {})}, reason=detail
-    )
+    payload = {"code": code, "detail": detail, **(fields or {})}
+    return Outcome("execution_failed", payload, reason=detail)

@@ -7,83 +7,95 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.machines.threads.autonomy import Policy, Tier, tier_for, wants_combined
-from interlock.kernel.machines.threads.thread.changes import policy_of
+from interlock.kernel.machines.threads.autonomy import AutonomyPolicy, tier_for, wants_combined
+from interlock.kernel.machines.threads.thread.guards import policy_of
 from interlock.kernel.record import Record, ancestors
+from interlock.kernel.scales import Tier
 from interlock.kernel.table import Data
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.capability import Capability
-from interlock.workers.gateways.capabilities.registry import Registry
-from interlock.workers.gateways.llm.outcome import Answered, Failed
-from interlock.workers.gateways.llm.question import Choice, Question, Target
+from interlock.workers.gateways.capabilities.registry import Registry, open_registry
+from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.threads.inference.model import open_model
+from interlock.workers.threads.inference.outcome import InferenceOutcome
+from interlock.workers.threads.inference.question import Choice, Question, Target
 
 TIERS = {
     "intent": Tier.FRONTIER_FAST,
     "context": Tier.FRONTIER_FAST,
     "action": Tier.FRONTIER_BALANCED,
 }
-# Below this a guess is no guess: the person is asked what is wanted, not whether it is this.
+# An intent below this is not worth a confirmation: the person is asked what is wanted instead.
 GUESS_CONFIDENCE_MIN = 0.3
 
 
 async def inference(work: Work) -> Outcome:
-    """Start on what the thread is waiting for, and answer with a proposal or a typed failure."""
+    """Infer the thread's target, and return a proposal or a typed failure."""
     data = work.record.data
     target = data["target"]
-    registry = work.equipment.registry
-    known = brought_along(data, target) or data.get("prefetched", {}).get(target)
+    registry = work.resources.get(open_registry)
+    brought = proposal_of_producer(data, target)
+    known = brought or data.get("prefetched", {}).get(target)
     if known is not None:
-        origin = "given" if brought_along(data, target) else "prefetched"
-        await begin(work, started(work, origin, ""))
-        where = {"origin": origin, "model": origin}
-        return await asyncio.to_thread(proposed, registry, target, known, where)
+        origin = "given" if brought else "prefetched"
+        await fire_start(work, started(work, origin, ""))
+        fields: dict[str, Any] = {"origin": origin, "model": origin}
+        return await asyncio.to_thread(proposed, registry, target, known, fields)
     policy = await asyncio.to_thread(effective_policy, work)
-    question = await asyncio.to_thread(asked, work.record, registry, policy)
-    model = work.equipment.model
+    question = await asyncio.to_thread(question_of, work.record, registry, policy)
+    model = work.resources.get(open_model)
     estimate = model.estimate_micro(question)
     if estimate and not await asyncio.to_thread(work.reserve, estimate):
         detail = (
             f"asking {model.name} may cost {estimate / 1e6:.4f} $, more than the budget has left"
         )
         return Outcome("budget_exceeded", {"estimate_micro": estimate, "detail": detail})
-    await begin(work, started(work, model.name, question.tier))
+    await fire_start(work, started(work, model.name, question.tier))
     answer = await ask(work, question, estimate)
-    deltas = {"spent": answer.cost_micro} if answer.cost_micro else {}
-    deltas |= {"tokens_in": answer.usage.input_tokens} if answer.usage.input_tokens else {}
-    deltas |= {"tokens_out": answer.usage.output_tokens} if answer.usage.output_tokens else {}
-    if isinstance(answer, Failed):
+    deltas = deltas_of(answer)
+    if isinstance(answer, Unanswered):
         failure = {"code": str(answer.code), "detail": answer.detail}
         return Outcome("inference_failed", failure, deltas, answer.detail)
     found = {
-        str(name): {"payload": dict(one.payload), "confidence": one.confidence}
-        for name, one in answer.proposals.items()
+        str(name): {"payload": dict(proposal.payload), "confidence": proposal.confidence}
+        for name, proposal in answer.proposals.items()
     }
     first = answer.proposals[Target(target)]
     if target == "intent" and first.confidence < GUESS_CONFIDENCE_MIN:
         detail = "It was not understood what is wanted. Say it in other words."
         return Outcome("inference_failed", {"code": "not_understood", "detail": detail}, deltas)
-    also: dict[str, Any] = {
+    fields = {
         "model": answer.model,
         "prompt": first.prompt_version,
-        "prefetched": {name: one for name, one in found.items() if name != target},
+        "prefetched": {name: proposal for name, proposal in found.items() if name != target},
     }
-    return await asyncio.to_thread(proposed, registry, target, found[target], also, deltas)
+    return await asyncio.to_thread(proposed, registry, target, found[target], fields, deltas)
 
 
-async def ask(work: Work, question: Question, estimate: int) -> Answered | Failed:
-    """Ask the model. A call that is given up half-way may be billed: it is booked at its bound."""
+async def ask(work: Work, question: Question, estimate: int) -> InferenceOutcome:
+    """Ask the model. A call that is cancelled may still be billed: it is booked at its bound."""
     timeout_s = work.dispatch.settings.model_timeout_s
     try:
-        return await work.equipment.model.answer(question, timeout_s=timeout_s)
+        return await work.resources.get(open_model).answer(question, timeout_s=timeout_s)
     except asyncio.CancelledError:
         if estimate:
             lost = Outcome("inference_failed", deltas={"spent": estimate})
-            await asyncio.to_thread(work.late, lost)
+            await asyncio.to_thread(work.note_late, lost)
         raise
 
 
-async def begin(work: Work, outcome: Outcome) -> None:
-    """Fire the start. Once begun, even a process that ends brings the inference to its end."""
+def deltas_of(answer: InferenceOutcome) -> dict[str, int]:
+    """Return what an answer adds to the record's counters."""
+    amounts = {
+        "spent": answer.cost_micro,
+        "tokens_in": answer.usage.input_tokens,
+        "tokens_out": answer.usage.output_tokens,
+    }
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+async def fire_start(work: Work, outcome: Outcome) -> None:
+    """Fire the start. If it is cancelled meanwhile, the inference goes on unless it is stopped."""
     firing = asyncio.ensure_future(asyncio.to_thread(work.fire, outcome))
     try:
         await asyncio.shield(firing)
@@ -94,19 +106,19 @@ async def begin(work: Work, outcome: Outcome) -> None:
 
 
 def started(work: Work, model: str, tier: str) -> Outcome:
-    """Return what tells that the thread was taken off the model's queue."""
+    """Return the outcome that takes the thread off the model's queue."""
     payload = {"model": model, "attempt": work.attempt, "tier": str(tier)}
     return Outcome("inference_started", payload)
 
 
-def effective_policy(work: Work) -> Policy:
+def effective_policy(work: Work) -> AutonomyPolicy:
     """Return the most conservative policy of the thread and its ancestors."""
-    above = ancestors(work.record.id)
-    facts = work.dispatch.lifecycle.facts(work.record, above) if above else {}
+    ids = ancestors(work.record.id)
+    facts = work.dispatch.lifecycle.facts(work.record, ids) if ids else {}
     return policy_of(work.record.data, facts)
 
 
-def brought_along(data: Data, target: str) -> dict[str, Any] | None:
+def proposal_of_producer(data: Data, target: str) -> dict[str, Any] | None:
     """Return the proposal that the producer gave for a target."""
     given = data.get("given", {})
     payloads: Mapping[str, Any] = {
@@ -120,8 +132,8 @@ def brought_along(data: Data, target: str) -> dict[str, Any] | None:
     return None if payload is None else {"payload": payload, "confidence": 1.0}
 
 
-def asked(record: Record, registry: Registry, policy: Policy) -> Question:
-    """Return the question of this phase, with exactly what the phase may know."""
+def question_of(record: Record, registry: Registry, policy: AutonomyPolicy) -> Question:
+    """Return the question of this phase, with exactly the facts that the phase may know."""
     data = record.data
     target = Target(data["target"])
     fresh = target is Target.INTENT and not data["proposals"]
@@ -144,27 +156,29 @@ def asked(record: Record, registry: Registry, policy: Policy) -> Question:
     )
 
 
-def choice_of(one: Capability) -> Choice:
+def choice_of(capability: Capability) -> Choice:
     """Return a capability as the model sees it."""
-    return Choice(one.name, one.description, one.examples, one.parameters)
+    return Choice(
+        capability.name, capability.description, capability.examples, capability.parameters
+    )
 
 
 def proposed(
     registry: Registry,
     target: str,
     proposal: Mapping[str, Any],
-    also: Mapping[str, Any],
+    fields: Mapping[str, Any],
     deltas: Mapping[str, int] | None = None,
 ) -> Outcome:
     """Return a proposal's outcome; an action is checked against its schema before approval."""
-    payload: dict[str, Any] = {"proposal": dict(proposal), **also}
+    payload: dict[str, Any] = {"proposal": dict(proposal), **fields}
     action = proposal["payload"]
     if target == "action" and action.get("kind", "standard") == "standard":
         try:
-            one = registry[action.get("capability") or ""]
-            registry.check(one.name, action.get("parameters", {}))
+            capability = registry[action.get("capability") or ""]
+            registry.check(capability.name, action.get("parameters", {}))
         except CallError as refusal:
             failure = {"code": "invalid_output", "detail": str(refusal)}
             return Outcome("inference_failed", failure, deltas or {}, str(refusal))
-        payload["declared"] = one.declared()
+        payload["declared"] = capability.declared()
     return Outcome("inference_done", payload, deltas or {})

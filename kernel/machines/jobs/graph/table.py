@@ -1,33 +1,44 @@
-"""The table of a graph of jobs: what all its jobs share. All of it is ours."""
+"""The graph's states, changes and table. All of it is ours."""
 
 from __future__ import annotations
 
 from enum import StrEnum, auto
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.kernel.effect import RESOLUTION
-from interlock.kernel.machine import Machine, validated
-from interlock.kernel.machines.jobs.effects import TENDING
-from interlock.kernel.table import Ask, Bounds, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.jobs.effects import REVIEWER, SCHEDULING, TENDING, WORKER
+from interlock.kernel.machines.jobs.graph import payloads
+from interlock.kernel.payload import validated
+from interlock.kernel.table import (
+    PERSON,
+    PRODUCER,
+    Ask,
+    Bounds,
+    Data,
+    Terminal,
+    Timer,
+    Waiting,
+    by,
+    move,
+    never,
+    rows,
+    stay,
+)
 
 RECHECK_MS = 3_600_000
 UNITS = {"cost_micro": "cost", "time_s": "time", "iterations": "iterations"}
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
-Said = Annotated[str, Field(max_length=8_000)]
 
 
-class S(StrEnum):
-    """Where a graph can stand."""
+class State(StrEnum):
+    """The states of a graph."""
 
     OPEN = auto()
     HALTED = auto()
     FINISHED = auto()
 
 
-class T(StrEnum):
-    """What can be fired at a graph."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at a graph."""
 
     CONFIGURE = auto()
     LIMIT_REACHED = auto()
@@ -35,65 +46,9 @@ class T(StrEnum):
     FINISH = auto()
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Limits(Shape):
-    """What all its jobs together may use: micro-dollars, s at work, runs of workers."""
-
-    cost_micro: Annotated[int, Field(ge=0, le=10**15)] | None = None
-    time_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
-    iterations: Annotated[int, Field(ge=1, le=10**9)] | None = None
-
-
-class Birth(Shape):
-    """What its jobs share. `slots` is how many of them run at once; 0 sets no limit.
-
-    `stewards` and `on_cancel` are for jobs that say nothing else.
-    """
-
-    description: Annotated[str, Field(max_length=64_000)] = ""
-    slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    limits: Limits = Limits()
-    stewards: Annotated[list[Word], Field(max_length=100)] = []
-    on_cancel: Literal["starve", "cancel"] = "starve"
-    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
-
-
-class Configuration(Shape):
-    """What is changed of it."""
-
-    description: Annotated[str, Field(max_length=64_000)] | None = None
-    slots: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    limits: Limits | None = None
-    stewards: Annotated[list[Word], Field(max_length=100)] | None = None
-    on_cancel: Literal["starve", "cancel"] | None = None
-    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] | None = None
-    by: Annotated[str, Field(max_length=200)] = "person"
-
-
-class Raised(Shape):
-    """The limits from now on; what is not named stays."""
-
-    limits: Limits
-    reason: Said = ""
-    by: Annotated[str, Field(max_length=200)] = "person"
-
-
-class Reached(Shape):
-    """Which limit, how much was used, and how much was allowed when that was seen."""
-
-    limit: Literal["cost", "time", "iterations"]
-    used: Annotated[float, Field(ge=0)]
-    allowed: Annotated[float, Field(ge=0)]
-
-
-def birth(payload: Data) -> Data:
-    """Check what a graph is opened with."""
-    return validated(Birth, "the graph", payload)
+def initial_data(payload: Data) -> Data:
+    """Check what a graph is opened with and return its first data."""
+    return validated(payloads.NewGraph, "the graph", payload)
 
 
 def bounds(data: Data) -> Bounds:
@@ -101,21 +56,21 @@ def bounds(data: Data) -> Bounds:
     return Bounds(data["limits"].get("cost_micro"), data["limits"].get("iterations"))
 
 
-def still_so(ask: Ask) -> bool:
-    """Whether the limit that was reached is the one in force."""
-    names = {word: name for name, word in UNITS.items()}
-    found = ask.data["limits"].get(names[ask.payload["limit"]])
+def is_in_force(ask: Ask) -> bool:
+    """Whether the limit that was reached is still the limit."""
+    fields = {limit: name for name, limit in UNITS.items()}
+    found = ask.data["limits"].get(fields[ask.payload["limit"]])
     scale = 1_000_000 if ask.payload["limit"] == "cost" else 1
     return found is not None and abs(found / scale - ask.payload["allowed"]) < 1 / scale
 
 
 def steward(ask: Ask) -> bool:
-    """Whether who decides is one of its stewards, or it names none."""
+    """Whether one of the graph's stewards decides, or the graph names none."""
     return not ask.data["stewards"] or ask.payload["by"] in ask.data["stewards"]
 
 
 def configured(ask: Ask) -> Data:
-    """Take over what was changed."""
+    """Take over the changes."""
     changes = {name: value for name, value in ask.payload.items() if name != "by"}
     if "limits" in changes:
         changes["limits"] = {**ask.data["limits"], **changes["limits"]}
@@ -123,15 +78,15 @@ def configured(ask: Ask) -> Data:
 
 
 def halted(ask: Ask) -> Data:
-    """Keep which limit was reached, for the person who is asked."""
+    """Keep which limit was reached, for the card."""
     reached = ask.payload
     unit = {"cost": "$", "time": "s", "iterations": "runs"}[reached["limit"]]
-    told = f"{reached['used']:.12g} of {reached['allowed']:.12g} {unit}"
-    detail = f"the graph's limit of {reached['limit']} is reached: {told}; none of its jobs starts"
+    usage = f"{reached['used']:.12g} of {reached['allowed']:.12g} {unit}"
+    detail = f"the graph's limit of {reached['limit']} is reached: {usage}; none of its jobs starts"
     return {**ask.data, "failure": {"code": "limit_reached", "detail": detail}}
 
 
-def raised(ask: Ask) -> Data:
+def limits_raised(ask: Ask) -> Data:
     """Let its jobs use more."""
     kept = {name: value for name, value in ask.data.items() if name != "failure"}
     return {**kept, "limits": {**ask.data["limits"], **ask.payload["limits"]}}
@@ -144,34 +99,40 @@ def reminder(data: Data) -> int | None:
 
 RECHECK = Timer("recheck", lambda _: RECHECK_MS, effect=TENDING)
 STAGES = (
-    Waiting(S.OPEN, (RECHECK,), asks=lambda _: False),
+    Waiting(State.OPEN, (RECHECK,), asks=never),
     Waiting(
-        S.HALTED,
+        State.HALTED,
         (Timer("reminder", reminder, effect=RESOLUTION), RECHECK),
         notifies=RESOLUTION,
         card="limit",
         affordances=(("raise", "raise_limits"),),
     ),
-    Terminal(S.FINISHED),
+    Terminal(State.FINISHED),
 )
+
+# Why a row is ours.
 SHARED = "the page has a workflow of jobs and no record of what they share"
 LIMITED = "one card for the graph, not one for each of its jobs"
+
+# Why a guard refuses.
 NO_STEWARD = "only one of its stewards decides"
-NOT_SO = "its limits are others by now"
-
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
+OTHER_LIMIT = "its limits were changed meanwhile"
 
 # fmt: off
 TRANSITIONS = (
-    Transition(S.OPEN,   T.CONFIGURE,     S.OPEN,     guard=steward,  update=configured, refusal=NO_STEWARD, effect=TENDING, bounds=True, loop=Loop.INTERNAL, by=by("producer", "person"), ours=SHARED),
-    Transition(S.OPEN,   T.LIMIT_REACHED, S.HALTED,   guard=still_so, update=halted,     refusal=NOT_SO, by=by("scheduling", "worker", "reviewer"), ours=LIMITED),
-    Transition(S.HALTED, T.RAISE_LIMITS,  S.OPEN,     guard=steward,  update=raised,     refusal=NO_STEWARD, effect=TENDING, bounds=True, by=by("person"), ours=LIMITED),
-    Transition(S.OPEN,   T.FINISH,        S.FINISHED, by=by("tending"), ours=SHARED),
-    Transition(S.HALTED, T.FINISH,        S.FINISHED, by=by("tending"), ours=SHARED),
+    *rows(State.OPEN,
+        stay(Trigger.CONFIGURE, by(PRODUCER, PERSON), bounds=True, ours=SHARED,
+             guard=steward, refusal=NO_STEWARD, update=configured, effect=TENDING),
+        move(Trigger.LIMIT_REACHED, State.HALTED, by(SCHEDULING, WORKER, REVIEWER), ours=LIMITED,
+             guard=is_in_force, refusal=OTHER_LIMIT, update=halted),
+    ),
+    *rows(State.HALTED,
+        move(Trigger.RAISE_LIMITS, State.OPEN, by(PERSON), bounds=True, ours=LIMITED,
+             guard=steward, refusal=NO_STEWARD, update=limits_raised, effect=TENDING),
+    ),
+    *rows((State.OPEN, State.HALTED),
+        move(Trigger.FINISH, State.FINISHED, by(TENDING), ours=SHARED),
+    ),
 )
 # fmt: on
 
@@ -179,11 +140,11 @@ GRAPH = Machine(
     name="graph",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=initial_data,
     bounds=bounds,
     payloads={
-        T.CONFIGURE: Configuration,
-        T.RAISE_LIMITS: Raised,
-        T.LIMIT_REACHED: Reached,
+        Trigger.CONFIGURE: payloads.GraphConfiguration,
+        Trigger.RAISE_LIMITS: payloads.GraphLimitsRaised,
+        Trigger.LIMIT_REACHED: payloads.GraphLimitReached,
     },
 )

@@ -1,4 +1,4 @@
-"""The names of a job's states and triggers, and the words of those who work on one."""
+"""The names of a job's states and triggers, and two choices of its payloads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 
 class State(StrEnum):
-    """Where a job can stand."""
+    """The states of a job."""
 
     DRAFT = auto()
     PENDING = auto()
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What can be fired at a job."""
+    """The triggers that can be fired at a job."""
 
     CONFIGURE = auto()
     ACTIVATE = auto()
@@ -56,15 +56,15 @@ class Trigger(StrEnum):
     RESTEP = auto()
 
 
-class Verdict(StrEnum):
-    """What a reviewer may say: where the job goes."""
+class ReviewVerdict(StrEnum):
+    """What a reviewer may decide: the state that the job goes to."""
 
     APPROVAL_REQUIRED = State.APPROVAL_REQUIRED.value
     INTERVENTION_REQUIRED = State.INTERVENTION_REQUIRED.value
 
 
-class Going(StrEnum):
-    """How far a job that is stepped by hand goes on by itself."""
+class RunUntil(StrEnum):
+    """How far a manual job goes on by itself."""
 
-    NEXT = auto()  # the one command that its state names
-    GATE = auto()  # until a person decides
+    NEXT = auto()  # it does one step, the one of its state
+    GATE = auto()  # it goes on until a person must decide

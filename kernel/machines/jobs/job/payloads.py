@@ -1,4 +1,4 @@
-"""What a job is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a job is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections import Counter
 from copy import copy
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
-from interlock.kernel.machines.jobs.job.names import Going, Verdict
+from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
+from interlock.kernel.payload import Shape
 
 DEPENDENCIES_MAX = 20_000
 EVIDENCE_MAX = 200
 PHASE = "default"
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 Text = Annotated[str, Field(max_length=64_000)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Summary = Annotated[str, Field(max_length=1_000)]
 JobId = Annotated[
     str,
@@ -27,16 +28,10 @@ Count = Annotated[int, Field(ge=0)]
 Micro = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
+class JobExecutor(Shape):
+    """What works on a job or reviews it: a shell command, a capability, or a model with a prompt.
 
-    model_config = ConfigDict(extra="forbid")
-
-
-class Doer(Shape):
-    """Who works on a job or reviews it: a shell command, a capability, or a model with a prompt.
-
-    `cost_micro` is what one call may cost at most, in micro-dollars, where that is known before.
+    `cost_micro` is the highest cost of one call, in micro-dollars, where that is known before.
     """
 
     command: Annotated[str, Field(min_length=1, max_length=8_000)] | None = None
@@ -46,38 +41,39 @@ class Doer(Shape):
     cost_micro: Micro = 0
 
     @model_validator(mode="after")
-    def _one(self) -> Doer:
-        named = [one for one in (self.command, self.capability, self.model) if one is not None]
-        if len(named) != 1:
+    def _is_one(self) -> JobExecutor:
+        kinds = (self.command, self.capability, self.model)
+        if sum(kind is not None for kind in kinds) != 1:
             raise ValueError("name one of command, capability and model")
         if self.parameters and self.capability is None:
             raise ValueError("parameters are for a capability")
         return self
 
 
-class Phase(Shape):
-    """One part of a job's work; its worker runs after that of the phase before."""
+class JobPhase(Shape):
+    """One part of a job's work; its worker runs after the worker of the phase before."""
 
     name: Word = PHASE
-    worker: Doer
+    worker: JobExecutor
 
 
-class Limits(Shape):
-    """What a job or graph may use: money in micro-dollars, time at work in s, runs of workers."""
+class JobLimits(Shape):
+    """What a job may use: money in micro-dollars, time at work in s, runs of workers."""
 
     cost_micro: Micro | None = None
     time_s: Seconds | None = None
     iterations: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
-class Birth(Shape):
+class NewJob(Shape):
     """What a producer hands in. A `hold` job stays a draft until a person activates it.
 
-    `depends_on` names jobs by their whole ids. A `manual` job does one step when it is told to.
-    `stewards` may decide; none named, everybody may. A lost dependency starves the job or cancels
-    it (`on_cancel`). `folder` is where its commands run, `dir` where it keeps what it made, both on
-    the machine `host`. Without a sign of life for `running_s` or `reviewing_s` it is taken up anew,
-    `recoveries_max` times in a row; where worker or reviewer asks for it, `retries_max` times.
+    `depends_on` names jobs by their whole ids. A `manual` job does a step when a person says so.
+    `stewards` may decide; where none is named, everybody may. When a dependency is lost, the job
+    starves or is canceled (`on_cancel`). Its commands run in `folder`; it keeps its files in `dir`;
+    both are on the computer `host`. A worker or reviewer without a sign of life for `running_s` or
+    `reviewing_s` is started again, at most `recoveries_max` times in a row; one that asks to be
+    tried again, at most `retries_max` times.
     """
 
     description: Text = ""
@@ -85,15 +81,15 @@ class Birth(Shape):
     details: Text = ""
     acceptance: Annotated[list[Line], Field(max_length=100)] = []
     depends_on: Annotated[list[JobId], Field(max_length=DEPENDENCIES_MAX)] = []
-    phases: Annotated[list[Phase], Field(min_length=1, max_length=50)]
-    review: Doer | None = None
+    phases: Annotated[list[JobPhase], Field(min_length=1, max_length=50)]
+    review: JobExecutor | None = None
     auto_approve: bool = False
     manual: bool = False
     hold: bool = False
     queue: Word | None = None
     stewards: Annotated[list[Word], Field(max_length=100)] = []
     on_cancel: Literal["starve", "cancel"] = "starve"
-    limits: Limits = Limits()
+    limits: JobLimits = JobLimits()
     folder: Line | None = None
     dir: Line | None = None
     host: Line | None = None
@@ -105,124 +101,124 @@ class Birth(Shape):
     remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
 
     @model_validator(mode="after")
-    def _differ(self) -> Birth:
+    def _differ(self) -> NewJob:
         refuse_twins(self)
         return self
 
 
 def refuse_twins(job: Any) -> None:
     """Refuse two phases of one name, and a dependency named twice. Raises ValueError."""
-    names = {"two phases are called": [phase.name for phase in job.phases or ()]}
-    names["it depends twice on"] = job.depends_on or []
-    for what, some in names.items():
-        twice = next((name for name, count in Counter(some).items() if count > 1), None)
+    lists = {"two phases are called": [phase.name for phase in job.phases or ()]}
+    lists["it depends twice on"] = job.depends_on or []
+    for problem, names in lists.items():
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise ValueError(f"{what} {twice!r}")
+            raise ValueError(f"{problem} {twice!r}")
 
 
-class _Changes(Shape):
+class _ChangedJob(Shape):
     @model_validator(mode="after")
-    def _differ(self) -> _Changes:
+    def _differ(self) -> _ChangedJob:
         refuse_twins(self)
         return self
 
 
 def _optional() -> dict[str, Any]:
-    """Return each field of a birth as one that may be left out."""
+    """Return each field of a new job as one that may be left out."""
     found: dict[str, Any] = {}
-    for name, field in Birth.model_fields.items():
-        # Its files stay where they are, its manifest above all.
+    for name, field in NewJob.model_fields.items():
+        # The files of a job, its manifest above all, stay where they are.
         if name not in ("hold", "dir", "host"):
-            left_out = copy(field)
-            left_out.default = None
+            optional = copy(field)
+            optional.default = None
             annotation: Any = field.annotation
-            found[name] = (annotation | None, left_out)
+            found[name] = (annotation | None, optional)
     return found
 
 
-# Any field of a birth, to be changed while it is a draft; `no_review` takes the reviewer away.
-Configuration: type[BaseModel] = create_model(
-    "Configuration",
-    __base__=_Changes,
+# The changes of a draft: any field of a new job. `no_review` removes the reviewer.
+JobConfiguration: type[BaseModel] = create_model(
+    "JobConfiguration",
+    __base__=_ChangedJob,
     no_review=(bool, False),
     by=(Line, "person"),
     **_optional(),
 )
 
 
-class Told(Shape):
-    """Why, in words, and who says so."""
+class JobReason(Shape):
+    """Why something happens, in words, and who decided it."""
 
-    reason: Said = ""
+    reason: Detail = ""
     by: Line = "person"
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class Because(Told):
-    """As told, and a reason is a must."""
+class JobRequiredReason(JobReason):
+    """The same, with a required reason."""
 
     reason: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
 
 
-class Again(Told):
-    """Back to work: with what to mind, perhaps from an earlier phase, perhaps with more to use."""
+class JobResubmit(JobReason):
+    """Back to work: with guidance, perhaps from an earlier phase, perhaps with higher limits."""
 
     phase: Word | None = None
-    limits: Limits | None = None
+    limits: JobLimits | None = None
 
 
-class AgainBecause(Because):
-    """As again, and a reason is a must."""
+class JobReject(JobRequiredReason):
+    """Back to work with a required reason, perhaps from an earlier phase."""
 
     phase: Word | None = None
 
 
-class Restep(Told):
+class JobRestep(JobReason):
     """The phase to go back to."""
 
     phase: Word
 
 
-class Run(Told):
-    """How far it is to go."""
+class JobRun(JobReason):
+    """How far the job goes on."""
 
-    to: Going = Going.GATE
+    to: RunUntil = RunUntil.GATE
 
 
-class Met(Shape):
+class JobDependenciesMet(Shape):
     """How many dependencies ended, by the state that they ended in."""
 
     tally: dict[str, Count] = {}
 
 
-class Lost(Shape):
-    """A dependency that will never be a success, and how it ended."""
+class JobDependencyLost(Shape):
+    """A dependency that will never be a success, and the state that it ended in."""
 
     dependency: Line
     state: Annotated[str, Field(max_length=100)]
 
 
-class Waived(Told):
-    """Which lost dependency is not waited for any more; without a name, all of them."""
+class JobDependencyWaived(JobReason):
+    """The lost dependency that the job no longer waits for; without a name, all of them."""
 
     dependency: Line | None = None
 
 
-class Awaited(Shape):
-    """The slots that are all taken."""
+class JobSlotAwaited(Shape):
+    """The slots that the job waits for: all of them are in use."""
 
     slots: Annotated[list[Line], Field(min_length=1, max_length=10)]
 
 
-class Scheduled(Shape):
-    """The slots that it holds, and how long it may work, in ms, where its time is limited."""
+class JobScheduled(Shape):
+    """The slots that the job uses, and how long it may work, in ms, where its time is limited."""
 
     slots: Annotated[list[Line], Field(max_length=10)] = []
     time_left_ms: Annotated[int, Field(ge=1, le=31_536_000_000)] | None = None
 
 
-class Evidence(Shape):
+class JobEvidence(Shape):
     """A file that shows what was done: its path below the job's directory, its hash, its size."""
 
     path: Line
@@ -230,41 +226,41 @@ class Evidence(Shape):
     bytes: Count
 
 
-class Done(Shape):
-    """What a worker says of its work, or of one phase of it."""
+class JobWorkDone(Shape):
+    """What a worker or reviewer reports about its work."""
 
     summary: Summary = ""
-    evidence: Annotated[list[Evidence], Field(max_length=EVIDENCE_MAX)] = []
+    evidence: Annotated[list[JobEvidence], Field(max_length=EVIDENCE_MAX)] = []
 
 
-class Stuck(Done):
-    """Why it cannot go on without a person."""
+class JobStuck(JobWorkDone):
+    """Why the worker cannot go on without a person."""
 
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class Retry(Done):
-    """That it should be tried again, after a while."""
+class JobRetry(JobWorkDone):
+    """The worker or reviewer asks to be tried again after a while."""
 
     retry_after_s: Annotated[int, Field(ge=0, le=86_400)] | None = None
 
 
-class Pause(Told):
-    """For how long; without it, until somebody lifts it."""
+class JobPause(JobReason):
+    """How long the pause lasts; without `for_s`, until a person ends it."""
 
     for_s: Seconds | None = None
 
 
-class Reviewed(Done):
-    """What the reviewer found."""
+class JobReviewCompleted(JobWorkDone):
+    """The reviewer's verdict and its reasons."""
 
-    verdict: Verdict
-    reasons: Annotated[list[Said], Field(max_length=100)] = []
+    verdict: ReviewVerdict
+    reasons: Annotated[list[Detail], Field(max_length=100)] = []
 
 
-class Reached(Shape):
-    """Which limit, of a job or of its graph, and how much of it was used."""
+class JobLimitReached(Shape):
+    """The limit that was reached, of the job or of its graph, and how much of it was used."""
 
     limit: Literal["cost", "time", "iterations"]
     of: Literal["job", "graph"] = "job"

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 
 from interlock.kernel.effect import RESOLUTION, TELL
 from interlock.kernel.machines.jobs.effects import APPROVAL, REVIEWER, SCHEDULING, WORKER
-from interlock.kernel.machines.jobs.job import changes as do
+from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, always
 
 KICKOFF_MS = 60_000
 RECHECK_MS = 900_000
 
 STALLED = {"code": "stalled", "detail": "it gave no sign of life for too long"}
-UNBEGUN = {"code": do.UNBEGUN, "detail": "no worker took it up: they are busy, or none serves it"}
+UNBEGUN = {
+    "code": changes.UNBEGUN,
+    "detail": "no worker took it up: they are busy, or none serves it",
+}
 OUT_OF_TIME = {"limit": "time"}
 DRAFT = (("activate", "activate"), ("cancel", "cancel"))
 PENDING = (("proceed", "dependency_waived"), ("run", "run"), ("cancel", "cancel"))
@@ -29,8 +32,13 @@ INTERVENTION = (
 SIGN_OFF = (("approve", "approve"), ("reject", "reject"), ("cancel", "cancel"))
 
 
+def kickoff(data: Data) -> int | None:
+    """Return when a draft is activated by itself, where its producer does not activate it."""
+    return None if data["hold"] else KICKOFF_MS
+
+
 def reminder(asked: Callable[[Data], bool]) -> Timer:
-    """Return the timer that reminds of what only a person can settle."""
+    """Return the timer that reminds a person while one is asked."""
     return Timer(
         "reminder",
         lambda data: int(data["remind_s"]) * 1_000 if asked(data) else None,
@@ -39,54 +47,57 @@ def reminder(asked: Callable[[Data], bool]) -> Timer:
 
 
 def recheck(asked: Callable[[Data], bool]) -> Timer:
-    """Return the timer that looks again at what no person is asked about."""
+    """Return the timer that tries again to move the job on while no person is asked."""
     return Timer("recheck", lambda data: None if asked(data) else RECHECK_MS, effect=SCHEDULING)
 
 
 def silence(name: str) -> Timer:
-    """Return the timer that each sign of life sets anew."""
+    """Return the timer that every sign of life starts again."""
     return Timer(
         "stall",
         lambda data: int(data[name]) * 1_000,
         Trigger.RECOVERED,
         payload=STALLED,
-        unbegun=UNBEGUN,
-        undoes=no_run if name == "running_s" else None,
+        unbegun_payload=UNBEGUN,
+        unbegun_deltas=uncounted_run if name == "running_s" else None,
     )
 
 
-def no_run(data: Data) -> Mapping[str, int]:
-    """Return what takes a run back that never began; what only hands in what is done is none."""
-    return {} if do.finished(data) else {"runs": -1}
+def uncounted_run(data: Data) -> Mapping[str, int]:
+    """Return the delta that takes back a run that never began.
+
+    A job whose phases are all done only hands in its result: that was counted as no run.
+    """
+    return {} if changes.finished(data) else {"runs": -1}
 
 
 def time_left(data: Data) -> int | None:
-    """Return how long it may still work, where its time is limited.
+    """Return how long the job may still work, where its time is limited.
 
-    To wait for a free worker is no work: who begins sets the timer anew, to what is left then.
+    The wait for a free worker is no work: the effect that begins sets the timer to what is left.
     """
     left: int | None = data.get("time_left_ms")
     return None if left is None else left + max(data["running_s"], data["reviewing_s"]) * 1_000
 
 
 def paused_for(data: Data) -> int | None:
-    """Return how long it is paused, where that is known."""
+    """Return how long the pause lasts, where that is known."""
     for_s = data.get("paused_s")
     return int(for_s) * 1_000 if for_s else None
 
 
-def until_lifted(data: Data) -> bool:
-    """Whether it is paused until somebody lifts that."""
+def until_ended(data: Data) -> bool:
+    """Whether the pause lasts until a person ends it."""
     return not data.get("paused_s")
 
 
 def signed_by_person(data: Data) -> bool:
-    """Whether a person has to sign it off."""
+    """Whether a person must approve the work."""
     return not data["auto_approve"]
 
 
 def backoff(data: Data) -> int | None:
-    """Return how long it waits before it is tried again."""
+    """Return how long the job waits before it is tried again."""
     ms: int | None = data.get("backoff_ms")
     return ms
 
@@ -96,10 +107,10 @@ STAGES = (
     Waiting(
         State.DRAFT,
         (
-            Timer("kickoff", lambda d: None if d["hold"] else KICKOFF_MS, Trigger.ACTIVATE),
-            reminder(do.held),
+            Timer("kickoff", kickoff, Trigger.ACTIVATE),
+            reminder(changes.held),
         ),
-        asks=do.held,
+        asks=changes.held,
         card="draft",
         affordances=DRAFT,
     ),
@@ -107,20 +118,20 @@ STAGES = (
         State.PENDING,
         (
             Timer("backoff", backoff, Trigger.BACKOFF_ELAPSED),
-            reminder(do.asks_pending),
-            recheck(do.asks_pending),
+            reminder(changes.asks_pending),
+            recheck(changes.asks_pending),
         ),
-        asks=do.asks_pending,
+        asks=changes.asks_pending,
         notifies=RESOLUTION,
         offers=SCHEDULING,
-        offered=do.startable,
-        keeps=do.keeps_slot,
+        offered=changes.startable,
+        has_slot=changes.has_slot,
         card="pending",
         affordances=PENDING,
     ),
     Waiting(
         State.SUSPENDED,
-        (reminder(lambda _: True),),
+        (reminder(always),),
         card="suspended",
         affordances=SUSPENDED,
     ),
@@ -128,7 +139,7 @@ STAGES = (
         State.RUNNING,
         (silence("running_s"), LIMIT),
         effect=WORKER,
-        keeps=do.keeps_slot,
+        has_slot=changes.has_slot,
         outcomes=(
             Trigger.AGENT_COMPLETED,
             Trigger.STUCK,
@@ -139,14 +150,14 @@ STAGES = (
         ),
         crash=Trigger.RECOVERED,
         exhausted=Trigger.RECOVERED,
-        # A lost worker is recovered by way of pending, where it is counted; none starts beside it.
-        once=lambda _: True,
+        # A lost worker is not restarted here: the job goes back to pending, where that is counted.
+        once=always,
     ),
     Waiting(
         State.PAUSED,
-        (Timer("until", paused_for, Trigger.UNPAUSE), reminder(until_lifted)),
-        asks=until_lifted,
-        keeps=do.keeps_slot,
+        (Timer("until", paused_for, Trigger.UNPAUSE), reminder(until_ended)),
+        asks=until_ended,
+        has_slot=changes.has_slot,
         notifies=RESOLUTION,
         card="paused",
         affordances=PAUSED,
@@ -155,13 +166,13 @@ STAGES = (
         State.REVIEW_REQUIRED,
         (
             Timer("backoff", backoff, Trigger.BACKOFF_ELAPSED),
-            reminder(do.waits_for_word),
-            recheck(do.waits_for_word),
+            reminder(changes.waits_by_hand),
+            recheck(changes.waits_by_hand),
         ),
-        asks=do.waits_for_word,
+        asks=changes.waits_by_hand,
         notifies=RESOLUTION,
         offers=SCHEDULING,
-        offered=do.reviewable,
+        offered=changes.reviewable,
         card="review_required",
         affordances=REVIEW,
     ),
@@ -172,11 +183,11 @@ STAGES = (
         outcomes=(Trigger.REVIEW_COMPLETED, Trigger.RETRY, Trigger.LIMIT_REACHED),
         crash=Trigger.RECOVERED,
         exhausted=Trigger.RECOVERED,
-        once=lambda _: True,
+        once=always,
     ),
     Waiting(
         State.INTERVENTION_REQUIRED,
-        (reminder(lambda _: True),),
+        (reminder(always),),
         notifies=RESOLUTION,
         card="intervention",
         affordances=INTERVENTION,
@@ -202,7 +213,7 @@ STAGES = (
     Terminal(State.CANCELED, tells=TELL),
     Terminal(
         State.FAILED,
-        external="deprecated: kept for records of others, and nothing of ours enters it",
+        external="deprecated: imported records may be in it, and no row enters it",
         tells=TELL,
     ),
 )

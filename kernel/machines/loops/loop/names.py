@@ -1,15 +1,15 @@
-"""The names of a loop's states and triggers."""
+"""The names of a long-lived agent's states and triggers, and two choices of its payload."""
 
 from __future__ import annotations
 
 from enum import StrEnum, auto
 
-# What one life of a name holds while it lasts: nobody else lives under it.
+# What a life of an agent holds while it lasts: no other life of its name goes on beside it.
 SELF = "self"
 
 
 class State(StrEnum):
-    """Where a long-lived agent can stand."""
+    """The states of a long-lived agent."""
 
     INITIALIZING = auto()
     BUILDING_PROMPT = auto()
@@ -22,9 +22,9 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What can be fired at a long-lived agent.
+    """The triggers that can be fired at a long-lived agent.
 
-    The page's SessionExited is three of them, by its outcome: Success, Error(text), Timeout.
+    The published SessionExited is three of them, by its outcome: Success, Error(text), Timeout.
     """
 
     WORKTREE_READY = auto()
@@ -42,9 +42,9 @@ class Trigger(StrEnum):
 
 
 class ResetOn(StrEnum):
-    """What sets the errors in a row back to none."""
+    """What sets the number of errors in a row back to 0."""
 
-    SESSION_STARTED = auto()  # as the page has it: only launches can fail in a row
+    SESSION_STARTED = auto()  # as published: only launches can fail in a row
     SUCCESS = auto()
     MIN_RUNTIME = auto()
 
@@ -52,6 +52,6 @@ class ResetOn(StrEnum):
 class Next(StrEnum):
     """When the next session begins after one that succeeded."""
 
-    AT_ONCE = auto()  # as the page has it
+    AT_ONCE = auto()  # as published
     ON_MAIL = auto()
     LATER = auto()

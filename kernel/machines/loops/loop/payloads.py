@@ -1,44 +1,43 @@
-"""What a loop is born from and told, each as a typed model; units are in the names."""
+"""What a long-lived agent is created from, what each trigger carries, and what a mail is."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.loops.loop.names import Next, ResetOn
-from interlock.kernel.table import Data
+from interlock.kernel.payload import Shape
 
 NAME = r"^[a-z][a-z0-9-]{0,62}$"
 PROMPT_LENGTH_MAX = 128_000
 MAIL_LENGTH_MAX = 16_000
 
 
-def said(text: str) -> str:
-    """Return what is not blank."""
+def not_blank(text: str) -> str:
+    """Check that a text is not blank."""
     if not text.strip():
         raise ValueError("must not be blank")
     return text
 
 
 def plain(text: str) -> str:
-    """Return what an argument of a program can be."""
+    """Check that a text can be an argument of a program."""
     if "\0" in text:
         raise ValueError("must not have a NUL character")
     return text
 
 
 def one_line(text: str) -> str:
-    """Return what has its place in a heading."""
+    """Check that a text can be part of a heading."""
     if any(sign in text for sign in "\r\n\0"):
         raise ValueError("must be one line of text")
     return text
 
 
-Line = Annotated[str, Field(max_length=4_000), AfterValidator(said), AfterValidator(plain)]
+Line = Annotated[str, Field(max_length=4_000), AfterValidator(not_blank), AfterValidator(plain)]
 Word = Annotated[str, Field(max_length=200), AfterValidator(one_line)]
-Said = Annotated[str, Field(max_length=8_000)]
+Detail = Annotated[str, Field(max_length=8_000)]
 Text = Annotated[str, Field(max_length=32_000)]
 Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
 MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
@@ -46,22 +45,16 @@ NOTHING_READ = "0-0"
 LETTERS_MAX = 500
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Birth(Shape):
+class NewLoop(Shape):
     """What a long-lived agent is started with.
 
-    Its worktree is of `repo`, on the machine `host`; `command` is one session. `identity` and
-    `instructions` begin every prompt. A session may take `session_timeout_s`, and after a cancel
-    `grace_s` to end. `next` says when a session follows one that succeeded, `every_s` how much
-    later.
+    Its worktree is one of `repo`, on the computer `host`; `command` runs one session. `identity`
+    and `instructions` begin every prompt. A session may take `session_timeout_s`, and `grace_s` to
+    end after it was cancelled. `next` says when a session follows one that succeeded, `every_s`
+    how many seconds later.
 
-    `reset_on`, `min_runtime_s` and `parks` (a provider's rate limit burns no error budget) are
-    ours; their defaults are the page's behaviour.
+    `reset_on`, `min_runtime_s` and `parks` (a provider's rate limit does not count as an error)
+    are ours; with their defaults an agent behaves as published.
     """
 
     repo: Line
@@ -90,10 +83,10 @@ class Birth(Shape):
         return self
 
 
-class Ready(Shape):
-    """Where its worktree is, and what mail an earlier life of its name was given.
+class LoopWorktreeReady(Shape):
+    """Where the worktree is, and which mail an earlier life of the agent was given.
 
-    After a session nothing is said: all of it is as it was.
+    It is empty after a session: worktree and mail are as they were.
     """
 
     host: Annotated[str, Field(max_length=255)] = ""
@@ -103,11 +96,11 @@ class Ready(Shape):
     ahead: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] | None = None
 
 
-class Prompt(Shape):
-    """A stored prompt, its file's name and SHA-256, and the mail in it: `letters` are its ids.
+class LoopPromptReady(Shape):
+    """A stored prompt: the name of its file and its SHA-256. `letters` are the ids of its mail.
 
-    With it all mail up to `claimed` is given, and what is `ahead` of that: urgent letters are given
-    before their turn. Thousands of prompts of one agent would fill the store; its machine has room for them.
+    It gives all mail up to `claimed`, and the mail `ahead` of that: urgent letters are given before
+    their turn. The prompt itself is on the agent's host: thousands of them would fill the store.
     """
 
     prompt: Annotated[str, Field(pattern=r"^[\w.-]{1,100}$")]
@@ -117,53 +110,54 @@ class Prompt(Shape):
     letters: Annotated[list[MailId], Field(max_length=LETTERS_MAX)] = []
 
 
-class Started(Shape):
-    """Which session runs, and as what."""
+class LoopSessionStarted(Shape):
+    """The number of the session that runs, and its process."""
 
     session_seq: Annotated[int, Field(ge=1)]
     pid: Annotated[int, Field(ge=1)] | None = None
     containment: Annotated[str, Field(max_length=100)] = ""
 
 
-class Exited(Shape):
-    """How a session ended: an exit code (-n: by signal n), why in a code and words, how long it ran.
+class LoopSessionEnd(Shape):
+    """How a session ended: an exit code (-n: by signal n), why, and how many seconds it ran.
 
-    `retry_after_s` is the wish of a provider that limited its rate. `unbegun`: nobody took it up.
+    `retry_after_s`: a provider that limited the rate asked to wait so long. `unbegun`: no worker
+    ever began the session.
     """
 
     exit_code: int | None = None
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
     ran_s: Annotated[float, Field(ge=0)] = 0
     retry_after_s: Seconds | None = None
     unbegun: bool = False
 
 
-class Fatal(Shape):
-    """What cannot be mended by trying again: in a code, and in words."""
+class LoopFatalError(Shape):
+    """Why it does not help to try again: in a code, and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
     detail: Annotated[str, Field(min_length=1, max_length=8_000)]
 
 
-class Stop(Shape):
-    """Why an operator stops it."""
+class LoopOperatorStop(Shape):
+    """Why an operator stops the agent."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class Overdue(Shape):
-    """A step took too long. `unbegun`: nobody took it up, so its machine may be gone."""
+class LoopOverdue(Shape):
+    """A step took too long. `unbegun`: no worker began it, so the agent's host may be gone."""
 
     unbegun: bool = False
 
 
-class Mail(Shape):
+class LoopMail(Shape):
     """One message to an agent. The sender is an agent's name or `operator`."""
 
-    sender: Annotated[Word, AfterValidator(said)]
+    sender: Annotated[Word, AfterValidator(not_blank)]
     recipient: Annotated[str, Field(pattern=NAME)]
-    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX), AfterValidator(said)]
+    text: Annotated[str, Field(max_length=MAIL_LENGTH_MAX), AfterValidator(not_blank)]
     kind: Literal["message", "task", "status", "nudge"] = "message"
     urgent: bool = False
     thread: Word = ""
@@ -174,16 +168,3 @@ class Mail(Shape):
         if self.sender == self.recipient:
             raise ValueError(f"{self.sender} cannot write to itself")
         return self
-
-
-def birth(payload: Data) -> Data:
-    """Check what an agent is started with; it begins with no errors and its first session."""
-    given = validated(Birth, "the agent", payload)
-    counted: dict[str, Any] = {"session_seq": 1, "attempt": 0}
-    counted |= {"consecutive_errors": 0, "total_errors": 0, "overdue": 0, "unbegun": 0}
-    return {**given, **counted, "acknowledged": NOTHING_READ, "ahead": []}
-
-
-def mail(payload: Data) -> Data:
-    """Check one message."""
-    return validated(Mail, "the mail", payload)

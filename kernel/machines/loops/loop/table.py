@@ -1,202 +1,162 @@
-"""The loop's table: the published rows and globals of a long-lived agent, then ours, each with why.
+"""The table of a long-lived agent: the published rows and globals, then ours, each with its reason.
 
-CancelSession is the carried session's order to interrupt, and, on a stop, the revoked session's
-order to stop; ForceStopSession is that too: a session that is revoked has until its lease and grace
-are over, and no other starts before.
+The published CancelSession is the order to interrupt a session whose effect goes on and, on a stop,
+the order to stop one whose effect is revoked; so is ForceStopSession. A revoked session has until
+its lease and its grace are over, and no other begins before that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
-from interlock.kernel.machines.loops.loop import changes as c
-from interlock.kernel.machines.loops.loop.names import SELF, Next
-from interlock.kernel.machines.loops.loop.names import State as S
-from interlock.kernel.machines.loops.loop.names import Trigger as T
-from interlock.kernel.machines.loops.loop.payloads import (
-    NAME,
-    Exited,
-    Fatal,
-    Overdue,
-    Prompt,
-    Ready,
-    Started,
-    Stop,
-    birth,
-    mail,
+from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, SESSION, WORKTREE
+from interlock.kernel.machines.loops.loop import changes, payloads
+from interlock.kernel.machines.loops.loop.names import State, Trigger
+from interlock.kernel.machines.loops.loop.stages import LIVE, STAGES
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    PRODUCER,
+    STALLS,
+    by,
+    carry,
+    move,
+    reenter,
+    rows,
 )
-from interlock.kernel.table import Active, Data, Loop, Terminal, Timer, Transition, Waiting
 
-LOOK_MS = 3_600_000
-UNBEGUN = {"unbegun": True}
+SET_UP = (State.INITIALIZING, State.BUILDING_PROMPT)
+SET_UP_DONE = tuple(state for state in LIVE if state not in SET_UP)
+OPERATOR = by(PERSON, PRODUCER)
 
-
-def seconds(name: str) -> Callable[[Data], int | None]:
-    """Return the delay that the agent's data hold under this name, in ms."""
-
-    def delay(data: Data) -> int | None:
-        return None if data.get(name) is None else int(data[name]) * 1_000
-
-    return delay
-
-
-def next_ms(data: Data) -> int:
-    """Return when to look whether the next session is due."""
-    return int(data["every_s"]) * 1_000 if data["next"] == Next.LATER else LOOK_MS
-
-
-def its_name(data: Data) -> tuple[str, ...]:
-    """Hold the agent's name as long as it lives."""
-    del data
-    return (SELF,)
-
-
-STAGES = (
-    Active(
-        S.INITIALIZING,
-        (Timer("limit", seconds("initializing_s"), T.OVERDUE, unbegun=UNBEGUN),),
-        effect=WORKTREE,
-        outcomes=(T.WORKTREE_READY, T.FATAL_ERROR),
-        exhausted=T.FATAL_ERROR,
-        holds=its_name,
-    ),
-    Active(
-        S.BUILDING_PROMPT,
-        (Timer("limit", seconds("building_s"), T.OVERDUE, unbegun=UNBEGUN),),
-        effect=PROMPT,
-        outcomes=(T.PROMPT_READY, T.FATAL_ERROR),
-        exhausted=T.FATAL_ERROR,
-        holds=its_name,
-    ),
-    Active(
-        S.SPAWNING,
-        (Timer("limit", seconds("spawning_s"), T.SESSION_TIMEOUT, unbegun=UNBEGUN),),
-        effect=SESSION,
-        outcomes=(T.SESSION_STARTED, T.SESSION_ERROR),
-        exhausted=T.SESSION_ERROR,
-        holds=its_name,
-    ),
-    Active(
-        S.RUNNING,
-        (
-            Timer("session", seconds("session_timeout_s"), T.SESSION_TIMEOUT),
-            Timer("look", lambda _: LOOK_MS, effect=DRAIN),
-        ),
-        outcomes=(T.SESSION_SUCCEEDED, T.SESSION_ERROR),
-        crash=T.SESSION_ERROR,
-        holds=its_name,
-    ),
-    Active(
-        S.INTERRUPTING,
-        (
-            Timer("grace", seconds("grace_s"), T.GRACE_EXCEEDED),
-            # Where a session may take less than its grace, that is over first.
-            Timer("session", seconds("session_timeout_s"), T.SESSION_TIMEOUT),
-        ),
-        outcomes=(T.SESSION_SUCCEEDED, T.SESSION_ERROR),
-        crash=T.SESSION_ERROR,
-        holds=its_name,
-    ),
-    Waiting(
-        S.SESSION_COMPLETE,
-        (Timer("next", next_ms, effect=DRAIN),),
-        asks=lambda _: False,
-        offers=DRAIN,
-        holds=its_name,
-    ),
-    Waiting(
-        S.COOLING_DOWN,
-        (Timer("backoff", lambda data: int(data["cooling_ms"]), T.BACKOFF_ELAPSED),),
-        asks=lambda _: False,
-        holds=its_name,
-    ),
-    Terminal(S.STOPPED, clears=RETIREMENT),
-)
+# Why a row is ours.
 LIMITED = "the page has no time limit here; a step that hangs is tried again before it is fatal"
 MOVED = "nobody took it up, twice: its machine may be gone, and another makes a worktree"
 AWAITED = "a launch that nobody took up is no error of a session: all workers may be away"
 PARKED = "a provider's limit is no error; only where the agent says so"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
-ERROR = by("session", "orphans")
-LIVE = tuple(stage.state for stage in STAGES[:-1])
-OPERATOR = by("person", "producer")
-FATAL: Mapping[str, tuple[str, ...]] = {
-    S.INITIALIZING: by("worktree", "orphans", "person", "producer"),
-    S.BUILDING_PROMPT: by("prompt", "orphans", "person", "producer"),
-}
-
 # fmt: off
 PUBLISHED = (
-    Transition(S.INITIALIZING,     T.WORKTREE_READY,    S.BUILDING_PROMPT,  update=c.settled_in,             by=by("worktree")),
-    Transition(S.BUILDING_PROMPT,  T.PROMPT_READY,      S.SPAWNING,         update=c.prompted,               by=by("prompt")),
-    Transition(S.SPAWNING,         T.SESSION_STARTED,   S.RUNNING,          update=c.started, carry=True, effect=DRAIN, by=by("session")),
-    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=ERROR),
-    Transition(S.SPAWNING,         T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=ERROR),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=by("stalls")),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=by("stalls")),
-    Transition(S.RUNNING,          T.SESSION_SUCCEEDED, S.SESSION_COMPLETE, update=c.succeeded,              by=by("session")),
-    Transition(S.RUNNING,          T.SESSION_ERROR,     S.STOPPED,          guard=c.is_last_straw, update=c.failed_for_good, by=ERROR),
-    Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     update=c.failed,                 by=ERROR),
-    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.STOPPED,          guard=c.is_last_straw, update=c.timed_out_for_good, by=by("stalls")),
-    Transition(S.RUNNING,          T.SESSION_TIMEOUT,   S.COOLING_DOWN,     update=c.timed_out,              by=by("stalls")),
-    Transition(S.RUNNING,          T.URGENT_MESSAGE,    S.INTERRUPTING,     carry=True, interrupts=True,     by=by("drain")),
-    Transition(S.INTERRUPTING,     T.SESSION_SUCCEEDED, S.BUILDING_PROMPT,  update=c.interrupted,            by=by("session")),
-    Transition(S.INTERRUPTING,     T.SESSION_ERROR,     S.BUILDING_PROMPT,  update=c.interrupted_by_error,   by=ERROR),
-    Transition(S.INTERRUPTING,     T.SESSION_TIMEOUT,   S.BUILDING_PROMPT,  update=c.interrupted_by_timeout, by=by("stalls")),
-    Transition(S.INTERRUPTING,     T.GRACE_EXCEEDED,    S.BUILDING_PROMPT,  update=c.forced,                 by=by("stalls")),
-    Transition(S.SESSION_COMPLETE, T.WORKTREE_READY,    S.BUILDING_PROMPT,  update=c.next_session,           by=by("drain")),
-    Transition(S.COOLING_DOWN,     T.BACKOFF_ELAPSED,   S.BUILDING_PROMPT,                                   by=by("stalls")),
-    *(Transition(state,            T.OPERATOR_STOP,     S.STOPPED,          update=c.stopped,                by=OPERATOR) for state in LIVE),
-    *(Transition(state,            T.FATAL_ERROR,       S.STOPPED,          update=c.fatal,                  by=FATAL.get(str(state), OPERATOR)) for state in LIVE),
+    *rows(State.INITIALIZING,
+        move(Trigger.WORKTREE_READY, State.BUILDING_PROMPT, by(WORKTREE),
+             update=changes.worktree_ready),
+    ),
+    *rows(State.BUILDING_PROMPT,
+        move(Trigger.PROMPT_READY, State.SPAWNING, by(PROMPT), update=changes.prompt_ready),
+    ),
+    *rows(State.SPAWNING,
+        carry(Trigger.SESSION_STARTED, State.RUNNING, by(SESSION),
+              update=changes.started, effect=DRAIN),
+        move(Trigger.SESSION_ERROR, State.STOPPED, by(SESSION, ORPHANS),
+             guard=changes.is_one_too_many, update=changes.stopped_by_error),
+        move(Trigger.SESSION_ERROR, State.COOLING_DOWN, by(SESSION, ORPHANS),
+             update=changes.failed),
+        move(Trigger.SESSION_TIMEOUT, State.STOPPED, by(STALLS),
+             guard=changes.is_one_too_many, update=changes.stopped_by_timeout),
+        move(Trigger.SESSION_TIMEOUT, State.COOLING_DOWN, by(STALLS), update=changes.timed_out),
+    ),
+    *rows(State.RUNNING,
+        move(Trigger.SESSION_SUCCEEDED, State.SESSION_COMPLETE, by(SESSION),
+             update=changes.succeeded),
+        move(Trigger.SESSION_ERROR, State.STOPPED, by(SESSION, ORPHANS),
+             guard=changes.is_one_too_many, update=changes.stopped_by_error),
+        move(Trigger.SESSION_ERROR, State.COOLING_DOWN, by(SESSION, ORPHANS),
+             update=changes.failed),
+        move(Trigger.SESSION_TIMEOUT, State.STOPPED, by(STALLS),
+             guard=changes.is_one_too_many, update=changes.stopped_by_timeout),
+        move(Trigger.SESSION_TIMEOUT, State.COOLING_DOWN, by(STALLS), update=changes.timed_out),
+        carry(Trigger.URGENT_MESSAGE, State.INTERRUPTING, by(DRAIN), interrupts=True),
+    ),
+    *rows(State.INTERRUPTING,
+        move(Trigger.SESSION_SUCCEEDED, State.BUILDING_PROMPT, by(SESSION),
+             update=changes.interrupted),
+        move(Trigger.SESSION_ERROR, State.BUILDING_PROMPT, by(SESSION, ORPHANS),
+             update=changes.interrupted_by_error),
+        move(Trigger.SESSION_TIMEOUT, State.BUILDING_PROMPT, by(STALLS),
+             update=changes.interrupted_by_timeout),
+        move(Trigger.GRACE_EXCEEDED, State.BUILDING_PROMPT, by(STALLS),
+             update=changes.force_stopped),
+    ),
+    *rows(State.SESSION_COMPLETE,
+        move(Trigger.WORKTREE_READY, State.BUILDING_PROMPT, by(DRAIN),
+             update=changes.next_session),
+    ),
+    *rows(State.COOLING_DOWN,
+        move(Trigger.BACKOFF_ELAPSED, State.BUILDING_PROMPT, by(STALLS)),
+    ),
+    *rows(LIVE,
+        move(Trigger.OPERATOR_STOP, State.STOPPED, OPERATOR, update=changes.stopped),
+    ),
+    *rows(State.INITIALIZING,
+        move(Trigger.FATAL_ERROR, State.STOPPED, by(WORKTREE, ORPHANS, PERSON, PRODUCER),
+             update=changes.fatal),
+    ),
+    *rows(State.BUILDING_PROMPT,
+        move(Trigger.FATAL_ERROR, State.STOPPED, by(PROMPT, ORPHANS, PERSON, PRODUCER),
+             update=changes.fatal),
+    ),
+    *rows(SET_UP_DONE,
+        move(Trigger.FATAL_ERROR, State.STOPPED, OPERATOR, update=changes.fatal),
+    ),
 )
+# These are asked before the published rows of their cells, because they are narrower.
 AHEAD = (
-    Transition(S.RUNNING,          T.SESSION_ERROR,     S.COOLING_DOWN,     guard=c.is_parked,  update=c.parked,   by=by("session"), ours=PARKED),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.INITIALIZING,     guard=c.is_gone,    update=c.left_waiting, by=by("stalls"), ours=MOVED),
-    Transition(S.SPAWNING,         T.SESSION_TIMEOUT,   S.SPAWNING,         guard=c.is_unbegun, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=AWAITED),
+    *rows(State.RUNNING,
+        move(Trigger.SESSION_ERROR, State.COOLING_DOWN, by(SESSION), ours=PARKED,
+             guard=changes.is_parked, update=changes.parked),
+    ),
+    *rows(State.SPAWNING,
+        move(Trigger.SESSION_TIMEOUT, State.INITIALIZING, by(STALLS), ours=MOVED,
+             guard=changes.host_is_gone, update=changes.step_overdue),
+        reenter(Trigger.SESSION_TIMEOUT, by(STALLS), ours=AWAITED,
+                guard=changes.is_unbegun, update=changes.step_overdue),
+    ),
 )
 OURS = (
-    Transition(S.INITIALIZING,     T.OVERDUE,           S.INITIALIZING,     guard=c.has_patience, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=LIMITED),
-    Transition(S.INITIALIZING,     T.OVERDUE,           S.STOPPED,          update=c.overdue_for_good, by=by("stalls"), ours=LIMITED),
-    Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.INITIALIZING,     guard=c.is_gone, update=c.left_waiting, by=by("stalls"), ours=MOVED),
-    Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.BUILDING_PROMPT,  guard=c.has_patience, update=c.left_waiting, loop=Loop.EXTERNAL, by=by("stalls"), ours=LIMITED),
-    Transition(S.BUILDING_PROMPT,  T.OVERDUE,           S.STOPPED,          update=c.overdue_for_good, by=by("stalls"), ours=LIMITED),
+    *rows(State.INITIALIZING,
+        reenter(Trigger.OVERDUE, by(STALLS), ours=LIMITED,
+                guard=changes.may_try_again, update=changes.step_overdue),
+        move(Trigger.OVERDUE, State.STOPPED, by(STALLS), ours=LIMITED,
+             update=changes.stopped_by_overdue),
+    ),
+    *rows(State.BUILDING_PROMPT,
+        move(Trigger.OVERDUE, State.INITIALIZING, by(STALLS), ours=MOVED,
+             guard=changes.host_is_gone, update=changes.step_overdue),
+        reenter(Trigger.OVERDUE, by(STALLS), ours=LIMITED,
+                guard=changes.may_try_again, update=changes.step_overdue),
+        move(Trigger.OVERDUE, State.STOPPED, by(STALLS), ours=LIMITED,
+             update=changes.stopped_by_overdue),
+    ),
 )
 # fmt: on
 
 LOOP = Machine(
     name="loop",
     stages=STAGES,
-    # What is ours stands ahead where it is narrower than the published row of its cell.
     transitions=(*AHEAD, *PUBLISHED, *OURS),
-    birth=birth,
+    initial_data=changes.initial_data,
     payloads={
-        T.WORKTREE_READY: Ready,
-        T.PROMPT_READY: Prompt,
-        T.SESSION_STARTED: Started,
-        T.SESSION_SUCCEEDED: Exited,
-        T.SESSION_ERROR: Exited,
-        T.SESSION_TIMEOUT: Exited,
-        T.OPERATOR_STOP: Stop,
-        T.FATAL_ERROR: Fatal,
-        T.OVERDUE: Overdue,
+        Trigger.WORKTREE_READY: payloads.LoopWorktreeReady,
+        Trigger.PROMPT_READY: payloads.LoopPromptReady,
+        Trigger.SESSION_STARTED: payloads.LoopSessionStarted,
+        Trigger.SESSION_SUCCEEDED: payloads.LoopSessionEnd,
+        Trigger.SESSION_ERROR: payloads.LoopSessionEnd,
+        Trigger.SESSION_TIMEOUT: payloads.LoopSessionEnd,
+        Trigger.OPERATOR_STOP: payloads.LoopOperatorStop,
+        Trigger.FATAL_ERROR: payloads.LoopFatalError,
+        Trigger.OVERDUE: payloads.LoopOverdue,
     },
     ignores={
-        T.URGENT_MESSAGE: "the next session's prompt takes it along",
-        T.OPERATOR_STOP: "it has stopped already",
-        T.FATAL_ERROR: "it has stopped already",
+        Trigger.URGENT_MESSAGE: "the next session's prompt takes it along",
+        Trigger.OPERATOR_STOP: "it has stopped already",
+        Trigger.FATAL_ERROR: "it has stopped already",
     },
-    mail=mail,
-    drains=DRAIN,
-    cancels=(T.OPERATOR_STOP,),
-    place=lambda data: str(data.get("host") or ""),
-    under=("agent",),
-    ids=(rf"{NAME.strip('^$')}/[1-9][0-9]{{0,8}}", "write it as <agent>/<number of its life>"),
+    mail_data=changes.mail_data,
+    mail_effect=DRAIN,
+    cancel_triggers=(Trigger.OPERATOR_STOP,),
+    host=lambda data: str(data.get("host") or ""),
+    id_prefix=("agent",),
+    id_format=(
+        rf"{payloads.NAME.strip('^$')}/[1-9][0-9]{{0,8}}",
+        "write it as <agent>/<number of its life>",
+    ),
 )

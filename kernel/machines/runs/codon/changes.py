@@ -1,18 +1,19 @@
-"""What each row does to a codon's data: each state has its own fields, and no other's are left."""
+"""The guards and updates of a codon's rows. In each state its data have that state's fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.machines.runs.codon.names import Trigger
-from interlock.kernel.machines.runs.codon.payloads import no_tokens
+from interlock.kernel.machines.runs.codon.names import State, Trigger
+from interlock.kernel.machines.runs.codon.payloads import NewCodon
 from interlock.kernel.machines.runs.values import (
     MICRO_MAX,
     CheckpointType,
-    CodonStatus,
     FailureType,
+    TokenCounts,
 )
+from interlock.kernel.payload import validated
 from interlock.kernel.table import Ask, Data
 
 ALWAYS = ("codon_id", "loop_context")
@@ -26,29 +27,51 @@ AT_WORK = (
     "assistant_message_count",
     "final_cost_set",
 )
-# What a failure says that nobody told: the word of the trigger's payload, or else this.
+# The message of a failure that no event reports: a field of the trigger's payload, or else this.
 FORCED = {
     str(Trigger.LOST): ("detail", "who was at work on it is gone"),
     str(Trigger.RUN_ENDED): ("reason", "its run has ended"),
 }
-# What stays when it has ended, where it got so far.
+# The fields that stay when a codon has ended, where it has them.
 KEPT = (*ALWAYS, "rig_setup_checkpoint", "log_path", "previous_session_id", "session_id")
 
 
+def initial_data(payload: Data) -> Data:
+    """Check what a codon is created from and return its first data."""
+    return validated(NewCodon, "the codon", payload)
+
+
+def counters(data: Data) -> dict[str, int]:
+    """Return what a codon adds to the counters of its run and its workspace.
+
+    `cost` is what counts as the codon's: final, partial or current, and nothing once it is skipped.
+    `spent` is all the money that was spent, also by its sentinels.
+    """
+    cost = data.get("final_cost", data.get("partial_cost", data.get("current_cost", 0)))
+    counts = 0 if "skipped_during" in data else cost
+    sentinels = (data.get("sentinels") or {}).get("total_cost", 0)
+    return {"cost": counts, "spent": cost + sentinels}
+
+
+def no_tokens() -> dict[str, Any]:
+    """Return a count of 0 for each kind of tokens."""
+    return TokenCounts().model_dump()
+
+
 def only(data: Data, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return these fields of a codon's data, where they are there."""
+    """Return those of these fields that a codon's data have."""
     return {name: data[name] for name in names if name in data}
 
 
-def stage_of(data: Data) -> CodonStatus:
-    """Return which live state this data is of: what a codon says of that itself is not relied on."""
+def state_of(data: Data) -> State:
+    """Return the live state that this data is of, whatever a payload says about it."""
     if data.get("completing"):
-        return CodonStatus.COMPLETING_SENTINELS
+        return State.COMPLETING_SENTINELS
     if "session_id" in data:
-        return CodonStatus.RUNNING
+        return State.RUNNING
     if "pid" in data:
-        return CodonStatus.INITIALIZING
-    return CodonStatus.STARTING if data.get("started") else CodonStatus.PREPARING
+        return State.INITIALIZING
+    return State.STARTING if data.get("started") else State.PREPARING
 
 
 def started(ask: Ask) -> Data:
@@ -59,78 +82,78 @@ def started(ask: Ask) -> Data:
 
 
 def initialized(ask: Ask) -> Data:
-    """Note which process it is."""
+    """Keep the agent's process."""
     return {**only(ask.data, STARTED), **ask.payload}
 
 
 def running(ask: Ask) -> Data:
-    """Begin to count."""
+    """Keep the session, and begin to count."""
     began = {"current_cost": 0, "current_tokens": no_tokens(), "assistant_message_count": 0}
     return {**only(ask.data, LAUNCHED), **ask.payload, **began}
 
 
 def completing(ask: Ask) -> Data:
-    """Go on with the same."""
+    """Note that the agent has ended and its sentinels have not."""
     return {**only(ask.data, AT_WORK), "completing": True}
 
 
 def completed(ask: Ask) -> Data:
-    """Keep what it came to."""
-    data, told = ask.data, ask.payload
+    """Keep the final cost and the checkpoint of the work."""
+    data, payload = ask.data, ask.payload
     return {
         **only(data, KEPT),
         **executed(data),
         "exit_code": 0,
         "final_cost": data["current_cost"],
         "final_tokens": data["current_tokens"],
-        "completion_checkpoint": told["checkpoint_sha"],
-        **{name: told[name] for name in told if name != "checkpoint_sha"},
+        "completion_checkpoint": payload["checkpoint_sha"],
+        **{name: value for name, value in payload.items() if name != "checkpoint_sha"},
     }
 
 
 def failed(ask: Ask) -> Data:
-    """Keep why, while what, and what it had cost."""
-    data, told = ask.data, ask.payload
-    sha = told.get("checkpoint_sha") or taken(data, CheckpointType.ERROR)
-    kept = {name: told[name] for name in ("exit_code", "failure_reason")}
+    """Keep why and in which state the codon failed, and what it had cost."""
+    data, payload = ask.data, ask.payload
+    sha = payload.get("checkpoint_sha") or taken(data, CheckpointType.ERROR)
+    kept = {name: payload[name] for name in ("exit_code", "failure_reason")}
     return {
         **only(data, (*KEPT, "pid")),
         **executed(data),
         **kept,
-        "failed_during": str(stage_of(data)),
+        "failed_during": str(state_of(data)),
         **partial(data),
-        "ignored": told.get("ignored", False),
+        "ignored": payload.get("ignored", False),
         **({"error_checkpoint": sha} if sha else {}),
     }
 
 
 def skipped(ask: Ask) -> Data:
-    """Keep while what; what was spent stays beside a cost of nothing."""
-    data, told = ask.data, ask.payload
-    sha = told.get("checkpoint_sha") or taken(data, CheckpointType.SKIPPED)
+    """Keep in which state the codon was skipped; its cost is 0, and what was spent stays."""
+    data, payload = ask.data, ask.payload
+    sha = payload.get("checkpoint_sha") or taken(data, CheckpointType.SKIPPED)
     count = data.get("assistant_message_count")
     return {
         **only(data, (*KEPT, "pid")),
         **executed(data),
         **partial(data),
-        "skipped_during": str(stage_of(data)),
+        "skipped_during": str(state_of(data)),
         **({} if count is None else {"assistant_message_count": count}),
         **({"skip_checkpoint": sha} if sha else {}),
     }
 
 
 def lost(ask: Ask) -> Data:
-    """Fail it: who was at work on it is gone."""
+    """Fail the codon: the process that held it is gone."""
     return failed(Ask(ask.data, forced(Trigger.LOST, ask.payload), ask.facts))
 
 
 def run_ended(ask: Ask) -> Data:
-    """Fail it: its run has ended without it."""
+    """Fail the codon: its run has ended before it."""
     return failed(Ask(ask.data, forced(Trigger.RUN_ENDED, ask.payload), ask.facts))
 
 
 def forced(trigger: str, payload: Data) -> dict[str, Any]:
-    """Return what a failure says of itself where nobody was left to say it."""
+    """Return the failure of a codon whose supervisor can no longer report it."""
     name, otherwise = FORCED[trigger]
     reason = {"type": str(FailureType.UNKNOWN), "retriable": False}
     return {
@@ -140,56 +163,56 @@ def forced(trigger: str, payload: Data) -> dict[str, Any]:
 
 
 def costs_updated(ask: Ask) -> Data:
-    """Set what it has cost so far."""
+    """Set what the codon has cost so far."""
     return priced(ask, ask.payload["cost"], ask.payload["tokens"])
 
 
 def costs_incremented(ask: Ask) -> Data:
-    """Add to what it has cost so far."""
+    """Add to what the codon has cost so far."""
     more = ask.payload["tokens_delta"]
     tokens = {name: n + more[name] for name, n in ask.data["current_tokens"].items()}
     return priced(ask, ask.data["current_cost"] + ask.payload["cost_delta"], tokens)
 
 
 def final_cost_set(ask: Ask) -> Data:
-    """Set what its provider says in the end, whatever was counted before."""
+    """Set the cost that the provider reports in the end, whatever was counted before."""
     data = priced(ask, ask.payload["final_cost"], ask.payload["final_tokens"])
     return {**data, "final_cost_set": True}
 
 
 def priced(ask: Ask, cost: int, tokens: Mapping[str, int]) -> dict[str, Any]:
-    """Return its data with another cost; no sum grows beyond what can be counted."""
+    """Return the codon's data with another cost, limited to what can be counted."""
     kinds = {name: min(n, MICRO_MAX) for name, n in tokens.items()}
     return {**ask.data, "current_cost": min(cost, MICRO_MAX), "current_tokens": kinds}
 
 
 def is_not_final(ask: Ask) -> bool:
-    """Whether the final cost is not set yet: what comes after it is no news."""
+    """Whether the final cost is not set yet; no later cost counts."""
     return not ask.data.get("final_cost_set")
 
 
 def messages_counted(ask: Ask) -> Data:
-    """Set how many messages there are."""
+    """Set how many messages the agent has written."""
     return {**ask.data, "assistant_message_count": ask.payload["new_count"]}
 
 
 def sentinels_updated(ask: Ask) -> Data:
-    """Set where its sentinels stand."""
+    """Set the states of the codon's sentinels."""
     states = ask.payload["sentinel_states"]
-    total = min(sum(one["total_cost"] for one in states), MICRO_MAX)
+    total = min(sum(state["total_cost"] for state in states), MICRO_MAX)
     return {**ask.data, "sentinels": {"loaded": states, "total_cost": total}}
 
 
 def checkpoint_created(ask: Ask) -> Data:
     """Keep a checkpoint until the state that it belongs to is entered."""
     kind, sha = CheckpointType(ask.payload["checkpoint_type"]), ask.payload["sha"]
-    if kind is CheckpointType.RIG_SETUP and stage_of(ask.data) is not CodonStatus.PREPARING:
+    if kind is CheckpointType.RIG_SETUP and state_of(ask.data) is not State.PREPARING:
         return {**ask.data, "rig_setup_checkpoint": sha}
     return {**ask.data, "checkpoints": {**ask.data.get("checkpoints", {}), str(kind): sha}}
 
 
 def skip_requested(ask: Ask) -> Data:
-    """Note that a person wants it skipped."""
+    """Note that a person wants the codon skipped."""
     return {**ask.data, "skip_requested": ask.payload.get("reason", "") or "skipped"}
 
 
@@ -200,14 +223,14 @@ def taken(data: Data, kind: CheckpointType) -> str | None:
 
 
 def executed(data: Data) -> dict[str, Any]:
-    """Return what its sentinels did: the name says that no more will come."""
-    watched = data.get("sentinels")
-    if not watched:
+    """Return what the sentinels did, under the name that says that their work is over."""
+    sentinels = data.get("sentinels")
+    if not sentinels:
         return {}
-    return {"sentinels": {"executed": watched["loaded"], "total_cost": watched["total_cost"]}}
+    return {"sentinels": {"executed": sentinels["loaded"], "total_cost": sentinels["total_cost"]}}
 
 
 def partial(data: Data) -> dict[str, Any]:
-    """Return what it had cost when it ended."""
+    """Return what the codon had cost when it ended."""
     cost, tokens = data.get("current_cost", 0), data.get("current_tokens", no_tokens())
     return {"partial_cost": cost, "partial_tokens": tokens}

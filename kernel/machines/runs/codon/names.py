@@ -1,18 +1,41 @@
-"""The names of a codon's triggers; its states' are part of the published events."""
+"""The names of a codon's states and triggers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum, auto
 
-from interlock.kernel.machines.runs.values import CodonStatus
-
-# What a codon holds while it lives: no other of its workspace does.
+# What a codon holds while it is alive: no other codon of its workspace is.
 SELF = "codon"
 
 
+class State(StrEnum):
+    """The states of a codon; the names are those of the published status."""
+
+    PREPARING = auto()
+    STARTING = auto()
+    INITIALIZING = auto()
+    RUNNING = auto()
+    COMPLETING_SENTINELS = auto()
+    COMPLETED = auto()
+    FAILED = auto()
+    SKIPPED = auto()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing ever happens there again."""
+        return self in TERMINAL
+
+
+TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.SKIPPED})
+LIVE = tuple(state for state in State if state not in TERMINAL)
+
+
 class Trigger(StrEnum):
-    """What can be fired at a codon. The page's CodonTransitioned is seven of them, by its `to`."""
+    """The triggers that can be fired at a codon.
+
+    The published CodonTransitioned is seven of them, by its `to`.
+    """
 
     START = auto()
     INITIALIZE = auto()
@@ -32,13 +55,13 @@ class Trigger(StrEnum):
     RUN_ENDED = auto()
 
 
-# CodonTransitioned, by where it leads.
-TO: Mapping[CodonStatus, Trigger] = {
-    CodonStatus.STARTING: Trigger.START,
-    CodonStatus.INITIALIZING: Trigger.INITIALIZE,
-    CodonStatus.RUNNING: Trigger.RUN,
-    CodonStatus.COMPLETING_SENTINELS: Trigger.COMPLETE_SENTINELS,
-    CodonStatus.COMPLETED: Trigger.COMPLETE,
-    CodonStatus.FAILED: Trigger.FAIL,
-    CodonStatus.SKIPPED: Trigger.SKIP,
+# The trigger that leads to each state.
+TO: Mapping[State, Trigger] = {
+    State.STARTING: Trigger.START,
+    State.INITIALIZING: Trigger.INITIALIZE,
+    State.RUNNING: Trigger.RUN,
+    State.COMPLETING_SENTINELS: Trigger.COMPLETE_SENTINELS,
+    State.COMPLETED: Trigger.COMPLETE,
+    State.FAILED: Trigger.FAIL,
+    State.SKIPPED: Trigger.SKIP,
 }

@@ -1,60 +1,63 @@
-"""What a codon is born from and told, each as a typed model; money is in micro-dollars."""
+"""What a codon is created from and what each of its triggers carries; money is in micro-dollars."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.runs.values import (
+    SENTINELS_MAX,
     BudgetExceeded,
+    CheckpointType,
+    Count,
+    Detail,
     ExitCode,
     FailureReason,
     LoopContext,
+    Micro,
     Name,
     Path,
-    Said,
+    SentinelState,
     Sha,
-    Shape,
-    Tokens,
+    TokenCounts,
 )
-from interlock.kernel.table import Data
+from interlock.kernel.payload import Shape
 
 
-class Birth(Shape):
-    """Which step of the plan is executed. Its id is the plan's, with `#n` in a loop's iteration."""
+class NewCodon(Shape):
+    """Which codon of the plan is executed, and in which iteration of a loop."""
 
     codon_id: Name
     loop_context: LoopContext | None = None
 
 
-class Start(Shape):
-    """The rig is set up. `checkpoint_sha` is the workspace as it left it."""
+class CodonStart(Shape):
+    """The rig is set up. `checkpoint_sha` is the workspace after that."""
 
     checkpoint_sha: Sha | None = None
 
 
-class Initialize(Shape):
-    """The agent's process lives; it has not said its session's id yet."""
+class CodonInitialize(Shape):
+    """The agent's process lives; the id of its session is not known yet."""
 
     pid: Annotated[int, Field(ge=1)]
     log_path: Path
     previous_session_id: Name | None = None
 
 
-class Run(Shape):
+class CodonRun(Shape):
     """The agent is at work in this session."""
 
     session_id: Name
 
 
-class CompleteSentinels(Shape):
-    """The agent has ended; its sentinels finish what waits for them."""
+class CodonCompleteSentinels(Shape):
+    """The agent has ended; its sentinels finish their calls."""
 
 
-class Complete(Shape):
-    """The agent did its work. The checkpoint is of the workspace as it left it."""
+class CodonComplete(Shape):
+    """The agent did its work. The checkpoint is the workspace after that."""
 
     checkpoint_sha: Sha
     result_message_received: bool = False
@@ -62,12 +65,8 @@ class Complete(Shape):
     budget_exceeded: BudgetExceeded | None = None
 
 
-class Fail(Shape):
-    """Why it failed. An exit code of -1 says that there was no process.
-
-    While what it failed, and was skipped, is where the record stands; who says otherwise of a
-    transition that he posts is refused before.
-    """
+class CodonFail(Shape):
+    """Why the codon failed; the record knows in which state. An exit code of -1: no process."""
 
     exit_code: ExitCode
     failure_reason: FailureReason
@@ -75,48 +74,70 @@ class Fail(Shape):
     ignored: bool = False
 
 
-class Skip(Shape):
-    """Somebody skipped it. The checkpoint is of the workspace as it was left."""
+class CodonSkip(Shape):
+    """The codon was skipped. The checkpoint is the workspace as the codon left it."""
 
     checkpoint_sha: Sha | None = None
 
 
-class SkipRequested(Shape):
-    """Why it is to be skipped."""
+class CodonSkipRequested(Shape):
+    """Why the codon is to be skipped."""
 
-    reason: Said = ""
+    reason: Detail = ""
 
 
-class Lost(Shape):
-    """What is known of who was at work on it."""
+class CodonLost(Shape):
+    """How the supervisor was lost, by a code and in words."""
 
     code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
+    detail: Detail = ""
 
 
-class RunEnded(Shape):
-    """Why its run has ended."""
+class CodonRunEnded(Shape):
+    """Why the run of the codon has ended."""
 
-    reason: Said = ""
-
-
-def birth(payload: Data) -> Data:
-    """Check what a codon is executed from."""
-    return validated(Birth, "the codon", payload)
+    reason: Detail = ""
 
 
-def sums(data: Data) -> dict[str, int]:
-    """Return what a codon adds to its run and its workspace.
-
-    `cost` is what counts as the codon's: final, partial or current, and nothing once it is skipped.
-    `spent` is all the money that went, that of its sentinels included.
-    """
-    cost = data.get("final_cost", data.get("partial_cost", data.get("current_cost", 0)))
-    counts = 0 if "skipped_during" in data else cost
-    watched = (data.get("sentinels") or {}).get("total_cost", 0)
-    return {"cost": counts, "spent": cost + watched}
+# The payloads of the published events that change no state.
 
 
-def no_tokens() -> dict[str, Any]:
-    """Return no token of any kind."""
-    return Tokens().model_dump()
+class CodonCosts(Shape):
+    """What a codon has cost so far."""
+
+    cost: Micro
+    tokens: TokenCounts = TokenCounts()
+
+
+class CodonCostsIncrement(Shape):
+    """What a codon has cost since the last report."""
+
+    cost_delta: Micro
+    tokens_delta: TokenCounts = TokenCounts()
+
+
+class CodonFinalCost(Shape):
+    """What a codon has cost, as its provider says in the end."""
+
+    final_cost: Micro
+    final_tokens: TokenCounts = TokenCounts()
+
+
+class CodonMessageCount(Shape):
+    """How many messages the agent has written."""
+
+    new_count: Count
+
+
+class CodonSentinelStates(Shape):
+    """The state of every sentinel of a codon."""
+
+    sentinel_states: Annotated[tuple[SentinelState, ...], Field(max_length=SENTINELS_MAX)]
+
+
+class CodonCheckpoint(Shape):
+    """A checkpoint of the workspace was taken."""
+
+    checkpoint_type: CheckpointType
+    sha: Sha
+    branch: Name

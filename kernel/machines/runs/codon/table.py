@@ -1,123 +1,151 @@
-"""The codon's table: the published edges, the published events that change no state, then ours.
+"""The codon's states and table: published edges, published events that change no state, then ours.
 
-Its one effect is held from its birth by the run's conductor, and carried from state to state.
+A codon has one effect. The run's supervisor holds it from the codon's creation on, and carries it
+from state to state.
 """
 
 from __future__ import annotations
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.runs import events as e
-from interlock.kernel.machines.runs.codon import changes as c
-from interlock.kernel.machines.runs.codon import payloads as p
-from interlock.kernel.machines.runs.codon.names import SELF
-from interlock.kernel.machines.runs.codon.names import Trigger as T
-from interlock.kernel.machines.runs.effects import CLEARANCE, STEP
-from interlock.kernel.machines.runs.values import LIVE
-from interlock.kernel.machines.runs.values import CodonStatus as S
-from interlock.kernel.table import Active, Data, Loop, Terminal, Timer, Transition
+from interlock.kernel.machines.runs.codon import changes, payloads
+from interlock.kernel.machines.runs.codon.names import LIVE, SELF, State, Trigger
+from interlock.kernel.machines.runs.effects import CLEARANCE, EVENTS, STEP
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    PRODUCER,
+    Active,
+    Data,
+    Terminal,
+    Timer,
+    by,
+    carry,
+    move,
+    rows,
+    stay,
+)
 
 RECHECK_MS = 3_600_000
 TIMERS = (Timer("recheck", lambda _: RECHECK_MS, effect=CLEARANCE),)
 
 
-def its_place(data: Data) -> tuple[str, ...]:
-    """Hold the workspace: no other codon is at work there."""
+def its_workspace(data: Data) -> tuple[str, ...]:
+    """Return the name that only one codon of a workspace holds at a time."""
     del data
     return (SELF,)
 
 
-def at_work(state: S, *outcomes: T) -> Active:
-    """Return a state into which the conductor carries its work."""
-    ends = (*outcomes, T.FAIL, T.SKIP)
-    return Active(state, TIMERS, outcomes=ends, crash=T.LOST, holds=its_place)
+def at_work(state: State, *outcomes: Trigger) -> Active:
+    """Return a state into which the supervisor carries its work."""
+    ends = (*outcomes, Trigger.FAIL, Trigger.SKIP)
+    return Active(state, TIMERS, outcomes=ends, crash=Trigger.LOST, holds=its_workspace)
 
 
 STAGES = (
     Active(
-        S.PREPARING,
+        State.PREPARING,
         TIMERS,
         effect=STEP,
-        outcomes=(T.START, T.FAIL, T.SKIP),
-        crash=T.LOST,
-        exhausted=T.LOST,
-        holds=its_place,
+        outcomes=(Trigger.START, Trigger.FAIL, Trigger.SKIP),
+        crash=Trigger.LOST,
+        exhausted=Trigger.LOST,
+        holds=its_workspace,
     ),
-    at_work(S.STARTING, T.INITIALIZE),
-    at_work(S.INITIALIZING, T.RUN),
-    at_work(S.RUNNING, T.COMPLETE_SENTINELS, T.COMPLETE),
-    at_work(S.COMPLETING_SENTINELS, T.COMPLETE),
-    Terminal(S.COMPLETED),
-    Terminal(S.FAILED),
-    Terminal(S.SKIPPED),
+    at_work(State.STARTING, Trigger.INITIALIZE),
+    at_work(State.INITIALIZING, Trigger.RUN),
+    at_work(State.RUNNING, Trigger.COMPLETE_SENTINELS, Trigger.COMPLETE),
+    at_work(State.COMPLETING_SENTINELS, Trigger.COMPLETE),
+    Terminal(State.COMPLETED),
+    Terminal(State.FAILED),
+    Terminal(State.SKIPPED),
 )
-COUNTED = (S.RUNNING, S.COMPLETING_SENTINELS)
-WATCHED = (S.STARTING, S.INITIALIZING, S.RUNNING, S.COMPLETING_SENTINELS)
-FINAL = "its final cost is set, and is the last word"
+COUNTED = (State.RUNNING, State.COMPLETING_SENTINELS)
+WATCHED = (State.STARTING, State.INITIALIZING, State.RUNNING, State.COMPLETING_SENTINELS)
+HOLDER = by(STEP, EVENTS)
+
+# Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the codon, and no state"
 ASKED = "a person asks; who is at work ends it, and takes a checkpoint before"
 GONE = "the conductor is lost: nobody else can say how it ended"
 CLOSED = "its run has ended, and nothing of it goes on"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
-HOLDER = by("step", "events")
+# Why a guard refuses.
+FINAL = "its final cost is set, and no later cost counts"
 
 # fmt: off
 PUBLISHED = (
-    Transition(S.PREPARING,            T.START,              S.STARTING,             update=c.started,     carry=True, by=HOLDER),
-    Transition(S.STARTING,             T.INITIALIZE,         S.INITIALIZING,         update=c.initialized, carry=True, by=HOLDER),
-    Transition(S.INITIALIZING,         T.RUN,                S.RUNNING,              update=c.running,     carry=True, by=HOLDER),
-    Transition(S.RUNNING,              T.COMPLETE_SENTINELS, S.COMPLETING_SENTINELS, update=c.completing,  carry=True, by=HOLDER),
-    Transition(S.RUNNING,              T.COMPLETE,           S.COMPLETED,            update=c.completed,   by=HOLDER),
-    Transition(S.COMPLETING_SENTINELS, T.COMPLETE,           S.COMPLETED,            update=c.completed,   by=HOLDER),
-    *(Transition(state,                T.FAIL,               S.FAILED,               update=c.failed,      by=HOLDER) for state in LIVE),
-    *(Transition(state,                T.SKIP,               S.SKIPPED,              update=c.skipped,     by=HOLDER) for state in LIVE),
-)
-EVENTS = (
-    *(Transition(state, T.COSTS_UPDATED,                   state, guard=c.is_not_final, refusal=FINAL, update=c.costs_updated,     loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in COUNTED),
-    *(Transition(state, T.COSTS_INCREMENTED,               state, guard=c.is_not_final, refusal=FINAL, update=c.costs_incremented, loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in COUNTED),
-    *(Transition(state, T.CODON_FINAL_COST_SET,            state, update=c.final_cost_set,     loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in COUNTED),
-    *(Transition(state, T.ASSISTANT_MESSAGE_COUNT_UPDATED, state, update=c.messages_counted,   loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in COUNTED),
-    *(Transition(state, T.SENTINEL_STATES_UPDATED,         state, update=c.sentinels_updated,  loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in WATCHED),
-    *(Transition(state, T.CHECKPOINT_CREATED,              state, update=c.checkpoint_created, loop=Loop.INTERNAL, by=HOLDER, ours=AN_EVENT) for state in LIVE),
+    *rows(State.PREPARING,
+        carry(Trigger.START, State.STARTING, HOLDER, update=changes.started),
+    ),
+    *rows(State.STARTING,
+        carry(Trigger.INITIALIZE, State.INITIALIZING, HOLDER, update=changes.initialized),
+    ),
+    *rows(State.INITIALIZING,
+        carry(Trigger.RUN, State.RUNNING, HOLDER, update=changes.running),
+    ),
+    *rows(State.RUNNING,
+        carry(Trigger.COMPLETE_SENTINELS, State.COMPLETING_SENTINELS, HOLDER,
+              update=changes.completing),
+        move(Trigger.COMPLETE, State.COMPLETED, HOLDER, update=changes.completed),
+    ),
+    *rows(State.COMPLETING_SENTINELS,
+        move(Trigger.COMPLETE, State.COMPLETED, HOLDER, update=changes.completed),
+    ),
+    *rows(LIVE,
+        move(Trigger.FAIL, State.FAILED, HOLDER, update=changes.failed),
+        move(Trigger.SKIP, State.SKIPPED, HOLDER, update=changes.skipped),
+    ),
 )
 OURS = (
-    *(Transition(state, T.SKIP_REQUESTED, state,    update=c.skip_requested, loop=Loop.INTERNAL, interrupts=True, by=by("person", "producer"), ours=ASKED) for state in LIVE),
-    *(Transition(state, T.LOST,           S.FAILED, update=c.lost,           by=by("orphans"),   ours=GONE) for state in LIVE),
-    *(Transition(state, T.RUN_ENDED,      S.FAILED, update=c.run_ended,      by=by("clearance"), ours=CLOSED) for state in LIVE),
+    *rows(COUNTED,
+        stay(Trigger.COSTS_UPDATED, HOLDER, ours=AN_EVENT,
+             guard=changes.is_not_final, refusal=FINAL, update=changes.costs_updated),
+        stay(Trigger.COSTS_INCREMENTED, HOLDER, ours=AN_EVENT,
+             guard=changes.is_not_final, refusal=FINAL, update=changes.costs_incremented),
+        stay(Trigger.CODON_FINAL_COST_SET, HOLDER, ours=AN_EVENT, update=changes.final_cost_set),
+        stay(Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED, HOLDER, ours=AN_EVENT,
+             update=changes.messages_counted),
+    ),
+    *rows(WATCHED,
+        stay(Trigger.SENTINEL_STATES_UPDATED, HOLDER, ours=AN_EVENT,
+             update=changes.sentinels_updated),
+    ),
+    *rows(LIVE,
+        stay(Trigger.CHECKPOINT_CREATED, HOLDER, ours=AN_EVENT, update=changes.checkpoint_created),
+        stay(Trigger.SKIP_REQUESTED, by(PERSON, PRODUCER), ours=ASKED,
+             update=changes.skip_requested, interrupts=True),
+        move(Trigger.LOST, State.FAILED, by(ORPHANS), ours=GONE, update=changes.lost),
+        move(Trigger.RUN_ENDED, State.FAILED, by(CLEARANCE), ours=CLOSED, update=changes.run_ended),
+    ),
 )
 # fmt: on
 
 CODON = Machine(
     name="codon",
     stages=STAGES,
-    transitions=(*PUBLISHED, *EVENTS, *OURS),
-    birth=p.birth,
+    transitions=(*PUBLISHED, *OURS),
+    initial_data=changes.initial_data,
     payloads={
-        T.START: p.Start,
-        T.INITIALIZE: p.Initialize,
-        T.RUN: p.Run,
-        T.COMPLETE_SENTINELS: p.CompleteSentinels,
-        T.COMPLETE: p.Complete,
-        T.FAIL: p.Fail,
-        T.SKIP: p.Skip,
-        T.COSTS_UPDATED: e.Costs,
-        T.COSTS_INCREMENTED: e.CostsMore,
-        T.CODON_FINAL_COST_SET: e.FinalCosts,
-        T.ASSISTANT_MESSAGE_COUNT_UPDATED: e.MessageCount,
-        T.SENTINEL_STATES_UPDATED: e.Sentinels,
-        T.CHECKPOINT_CREATED: e.Taken,
-        T.SKIP_REQUESTED: p.SkipRequested,
-        T.LOST: p.Lost,
-        T.RUN_ENDED: p.RunEnded,
+        Trigger.START: payloads.CodonStart,
+        Trigger.INITIALIZE: payloads.CodonInitialize,
+        Trigger.RUN: payloads.CodonRun,
+        Trigger.COMPLETE_SENTINELS: payloads.CodonCompleteSentinels,
+        Trigger.COMPLETE: payloads.CodonComplete,
+        Trigger.FAIL: payloads.CodonFail,
+        Trigger.SKIP: payloads.CodonSkip,
+        Trigger.COSTS_UPDATED: payloads.CodonCosts,
+        Trigger.COSTS_INCREMENTED: payloads.CodonCostsIncrement,
+        Trigger.CODON_FINAL_COST_SET: payloads.CodonFinalCost,
+        Trigger.ASSISTANT_MESSAGE_COUNT_UPDATED: payloads.CodonMessageCount,
+        Trigger.SENTINEL_STATES_UPDATED: payloads.CodonSentinelStates,
+        Trigger.CHECKPOINT_CREATED: payloads.CodonCheckpoint,
+        Trigger.SKIP_REQUESTED: payloads.CodonSkipRequested,
+        Trigger.LOST: payloads.CodonLost,
+        Trigger.RUN_ENDED: payloads.CodonRunEnded,
     },
-    cancels=(T.SKIP_REQUESTED,),
-    under=("workspace", "run"),
-    within=True,
-    sums=p.sums,
-    chronicled=True,
+    cancel_triggers=(Trigger.SKIP_REQUESTED,),
+    id_prefix=("workspace", "run"),
+    needs_parent=True,
+    counters=changes.counters,
+    in_family_log=True,
 )

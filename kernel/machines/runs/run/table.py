@@ -1,33 +1,36 @@
-"""The run's table: the published edges, the published event that changes no state, then ours."""
+"""The run's states and table: published edges, an event that changes no state, then ours."""
 
 from __future__ import annotations
 
 from enum import StrEnum, auto
-from typing import Annotated, Any
 
-from pydantic import Field
-
-from interlock.kernel.machine import Machine, validated
-from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR
-from interlock.kernel.machines.runs.values import (
-    Fresh,
-    Micro,
-    Path,
-    Said,
-    Sha,
-    Shape,
-    StartingConditions,
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR, EVENTS
+from interlock.kernel.machines.runs.run import payloads
+from interlock.kernel.payload import validated
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    PRODUCER,
+    Active,
+    Ask,
+    Data,
+    Terminal,
+    Timer,
+    always,
+    by,
+    move,
+    rows,
+    stay,
 )
-from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
 
-# What a run holds while it runs: no other of its workspace does.
+# What a run holds while it is running: no other run of its workspace is.
 SELF = "run"
 RECHECK_MS = 3_600_000
-EXECUTIONS_MAX = 10_000
 
 
-class S(StrEnum):
-    """Where a run can stand."""
+class State(StrEnum):
+    """The states of a run."""
 
     RUNNING = auto()
     COMPLETED = auto()
@@ -35,8 +38,8 @@ class S(StrEnum):
     CRASHED = auto()
 
 
-class T(StrEnum):
-    """What can be fired at a run."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at a run."""
 
     COMPLETE = auto()
     FAIL = auto()
@@ -45,117 +48,64 @@ class T(StrEnum):
     STOP_REQUESTED = auto()
 
 
-class Before(Shape):
-    """What a workspace had cost, and what was spent there, in micro-dollars."""
-
-    cost: Micro = 0
-    spent: Micro = 0
-
-
-class Birth(Shape):
-    """What a run begins with: a stored plan, its folder, machine, and what others have cost.
-
-    `done` are the executions of the plan's codons that count already, oldest first: what a
-    continuation goes on from. `before` is what the workspace had cost and spent when it began.
-    """
-
-    plan: dict[str, Any]
-    folder: Path
-    host: Annotated[str, Field(max_length=255)] = ""
-    starting: StartingConditions = Fresh()
-    done: Annotated[tuple[dict[str, Any], ...], Field(max_length=EXECUTIONS_MAX)] = ()
-    before: Before = Before()
-
-
-class Ended(Shape):
-    """Why it ends, where that is to be said, and in which codon."""
-
-    reason: Said = ""
-    codon: Annotated[str, Field(max_length=200)] = ""
-
-
-class Crash(Shape):
-    """What is known of who conducted it."""
-
-    code: Annotated[str, Field(max_length=100)] = ""
-    detail: Said = ""
-
-
-class InitialCheckpoint(Shape):
-    """The workspace as the run begins with it, and what of it no checkpoint can hold.
-
-    `rescued` is what it was before it was brought back to there.
-    """
-
-    sha: Sha
-    rescued: Sha | None = None
-    left_out: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
-
-
-class Stop(Shape):
-    """Why a person stops it."""
-
-    reason: Said = ""
-
-
-def birth(payload: Data) -> Data:
-    """Check what a run begins with."""
-    return validated(Birth, "the run", payload)
+def initial_data(payload: Data) -> Data:
+    """Check what a run is created from and return its first data."""
+    return validated(payloads.NewRun, "the run", payload)
 
 
 def ended(ask: Ask) -> Data:
-    """Keep why it ended."""
+    """Keep why the run ended."""
     return {**ask.data, "ended": dict(ask.payload)}
 
 
 def stop_requested(ask: Ask) -> Data:
-    """Note that a person wants it to end."""
+    """Note that a person wants the run to end."""
     return {**ask.data, "stop": ask.payload.get("reason", "") or "stopped by a person"}
 
 
 def initial_checkpoint_set(ask: Ask) -> Data:
-    """Keep what it began with."""
+    """Keep the checkpoint that the run began with."""
     names = {"sha": "initial_checkpoint", "left_out": "left_out", "rescued": "rescued"}
     return {**ask.data, **{names[name]: value for name, value in ask.payload.items()}}
 
 
-def its_place(data: Data) -> tuple[str, ...]:
-    """Hold the workspace: no other run is at work there."""
+def its_workspace(data: Data) -> tuple[str, ...]:
+    """Return the name that only one run of a workspace holds at a time."""
     del data
     return (SELF,)
 
 
 STAGES = (
     Active(
-        S.RUNNING,
+        State.RUNNING,
         (Timer("recheck", lambda _: RECHECK_MS, effect=CLEARANCE),),
         effect=CONDUCTOR,
-        outcomes=(T.COMPLETE, T.FAIL),
-        crash=T.CRASH,
-        exhausted=T.CRASH,
-        once=lambda _: True,
-        holds=its_place,
+        outcomes=(Trigger.COMPLETE, Trigger.FAIL),
+        crash=Trigger.CRASH,
+        exhausted=Trigger.CRASH,
+        once=always,
+        holds=its_workspace,
     ),
-    Terminal(S.COMPLETED, clears=CLEARANCE),
-    Terminal(S.FAILED, clears=CLEARANCE),
-    Terminal(S.CRASHED, clears=CLEARANCE),
+    Terminal(State.COMPLETED, clears=CLEARANCE),
+    Terminal(State.FAILED, clears=CLEARANCE),
+    Terminal(State.CRASHED, clears=CLEARANCE),
 )
+
+# Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the run, and no state"
 ASKED = "a person asks; its conductor ends what is at work, and takes a checkpoint before"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
 # fmt: off
 TRANSITIONS = (
-    Transition(S.RUNNING, T.COMPLETE,               S.COMPLETED, update=ended,                  by=by("conductor")),
-    Transition(S.RUNNING, T.FAIL,                   S.FAILED,    update=ended,                  by=by("conductor", "events", "person", "producer")),
-    Transition(S.RUNNING, T.CRASH,                  S.CRASHED,   update=ended,                  by=by("orphans", "events")),
-    Transition(S.RUNNING, T.INITIAL_CHECKPOINT_SET, S.RUNNING,   update=initial_checkpoint_set, loop=Loop.INTERNAL, by=by("conductor", "events"), ours=AN_EVENT),
-    Transition(S.RUNNING, T.STOP_REQUESTED,         S.RUNNING,   update=stop_requested, loop=Loop.INTERNAL, interrupts=True, by=by("person", "producer"), ours=ASKED),
+    *rows(State.RUNNING,
+        move(Trigger.COMPLETE, State.COMPLETED, by(CONDUCTOR), update=ended),
+        move(Trigger.FAIL, State.FAILED, by(CONDUCTOR, EVENTS, PERSON, PRODUCER), update=ended),
+        move(Trigger.CRASH, State.CRASHED, by(ORPHANS, EVENTS), update=ended),
+        stay(Trigger.INITIAL_CHECKPOINT_SET, by(CONDUCTOR, EVENTS), ours=AN_EVENT,
+             update=initial_checkpoint_set),
+        stay(Trigger.STOP_REQUESTED, by(PERSON, PRODUCER), ours=ASKED,
+             update=stop_requested, interrupts=True),
+    ),
 )
 # fmt: on
 
@@ -163,18 +113,21 @@ RUN = Machine(
     name="run",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=initial_data,
     payloads={
-        T.COMPLETE: Ended,
-        T.FAIL: Ended,
-        T.CRASH: Crash,
-        T.INITIAL_CHECKPOINT_SET: InitialCheckpoint,
-        T.STOP_REQUESTED: Stop,
+        Trigger.COMPLETE: payloads.RunEnd,
+        Trigger.FAIL: payloads.RunEnd,
+        Trigger.CRASH: payloads.RunCrash,
+        Trigger.INITIAL_CHECKPOINT_SET: payloads.RunInitialCheckpoint,
+        Trigger.STOP_REQUESTED: payloads.RunStopRequested,
     },
-    cancels=(T.STOP_REQUESTED,),
-    place=lambda data: str(data["host"]),
-    under=("workspace",),
-    ids=(r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}", "write it as <workspace>/<its number>"),
-    within=True,
-    chronicled=True,
+    cancel_triggers=(Trigger.STOP_REQUESTED,),
+    host=lambda data: str(data["host"]),
+    id_prefix=("workspace",),
+    id_format=(
+        r"[A-Za-z0-9][A-Za-z0-9._~-]*/[1-9][0-9]{0,8}",
+        "write it as <workspace>/<its number>",
+    ),
+    needs_parent=True,
+    in_family_log=True,
 )

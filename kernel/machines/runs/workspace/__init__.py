@@ -1,1 +1,4 @@
-"""The workspace: the folder that runs work on, one after another."""
+"""The workspace: the folder that runs work on, one after another.
+
+It is one page: all of it is in `table`.
+"""

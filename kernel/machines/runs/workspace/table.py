@@ -1,4 +1,4 @@
-"""The workspace's table: a folder, the events that are posted to its runs, its end. All is ours."""
+"""The workspace's payloads, states and table: events that are posted to its runs. All is ours."""
 
 from __future__ import annotations
 
@@ -7,94 +7,115 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.effects import EVENTS
-from interlock.kernel.machines.runs.events import admitted
-from interlock.kernel.machines.runs.values import Name, Path, Said, Shape
-from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.machines.runs.events import checked
+from interlock.kernel.machines.runs.values import Detail, Name, Path
+from interlock.kernel.payload import Shape, validated
+from interlock.kernel.table import (
+    PERSON,
+    PRODUCER,
+    Ask,
+    Data,
+    Terminal,
+    Timer,
+    Waiting,
+    by,
+    move,
+    never,
+    rows,
+    stay,
+)
 
 RECHECK_MS = 3_600_000
 NOTHING_READ = "0-0"
 MailId = Annotated[str, Field(pattern=r"^\d{1,20}-\d{1,20}$")]
 
 
-class S(StrEnum):
-    """Where a workspace can stand."""
+class State(StrEnum):
+    """The states of a workspace."""
 
     OPEN = auto()
     CLOSED = auto()
 
 
-class T(StrEnum):
-    """What can be fired at a workspace."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at a workspace."""
 
     EVENT_READ = auto()
     CLOSE = auto()
 
 
-class Birth(Shape):
-    """Which folder of which machine it is."""
+class NewWorkspace(Shape):
+    """The folder, and the host that it is on."""
 
     folder: Path
     host: Annotated[str, Field(max_length=255)] = ""
 
 
-class EventRead(Shape):
-    """Which posted event was read last, and what became of it."""
+class WorkspaceEventRead(Shape):
+    """The posted event that was read last."""
 
     upto: MailId
 
 
-class Posted(Shape):
-    """One event, and who told it."""
+class WorkspaceMail(Shape):
+    """One event, and who posts it."""
 
     sender: Name
     event: dict[str, Any]
 
 
-class Close(Shape):
-    """Why no more runs are to begin there."""
+class WorkspaceClose(Shape):
+    """Why no more runs may begin in the workspace."""
 
-    reason: Said = ""
-
-
-def birth(payload: Data) -> Data:
-    """Check which folder it is; no posted event was read yet."""
-    return {**validated(Birth, "the workspace", payload), "acknowledged": NOTHING_READ}
+    reason: Detail = ""
 
 
-def posted(payload: Data) -> Data:
-    """Check what is told to the runs of a workspace."""
-    given = validated(Posted, "the message", payload)
-    return {**given, "event": admitted(given["event"])}
+def initial_data(payload: Data) -> Data:
+    """Check what a workspace is created from; no posted event was read yet."""
+    return {**validated(NewWorkspace, "the workspace", payload), "acknowledged": NOTHING_READ}
+
+
+def mail_data(payload: Data) -> Data:
+    """Check an event that is posted to the runs of a workspace."""
+    mail = validated(WorkspaceMail, "the message", payload)
+    return {**mail, "event": checked(mail["event"])}
 
 
 def is_ahead(ask: Ask) -> bool:
-    """Whether it comes after what was read before: nothing is read twice."""
+    """Whether the event comes after those that were read: none is read twice."""
     return _position(ask.payload["upto"]) > _position(ask.data["acknowledged"])
 
 
-def _position(mail: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in mail.split("-"))
+def _position(mail_id: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in mail_id.split("-"))
 
 
-def read_upto(ask: Ask) -> Data:
+def event_read(ask: Ask) -> Data:
     """Keep how far the posted events are read."""
     return {**ask.data, "acknowledged": ask.payload["upto"]}
 
 
 STAGES = (
-    Waiting(S.OPEN, (Timer("recheck", lambda _: RECHECK_MS, effect=EVENTS),), asks=lambda _: False),
-    Terminal(S.CLOSED),
+    Waiting(State.OPEN, (Timer("recheck", lambda _: RECHECK_MS, effect=EVENTS),), asks=never),
+    Terminal(State.CLOSED),
 )
+
+# Why a row is ours.
 POSTED = "the page keeps its queue in memory; ours is an inbox, and this is how far it is read"
-READ = "it is read already"
 FORGOTTEN = "the page keeps every run for ever"
+
+# Why a guard refuses.
+READ = "it is read already"
 
 # fmt: off
 TRANSITIONS = (
-    Transition(S.OPEN, T.EVENT_READ, S.OPEN,   guard=is_ahead, refusal=READ, update=read_upto, loop=Loop.INTERNAL, by=("events",), ours=POSTED),
-    Transition(S.OPEN, T.CLOSE,      S.CLOSED, by=("person", "producer"), ours=FORGOTTEN),
+    *rows(State.OPEN,
+        stay(Trigger.EVENT_READ, by(EVENTS), ours=POSTED,
+             guard=is_ahead, refusal=READ, update=event_read),
+        move(Trigger.CLOSE, State.CLOSED, by(PERSON, PRODUCER), ours=FORGOTTEN),
+    ),
 )
 # fmt: on
 
@@ -102,9 +123,9 @@ WORKSPACE = Machine(
     name="workspace",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
-    payloads={T.EVENT_READ: EventRead, T.CLOSE: Close},
-    ignores={T.CLOSE: "it is closed already"},
-    mail=posted,
-    drains=EVENTS,
+    initial_data=initial_data,
+    payloads={Trigger.EVENT_READ: WorkspaceEventRead, Trigger.CLOSE: WorkspaceClose},
+    ignores={Trigger.CLOSE: "it is closed already"},
+    mail_data=mail_data,
+    mail_effect=EVENTS,
 )

@@ -1,27 +1,34 @@
-"""The agent's table: the six published edges, then ours, each with its reason."""
+"""The agent's states and table: the six published edges, then ours, each with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum, auto
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.agent import payloads
 from interlock.kernel.machines.tasks.effects import ABORT, SUPERVISION
-from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.table import Active, Ask, Data, Loop, Terminal, Timer, Transition
+from interlock.kernel.payload import validated
+from interlock.kernel.reason import TransitionReason
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    STALLS,
+    Active,
+    Ask,
+    Data,
+    Terminal,
+    Timer,
+    by,
+    carry,
+    move,
+    rows,
+    stay,
+)
 
-SPAWN_S = 60
-PROGRESS_S = 900
-IDLE_S = 300
-Line = Annotated[str, Field(min_length=1, max_length=2_000)]
-Seconds = Annotated[int, Field(ge=1, le=86_400)]
 
-
-class S(StrEnum):
-    """Where an agent can stand."""
+class State(StrEnum):
+    """The states of an agent."""
 
     STARTING = auto()
     WORKING = auto()
@@ -29,8 +36,8 @@ class S(StrEnum):
     DEAD = auto()
 
 
-class T(StrEnum):
-    """What can be fired at an agent."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at an agent."""
 
     CONFIRMED_ALIVE = auto()
     SPAWN_FAILED = auto()
@@ -41,140 +48,94 @@ class T(StrEnum):
     ABORT_RAISED = auto()
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Birth(Shape):
-    """Who it is, for trust: name, role and command together; what it works on; its limits.
-
-    Silence of its process is the lease's matter; `progress_limit_s` is for a process that lives and
-    does nothing. A `session` takes its next task when it is idle, until `idle_limit_s`. Its
-    `parent` is the agent that split the task; who hears of its abort is told by the two policies.
-    """
-
-    name: Line
-    role: Line
-    command: Line
-    task: Line
-    identity: Line = "unknown"
-    parent: Line | None = None
-    tool_to_sibling: bool = False
-    sibling_to_session: bool = False
-    session: bool = False
-    spawn_limit_s: Seconds = SPAWN_S
-    progress_limit_s: Seconds = PROGRESS_S
-    idle_limit_s: Seconds = IDLE_S
+def initial_data(payload: Data) -> Data:
+    """Check what an agent is started with and return its first data."""
+    return validated(payloads.NewAgent, "the agent", payload)
 
 
-class Task(Shape):
-    """The task that it turns to."""
-
-    task: Line
-
-
-class Alive(Shape):
-    """Where its process is, and how what it starts is held together."""
-
-    pid: Annotated[int, Field(ge=1)] | None = None
-    containment: Annotated[str, Field(max_length=100)] = ""
-    host: Annotated[str, Field(max_length=255)] = ""
-
-
-class Raised(Shape):
-    """An abort that ends no session of its own: of one tool call, or of its siblings."""
-
-    scope: Literal["tool", "sibling"]
-    reason: Annotated[str, Field(max_length=2_000)] = ""
-
-
-class Ended(Shape):
-    """How it ended: an exit code (negative: a signal's number), and why."""
-
-    exit_code: int | None = None
-    why: TransitionReason | None = None
-    abort: AbortReason | None = None
-    reason: Annotated[str, Field(max_length=2_000)] = ""
-    code: Annotated[str, Field(max_length=100)] = ""
-    detail: Annotated[str, Field(max_length=8_000)] = ""
-    left_behind: Annotated[int, Field(ge=0)] = 0
-
-
-def birth(payload: Data) -> Data:
-    """Check what an agent is started with."""
-    return validated(Birth, "the agent", payload)
-
-
-def limit(name: str) -> Callable[[Data], int | None]:
-    """Return the delay of a limit that the agent's data hold, in ms."""
-    return lambda data: int(data[name]) * 1_000
-
-
-def alive(ask: Ask) -> Data:
-    """Keep where it runs. Its pid is for people: it may be another's by now."""
+def confirmed_alive(ask: Ask) -> Data:
+    """Keep where the agent runs. Its pid is for people: another process may have it by now."""
     return {**ask.data, **ask.payload}
 
 
 def ended(ask: Ask) -> Data:
-    """Keep how it ended."""
+    """Keep how the agent ended."""
     return {**ask.data, "end": {name: value for name, value in ask.payload.items() if value}}
 
 
-def turned_to(ask: Ask) -> Data:
-    """Note the task that it works on now."""
+def task_assigned(ask: Ask) -> Data:
+    """Keep the task that the agent works on now."""
     return {**ask.data, "task": ask.payload["task"]}
+
+
+def limit(name: str) -> Callable[[Data], int | None]:
+    """Return the delay, in ms, of a limit that the agent's data has under this name, in s."""
+    return lambda data: int(data[name]) * 1_000
 
 
 SILENT = {"reason": "it gave no sign of life", "abort": "timeout"}
 IDLING = {"reason": "it made no progress", "abort": "timeout"}
 STAGES = (
     Active(
-        S.STARTING,
-        (Timer("spawn", limit("spawn_limit_s"), T.SPAWN_FAILED, payload=SILENT),),
+        State.STARTING,
+        (Timer("spawn", limit("spawn_limit_s"), Trigger.SPAWN_FAILED, payload=SILENT),),
         effect=SUPERVISION,
-        outcomes=(T.SPAWN_FAILED,),
-        crash=T.SPAWN_FAILED,
+        outcomes=(Trigger.SPAWN_FAILED,),
+        crash=Trigger.SPAWN_FAILED,
         once=lambda _: True,
     ),
     Active(
-        S.WORKING,
-        (Timer("progress", limit("progress_limit_s"), T.ENDED, payload=IDLING),),
-        outcomes=(T.ENDED, T.TASK_FINISHED),
-        crash=T.ENDED,
+        State.WORKING,
+        (Timer("progress", limit("progress_limit_s"), Trigger.ENDED, payload=IDLING),),
+        outcomes=(Trigger.ENDED, Trigger.TASK_FINISHED),
+        crash=Trigger.ENDED,
     ),
     Active(
-        S.IDLE,
-        (Timer("idle", limit("idle_limit_s"), T.RECYCLED),),
-        outcomes=(T.ENDED, T.TASK_ASSIGNED),
-        crash=T.ENDED,
+        State.IDLE,
+        (Timer("idle", limit("idle_limit_s"), Trigger.RECYCLED),),
+        outcomes=(Trigger.ENDED, Trigger.TASK_ASSIGNED),
+        crash=Trigger.ENDED,
     ),
-    Terminal(S.DEAD),
+    Terminal(State.DEAD),
 )
+
+# Why a row is ours.
 KILLED = "a person may end an agent before it works"
 IDLE_DEATH = "a process may also die while it is idle"
 CHAIN = "the page has an abort chain beside the table; who must hear of it is told by an effect"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
 # fmt: off
 PUBLISHED = (
-    Transition(S.STARTING, T.CONFIRMED_ALIVE, S.WORKING, update=alive, carry=True,     by=by("supervision")),
-    Transition(S.STARTING, T.SPAWN_FAILED,    S.DEAD,    update=ended,                 by=by("supervision", "orphans", "stalls")),
-    Transition(S.WORKING,  T.TASK_FINISHED,   S.IDLE,    carry=True,                   by=by("supervision")),
-    Transition(S.WORKING,  T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("supervision", "orphans", "stalls", "abort", "person")),
-    Transition(S.IDLE,     T.TASK_ASSIGNED,   S.WORKING, update=turned_to, carry=True, by=by("supervision")),
-    Transition(S.IDLE,     T.RECYCLED,        S.DEAD,    update=ended,                 by=by("stalls")),
+    *rows(State.STARTING,
+        carry(Trigger.CONFIRMED_ALIVE, State.WORKING, by(SUPERVISION), update=confirmed_alive),
+        move(Trigger.SPAWN_FAILED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS),
+             update=ended, reason=TransitionReason.ABORTED),
+    ),
+    *rows(State.WORKING,
+        carry(Trigger.TASK_FINISHED, State.IDLE, by(SUPERVISION),
+              reason=TransitionReason.COMPLETED),
+        move(Trigger.ENDED, State.DEAD, by(SUPERVISION, ORPHANS, STALLS, ABORT, PERSON),
+             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+    ),
+    *rows(State.IDLE,
+        carry(Trigger.TASK_ASSIGNED, State.WORKING, by(SUPERVISION), update=task_assigned),
+        move(Trigger.RECYCLED, State.DEAD, by(STALLS),
+             update=ended, reason=TransitionReason.COMPLETED),
+    ),
 )
 OURS = (
-    Transition(S.STARTING, T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("abort", "person"), ours=KILLED),
-    Transition(S.IDLE,     T.ENDED,           S.DEAD,    update=ended, effect=ABORT,   by=by("supervision", "orphans", "abort", "person"), ours=IDLE_DEATH),
-    Transition(S.WORKING,  T.ABORT_RAISED,    S.WORKING, effect=ABORT, loop=Loop.INTERNAL, by=by("supervision", "person"), ours=CHAIN),
+    *rows(State.STARTING,
+        move(Trigger.ENDED, State.DEAD, by(ABORT, PERSON), ours=KILLED,
+             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+    ),
+    *rows(State.IDLE,
+        move(Trigger.ENDED, State.DEAD, by(SUPERVISION, ORPHANS, ABORT, PERSON), ours=IDLE_DEATH,
+             update=ended, effect=ABORT, reason=TransitionReason.ABORTED),
+    ),
+    *rows(State.WORKING,
+        stay(Trigger.ABORT_RAISED, by(SUPERVISION, PERSON), ours=CHAIN,
+             effect=ABORT, reason=TransitionReason.ABORTED),
+    ),
 )
 # fmt: on
 
@@ -182,15 +143,15 @@ AGENT = Machine(
     name="agent",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    birth=birth,
+    initial_data=initial_data,
     payloads={
-        T.CONFIRMED_ALIVE: Alive,
-        T.SPAWN_FAILED: Ended,
-        T.ABORT_RAISED: Raised,
-        T.ENDED: Ended,
-        T.RECYCLED: Ended,
-        T.TASK_ASSIGNED: Task,
+        Trigger.CONFIRMED_ALIVE: payloads.AgentConfirmedAlive,
+        Trigger.SPAWN_FAILED: payloads.AgentEnd,
+        Trigger.ABORT_RAISED: payloads.AgentAbortRaised,
+        Trigger.ENDED: payloads.AgentEnd,
+        Trigger.RECYCLED: payloads.AgentEnd,
+        Trigger.TASK_ASSIGNED: payloads.AgentTaskAssigned,
     },
-    cancels=(T.ENDED,),
-    under=("backlog",),
+    cancel_triggers=(Trigger.ENDED,),
+    id_prefix=("backlog",),
 )

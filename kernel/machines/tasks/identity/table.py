@@ -1,4 +1,4 @@
-"""The table of an agent's identity: how far it is trusted, by what it did. All of it is ours."""
+"""The payloads, levels and table of an agent's identity. All of it is ours."""
 
 from __future__ import annotations
 
@@ -6,18 +6,33 @@ from collections.abc import Callable
 from enum import StrEnum, auto
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.effects import AFTERMATH
 from interlock.kernel.machines.tasks.trust import Trust, earned
-from interlock.kernel.table import Ask, Data, Loop, Terminal, Timer, Transition, Waiting
+from interlock.kernel.payload import Shape, validated
+from interlock.kernel.table import (
+    PERSON,
+    STALLS,
+    Ask,
+    Data,
+    Terminal,
+    Timer,
+    Waiting,
+    by,
+    move,
+    never,
+    reenter,
+    rows,
+)
 
 UNUSED_MS = 90 * 86_400_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class S(StrEnum):
-    """Where an identity can stand: the levels of trust, and out of service."""
+class State(StrEnum):
+    """The states of an identity: the levels of trust, and out of service."""
 
     UNTRUSTED = Trust.UNTRUSTED.value
     PROBATIONARY = Trust.PROBATIONARY.value
@@ -26,8 +41,8 @@ class S(StrEnum):
     RETIRED = auto()
 
 
-class T(StrEnum):
-    """What can be fired at an identity."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at an identity."""
 
     SUCCEEDED = auto()
     FAILED = auto()
@@ -37,117 +52,130 @@ class T(StrEnum):
     RETIRED = auto()
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
+LEVELS = (State.UNTRUSTED, State.PROBATIONARY, State.TRUSTED, State.ELEVATED)
 
 
-class Birth(Shape):
-    """Who it is, however often it is started: a name, a role and a command together."""
+class NewIdentity(Shape):
+    """Who the agent is, however often it is started: name, role and command together."""
 
     name: Line
     role: Line
     command: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Deed(Shape):
-    """What it did, for people: the task that it was about."""
+class IdentityOutcome(Shape):
+    """The task that succeeded, failed or was violated, for people."""
 
     task: Line
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Told(Shape):
-    """Why, in words."""
+class IdentityReason(Shape):
+    """Why something happened, in words."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-def birth(payload: Data) -> Data:
-    """Check who it is; it begins with an empty track record."""
-    who = validated(Birth, "the identity", payload)
-    return {**who, "successes": 0, "failures": 0, "violations": 0}
+def initial_data(payload: Data) -> Data:
+    """Check who it is and return its first data: an empty track record."""
+    data = validated(NewIdentity, "the identity", payload)
+    return {**data, "successes": 0, "failures": 0, "violations": 0}
 
 
 def earns(level: Trust) -> Callable[[Ask], bool]:
-    """Return whether the success that is told lifts an identity out of this level."""
+    """Return the guard that asks whether one more success lifts an identity out of this level."""
     return lambda ask: earned(level, ask.data["successes"] + 1)
 
 
 def succeeded(ask: Ask) -> Data:
-    """Count a success. `successes` counts since the last violation.
+    """Count a success. `successes` counts those since the last violation.
 
-    Old ones would undo a demotion at the next success, and a bar for ever after one violation
-    would waste a long good record.
+    If older ones counted, the next success would undo a demotion. If none ever counted again after
+    one violation, a long good record would be wasted.
     """
     return {**ask.data, "successes": ask.data["successes"] + 1}
 
 
 def failed(ask: Ask) -> Data:
-    """Count a failure; to fail costs no trust."""
+    """Count a failure; it costs no trust."""
     return {**ask.data, "failures": ask.data["failures"] + 1}
 
 
 def violated(ask: Ask) -> Data:
-    """Count a violation; its successes are to be earned anew."""
+    """Count a violation, and count successes anew."""
     return {**ask.data, "successes": 0, "violations": ask.data["violations"] + 1}
 
 
 def lapsed(ask: Ask) -> Data:
-    """Forget old successes: trust that nobody used is to be earned anew."""
+    """Count successes anew: trust that was not used must be earned again."""
     return {**ask.data, "successes": 0}
 
 
-def at_rest(state: S, trigger: T | None) -> Waiting:
-    """Return a level: nothing moves an identity but what it does, and long disuse."""
-    return Waiting(state, (Timer("unused", lambda _: UNUSED_MS, trigger),), asks=lambda _: False)
+def at_rest(state: State, trigger: Trigger | None) -> Waiting:
+    """Return a level, which an identity leaves by what its agents do and after long disuse."""
+    return Waiting(state, (Timer("unused", lambda _: UNUSED_MS, trigger),), asks=never)
 
 
 STAGES = (
-    at_rest(S.UNTRUSTED, None),
-    at_rest(S.PROBATIONARY, T.UNUSED),
-    at_rest(S.TRUSTED, T.UNUSED),
-    at_rest(S.ELEVATED, T.UNUSED),
-    Terminal(S.RETIRED),
+    at_rest(State.UNTRUSTED, None),
+    at_rest(State.PROBATIONARY, Trigger.UNUSED),
+    at_rest(State.TRUSTED, Trigger.UNUSED),
+    at_rest(State.ELEVATED, Trigger.UNUSED),
+    Terminal(State.RETIRED),
 )
+
+# Why a row is ours.
 EARNED = "the page says that trust grows with reliability and gives no table"
 LOST = "the page says that permissions are restricted; a violation costs one level at once"
 LAPSED = "trust that was not used for 90 days is one level lower"
 VOUCHED = "a person may vouch for an agent, or take it out of service"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
 # fmt: off
 TRANSITIONS = (
-    Transition(S.UNTRUSTED,    T.SUCCEEDED, S.PROBATIONARY, update=succeeded, by=by("aftermath"), ours=EARNED),
-    Transition(S.PROBATIONARY, T.SUCCEEDED, S.TRUSTED,      guard=earns(Trust.PROBATIONARY), update=succeeded, by=by("aftermath"), ours=EARNED),
-    Transition(S.PROBATIONARY, T.SUCCEEDED, S.PROBATIONARY, update=succeeded, loop=Loop.EXTERNAL, by=by("aftermath"), ours=EARNED),
-    Transition(S.TRUSTED,      T.SUCCEEDED, S.ELEVATED,     guard=earns(Trust.TRUSTED), update=succeeded, by=by("aftermath"), ours=EARNED),
-    Transition(S.TRUSTED,      T.SUCCEEDED, S.TRUSTED,      update=succeeded, loop=Loop.EXTERNAL, by=by("aftermath"), ours=EARNED),
-    Transition(S.ELEVATED,     T.SUCCEEDED, S.ELEVATED,     update=succeeded, loop=Loop.EXTERNAL, by=by("aftermath"), ours=EARNED),
-    *(
-        Transition(state,      T.FAILED,    state,          update=failed,    loop=Loop.EXTERNAL, by=by("aftermath"), ours=EARNED)
-        for state in (S.UNTRUSTED, S.PROBATIONARY, S.TRUSTED, S.ELEVATED)
+    *rows(State.UNTRUSTED,
+        move(Trigger.SUCCEEDED, State.PROBATIONARY, by(AFTERMATH), ours=EARNED, update=succeeded),
     ),
-    Transition(S.UNTRUSTED,    T.VIOLATED,  S.UNTRUSTED,    update=violated,  loop=Loop.EXTERNAL, by=by("aftermath"), ours=LOST),
-    Transition(S.PROBATIONARY, T.VIOLATED,  S.UNTRUSTED,    update=violated,  by=by("aftermath"), ours=LOST),
-    Transition(S.TRUSTED,      T.VIOLATED,  S.PROBATIONARY, update=violated,  by=by("aftermath"), ours=LOST),
-    Transition(S.ELEVATED,     T.VIOLATED,  S.TRUSTED,      update=violated,  by=by("aftermath"), ours=LOST),
-    Transition(S.PROBATIONARY, T.UNUSED,    S.UNTRUSTED,    update=lapsed,    by=by("stalls"),    ours=LAPSED),
-    Transition(S.TRUSTED,      T.UNUSED,    S.PROBATIONARY, update=lapsed,    by=by("stalls"),    ours=LAPSED),
-    Transition(S.ELEVATED,     T.UNUSED,    S.TRUSTED,      update=lapsed,    by=by("stalls"),    ours=LAPSED),
-    Transition(S.UNTRUSTED,    T.PROMOTED,  S.PROBATIONARY, by=by("person"),  ours=VOUCHED),
-    Transition(S.PROBATIONARY, T.PROMOTED,  S.TRUSTED,      by=by("person"),  ours=VOUCHED),
-    Transition(S.TRUSTED,      T.PROMOTED,  S.ELEVATED,     by=by("person"),  ours=VOUCHED),
-    *(
-        Transition(state,      T.RETIRED,   S.RETIRED,      by=by("person"),  ours=VOUCHED)
-        for state in (S.UNTRUSTED, S.PROBATIONARY, S.TRUSTED, S.ELEVATED)
+    *rows(State.PROBATIONARY,
+        move(Trigger.SUCCEEDED, State.TRUSTED, by(AFTERMATH), ours=EARNED,
+             guard=earns(Trust.PROBATIONARY), update=succeeded),
+        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
     ),
+    *rows(State.TRUSTED,
+        move(Trigger.SUCCEEDED, State.ELEVATED, by(AFTERMATH), ours=EARNED,
+             guard=earns(Trust.TRUSTED), update=succeeded),
+        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
+    ),
+    *rows(State.ELEVATED,
+        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
+    ),
+    *rows(LEVELS,
+        reenter(Trigger.FAILED, by(AFTERMATH), ours=EARNED, update=failed),
+    ),
+    *rows(State.UNTRUSTED,
+        reenter(Trigger.VIOLATED, by(AFTERMATH), ours=LOST, update=violated),
+    ),
+    *rows(State.PROBATIONARY,
+        move(Trigger.VIOLATED, State.UNTRUSTED, by(AFTERMATH), ours=LOST, update=violated),
+    ),
+    *rows(State.TRUSTED,
+        move(Trigger.VIOLATED, State.PROBATIONARY, by(AFTERMATH), ours=LOST, update=violated),
+    ),
+    *rows(State.ELEVATED,
+        move(Trigger.VIOLATED, State.TRUSTED, by(AFTERMATH), ours=LOST, update=violated),
+    ),
+    *rows(State.PROBATIONARY,
+        move(Trigger.UNUSED, State.UNTRUSTED, by(STALLS), ours=LAPSED, update=lapsed),
+    ),
+    *rows(State.TRUSTED,
+        move(Trigger.UNUSED, State.PROBATIONARY, by(STALLS), ours=LAPSED, update=lapsed),
+    ),
+    *rows(State.ELEVATED,
+        move(Trigger.UNUSED, State.TRUSTED, by(STALLS), ours=LAPSED, update=lapsed),
+    ),
+    *rows(State.UNTRUSTED, move(Trigger.PROMOTED, State.PROBATIONARY, by(PERSON), ours=VOUCHED)),
+    *rows(State.PROBATIONARY, move(Trigger.PROMOTED, State.TRUSTED, by(PERSON), ours=VOUCHED)),
+    *rows(State.TRUSTED, move(Trigger.PROMOTED, State.ELEVATED, by(PERSON), ours=VOUCHED)),
+    *rows(LEVELS, move(Trigger.RETIRED, State.RETIRED, by(PERSON), ours=VOUCHED)),
 )
 # fmt: on
 
@@ -155,15 +183,15 @@ IDENTITY = Machine(
     name="identity",
     stages=STAGES,
     transitions=TRANSITIONS,
-    birth=birth,
+    initial_data=initial_data,
     payloads={
-        T.SUCCEEDED: Deed,
-        T.FAILED: Deed,
-        T.VIOLATED: Deed,
-        T.UNUSED: Told,
-        T.PROMOTED: Told,
-        T.RETIRED: Told,
+        Trigger.SUCCEEDED: IdentityOutcome,
+        Trigger.FAILED: IdentityOutcome,
+        Trigger.VIOLATED: IdentityOutcome,
+        Trigger.UNUSED: IdentityReason,
+        Trigger.PROMOTED: IdentityReason,
+        Trigger.RETIRED: IdentityReason,
     },
-    cancels=(T.RETIRED,),
-    under=("backlog",),
+    cancel_triggers=(Trigger.RETIRED,),
+    id_prefix=("backlog",),
 )

@@ -1,4 +1,4 @@
-"""What a task's rows ask and change: guards and updates. Pure functions of an Ask."""
+"""The guards and updates of a task's rows. Pure functions of data, payload and facts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machine import validated
 from interlock.kernel.machines.tasks.task.names import State
-from interlock.kernel.machines.tasks.task.payloads import Birth
-from interlock.kernel.machines.tasks.trust import NEEDED, Trust, refusal
+from interlock.kernel.machines.tasks.task.payloads import NewTask
+from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, refusal
+from interlock.kernel.payload import validated
 from interlock.kernel.reason import TransitionReason
 from interlock.kernel.record import Record, RecordId, root_of
 from interlock.kernel.table import Ask, Bounds, Data
 
 BACKOFF_S_MAX = 300
 CRASHES_MAX = 2
+CLAIMS_MAX = 20
+CHILDREN_MAX = 100
+# The states of a dependency or of a subtask that came to a good end.
+SATISFIED = (State.DONE, State.CLOSED)
+# The fields of a task that its subtasks have as well.
 INHERITED = (
     "repo",
     "target",
@@ -33,85 +38,10 @@ INHERITED = (
     "abort_policy",
     "stage_failures",
 )
-CHILDREN_MAX = 100
-CLAIMS_MAX = 20
-SATISFIED = (State.DONE, State.CLOSED)
-GOOD = (State.DONE, State.CLOSED)
-
-
-def birth(payload: Data) -> Data:
-    """Check what a producer hands in and make the first data of it."""
-    data = dict(validated(Birth, "the task", payload))
-    if len(set(data["depends_on"])) != len(data["depends_on"]):
-        raise InvalidPayloadError("the task", ["depends_on: it names a task twice"])
-    return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}
-
-
-def begins_in(data: Data) -> State:
-    """Return where a task is born: planned where a plan must be approved first."""
-    return State.PLANNED if data.get("plan") else State.OPEN
-
-
-def bounds(data: Data) -> Bounds:
-    """Return what all its tries together may spend."""
-    once: int | None = data.get("budget_micro")
-    return Bounds(None if once is None else once * (int(data["max_retries"]) + 1))
-
-
-# --- claims ----------------------------------------------------------------------------------
-
-
-def claimable(ask: Ask) -> bool:
-    """Whether it may be claimed now by this owner."""
-    return not unmet(ask.data, ask.facts) and not _mismatch(ask)
-
-
-def unmet(data: Data, facts: Data) -> tuple[str, ...]:
-    """Return the dependencies that are not done, from facts of them; an unknown one is unmet."""
-    states = {of.partition("/")[2]: fact["state"] for of, fact in facts.items()}
-    return tuple(one for one in data["depends_on"] if states.get(one) not in SATISFIED)
-
-
-def relies(record: Record) -> tuple[RecordId, ...]:
-    """Return whose states its rows ask for: its owner's identity, or what a claim depends on."""
-    claim = record.data.get("claim")
-    if claim:
-        mine = root_of(claim["identity"]) == root_of(record.id)
-        return (RecordId(claim["identity"]),) if mine else ()
-    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in record.data["depends_on"])
-
-
-def gate(trigger: str, data: Data, facts: Data) -> str:
-    """Say why an owner's identity is not trusted enough to fire this, or nothing."""
-    if trigger not in NEEDED:
-        return ""
-    fact = facts.get(str((data.get("claim") or {}).get("identity")))
-    state = fact["state"] if fact else Trust.UNTRUSTED
-    # Who was taken out of service meanwhile may still finish what it has.
-    return refusal(Trust(state) if state in set(Trust) else Trust.UNTRUSTED, trigger)
-
-
-def _mismatch(ask: Ask) -> bool:
-    data, claim = ask.data, ask.payload
-    early = claim["at_ms"] < data["not_before"]
-    role = claim.get("role") not in (None, data["role"])
-    tenant = claim.get("tenant") not in (None, data["tenant"])
-    return early or role or tenant
-
-
-def claimed(ask: Ask) -> Data:
-    """Note who owns it. Each claim has a number of its own, and so a branch and a worktree."""
-    number = ask.data["claimed"] + 1
-    owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
-    count = {"claims": ask.data["claims"] + 1, "claimed": number}
-    owner |= {name: ask.payload[name] for name in OF_CLAIM if ask.payload.get(name)}
-    where = {"host": ask.payload["host"]} if ask.payload.get("host") else {}
-    return {**given_back(ask), **count, **where, "claim": owner}
-
-
-OF_CLAIM = ("agent", "deadline_s", "deadline_reasons")
-# What a claim leaves behind is not the next one's.
-LEFT_BEHIND = (
+# The fields of a claim that the task keeps while it lasts.
+CLAIM_FIELDS = ("agent", "deadline_s", "deadline_reasons")
+# The fields that a claim leaves behind, and that the next claim must not find.
+CLEARED_FIELDS = (
     "claim",
     "summary",
     "failure",
@@ -129,60 +59,128 @@ LEFT_BEHIND = (
 )
 
 
-def place(data: Data) -> str:
-    """Return the machine that its last claim was worked on, where its branch is."""
+def initial_data(payload: Data) -> Data:
+    """Check what a producer hands in and return the first data of the task."""
+    data = validated(NewTask, "the task", payload)
+    if len(set(data["depends_on"])) != len(data["depends_on"]):
+        raise InvalidPayloadError("the task", ["depends_on: it names a task twice"])
+    return {**data, "retries": 0, "crashes": 0, "claims": 0, "claimed": 0}
+
+
+def initial_state(data: Data) -> State:
+    """Return the state that a task begins in: planned where a plan must be approved first."""
+    return State.PLANNED if data.get("plan") else State.OPEN
+
+
+def bounds(data: Data) -> Bounds:
+    """Return what all tries of the task together may spend."""
+    one_try: int | None = data.get("budget_micro")
+    return Bounds(None if one_try is None else one_try * (int(data["max_retries"]) + 1))
+
+
+# --- claims ----------------------------------------------------------------------------------
+
+
+def claimable(ask: Ask) -> bool:
+    """Whether the task may be claimed now by this owner."""
+    return not unmet(ask.data, ask.facts) and not _mismatch(ask)
+
+
+def unmet(data: Data, facts: Data) -> tuple[str, ...]:
+    """Return the dependencies that are not done, by the facts; one without facts is not done."""
+    states = {record_id.partition("/")[2]: fact["state"] for record_id, fact in facts.items()}
+    return tuple(name for name in data["depends_on"] if states.get(name) not in SATISFIED)
+
+
+def fact_sources(record: Record) -> tuple[RecordId, ...]:
+    """Return the records whose states its rows ask for: the owner's identity, or dependencies."""
+    claim = record.data.get("claim")
+    if claim:
+        same_backlog = root_of(claim["identity"]) == root_of(record.id)
+        return (RecordId(claim["identity"]),) if same_backlog else ()
+    return tuple(RecordId(f"{root_of(record.id)}/{name}") for name in record.data["depends_on"])
+
+
+def gate(trigger: str, data: Data, facts: Data) -> str:
+    """Say why an owner's identity is not trusted enough to fire this, or nothing."""
+    if trigger not in MINIMUM_TRUST:
+        return ""
+    fact = facts.get(str((data.get("claim") or {}).get("identity")))
+    state = fact["state"] if fact else Trust.UNTRUSTED
+    # An identity that was retired meanwhile may still finish its task, as an untrusted one.
+    return refusal(Trust(state) if state in set(Trust) else Trust.UNTRUSTED, trigger)
+
+
+def _mismatch(ask: Ask) -> bool:
+    data, claim = ask.data, ask.payload
+    early = claim["at_ms"] < data["not_before"]
+    role = claim.get("role") not in (None, data["role"])
+    tenant = claim.get("tenant") not in (None, data["tenant"])
+    return early or role or tenant
+
+
+def claimed(ask: Ask) -> Data:
+    """Keep who owns the task. Each claim has its own number, and so a branch and a worktree."""
+    number = ask.data["claimed"] + 1
+    owner = {"owner": ask.payload["owner"], "identity": ask.payload["identity"], "number": number}
+    counts = {"claims": ask.data["claims"] + 1, "claimed": number}
+    owner |= {name: ask.payload[name] for name in CLAIM_FIELDS if ask.payload.get(name)}
+    where = {"host": ask.payload["host"]} if ask.payload.get("host") else {}
+    return {**unclaimed(ask), **counts, **where, "claim": owner}
+
+
+def host(data: Data) -> str:
+    """Return the computer that the last claim was worked on, where its branch is, or ''."""
     return str(data.get("host") or "")
 
 
 def claims_left(ask: Ask) -> bool:
-    """Whether a claim that came to nothing may be followed by another."""
+    """Whether another claim may follow one that was released."""
     return bool(ask.data["claims"] < CLAIMS_MAX)
 
 
-def given_back(ask: Ask) -> Data:
-    """Forget the owner."""
-    return {name: value for name, value in ask.data.items() if name not in LEFT_BEHIND}
+def unclaimed(ask: Ask) -> Data:
+    """Forget the claim and what it left behind."""
+    return {name: value for name, value in ask.data.items() if name not in CLEARED_FIELDS}
 
 
 # --- work ------------------------------------------------------------------------------------
 
 
 def completed(ask: Ask) -> Data:
-    """Keep what was done, and where it is."""
+    """Keep what was done, and the branch and commit that hold it."""
     return {**ask.data, **ask.payload}
 
 
 def failed(ask: Ask) -> Data:
-    """Keep why, and whether another try may help."""
-    told = {name: value for name, value in ask.payload.items() if value and name != "results"}
-    final = bool(told.pop("final", False)) or ask.data["retries"] >= ask.data["max_retries"]
-    return {**ask.data, "failure": told, "given_up": final}
+    """Keep why the task failed, and whether another try may help."""
+    failure = {name: value for name, value in ask.payload.items() if value and name != "results"}
+    final = bool(failure.pop("final", False)) or ask.data["retries"] >= ask.data["max_retries"]
+    return {**ask.data, "failure": failure, "given_up": final}
 
 
-def rejected(ask: Ask) -> Data:
+def verification_rejected(ask: Ask) -> Data:
     """Keep why the work is not accepted, and what its judges found."""
     return {**failed(ask), "checked": ask.payload.get("results", [])}
 
 
 def retried(ask: Ask) -> Data:
-    """Count the retry; the backoff was waited for, or a person decided."""
-    count = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
-    return {**given_back(ask), **count}
-
-
-def retries_left(data: Data) -> bool:
-    """Whether a failed task will be tried again by itself."""
-    return not data.get("given_up", False)
+    """Count the retry; claims and crashes are counted anew."""
+    counts = {"retries": ask.data["retries"] + 1, "claims": 0, "crashes": 0, "given_up": False}
+    return {**unclaimed(ask), **counts}
 
 
 def given_up(data: Data) -> bool:
-    """Whether only a person lets it try again."""
-    return not retries_left(data)
+    """Whether a failed task is tried again only when a person says so."""
+    return bool(data.get("given_up", False))
 
 
 def backoff_ms(data: Data) -> int | None:
-    """Return the wait before the next try: doubling, at most five minutes or what was asked for."""
-    if not retries_left(data):
+    """Return the wait before the next try: it doubles, up to five minutes.
+
+    It is longer where a provider asked for that; None where no try follows by itself.
+    """
+    if given_up(data):
         return None
     asked_s = (data.get("failure") or {}).get("retry_after_s", 0)
     wait_s = max(min(data["retry_delay_s"] * 2 ** data["retries"], BACKOFF_S_MAX), asked_s)
@@ -191,30 +189,30 @@ def backoff_ms(data: Data) -> int | None:
 
 def orphaned(ask: Ask) -> Data:
     """Count the crash, and keep what is known of it."""
-    told = {name: value for name, value in ask.payload.items() if value}
-    return {**ask.data, "crashes": ask.data["crashes"] + 1, "lost": told}
+    crash = {name: value for name, value in ask.payload.items() if value}
+    return {**ask.data, "crashes": ask.data["crashes"] + 1, "lost": crash}
 
 
-def lost(ask: Ask) -> Data:
-    """Keep why; what was lost too often is not recovered again, whatever its effect had hoped."""
-    after, known = failed(ask), ask.data.get("lost") or {}
-    last = known.get("reason") or "nothing was heard of it any more"
-    told = {
+def lost_too_often(ask: Ask) -> Data:
+    """Give the task up, though its last agent could be recovered from, and keep why."""
+    after, crash = failed(ask), ask.data.get("lost") or {}
+    last = crash.get("reason") or "nothing was heard of it any more"
+    reasons = {
         "reason": f"its agent was lost {ask.data['crashes']} times; the last time: {last}",
         "why": TransitionReason.ABORTED.value,
-        "abort": known.get("abort"),
+        "abort": crash.get("abort"),
     }
-    failure = {name: value for name, value in {**after["failure"], **told}.items() if value}
+    failure = {name: value for name, value in {**after["failure"], **reasons}.items() if value}
     return {**after, "failure": failure, "given_up": True}
 
 
 def may_crash_again(ask: Ask) -> bool:
-    """Whether a lost agent is followed by another."""
+    """Whether another agent may follow a lost one."""
     return bool(ask.data["crashes"] <= CRASHES_MAX)
 
 
 def recovered(ask: Ask) -> Data:
-    """Keep what the lost agent left behind as if it had completed it; it is verified as any."""
+    """Keep the commit of a lost agent's work; it is verified as if the agent had completed it."""
     summary = f"partial work of a lost agent, saved as {ask.payload['commit']}"
     saved = {"recovered": ask.payload["commit"], "branch": ask.payload.get("branch")}
     return {**ask.data, "summary": summary, **saved}
@@ -230,38 +228,38 @@ def verified(ask: Ask) -> Data:
 
 
 def is_verified(data: Data) -> bool:
-    """Whether what is left to do is to merge."""
+    """Whether the work is verified, so that only the merge is left to do."""
     return bool(data.get("verified"))
 
 
 def not_merging(ask: Ask) -> bool:
-    """Whether its merge has yet to begin."""
+    """Whether the merge has not begun yet."""
     return not ask.data.get("merging")
 
 
 def merging(ask: Ask) -> Data:
-    """Begin to merge, while it holds the name of its target."""
+    """Note that the merge has begun; from now on the task holds the name of its target."""
     return {**ask.data, "merging": True}
 
 
 def merge_hold(data: Data) -> tuple[str, ...]:
-    """Return what only one task of a backlog holds at a time: the target that it merges into."""
+    """Return the name that only one task of a backlog holds at a time: the target of its merge."""
     return (f"merge into {data['target']}",) if data.get("merging") else ()
 
 
 def needs_approval(ask: Ask) -> bool:
-    """Whether a person must agree before it is merged: that was asked for, or a judge is not sure."""
-    unsure = any(one.get("flagged") for one in ask.payload.get("results", ()))
+    """Whether a person must agree before the merge: a producer or an unsure judge asked for it."""
+    unsure = any(result.get("flagged") for result in ask.payload.get("results", ()))
     return bool((ask.data["needs_approval"] or unsure) and not ask.data.get("approved"))
 
 
 def approved(ask: Ask) -> Data:
-    """A person agreed to the verified work."""
+    """Note that a person agreed to the verified work."""
     return {**ask.data, "approved": True}
 
 
 def merged(ask: Ask) -> Data:
-    """Keep which commit the target branch now has."""
+    """Keep the commit that the target branch now has."""
     return {**ask.data, "merged": ask.payload.get("commit")}
 
 
@@ -269,47 +267,47 @@ def merged(ask: Ask) -> Data:
 
 
 def blocked(ask: Ask) -> Data:
-    """Keep what it waits for."""
-    return {**given_back(ask), "blocked_on": dict(ask.payload)}
+    """Keep what the task waits for."""
+    return {**unclaimed(ask), "blocked_on": dict(ask.payload)}
 
 
 def waits_for_person(data: Data) -> bool:
-    """Whether a person must settle what blocks it."""
+    """Whether a person must settle what blocks the task."""
     return bool(data.get("blocked_on", {}).get("kind") != "task")
 
 
-def all_good(ask: Ask) -> bool:
+def all_succeeded(ask: Ask) -> bool:
     """Whether every subtask came to a good end."""
-    return all(state in GOOD for state, number in ask.payload["tally"].items() if number)
+    return all(state in SATISFIED for state, number in ask.payload["tally"].items() if number)
 
 
 def waits_for_task(ask: Ask) -> bool:
-    """Whether another task's end is what it waits for."""
+    """Whether the task waits for the end of another task."""
     return not waits_for_person(ask.data)
 
 
 def starved(ask: Ask) -> Data:
-    """Ask a person: what it waits for can never come."""
+    """Ask a person: what the task waits for can never come."""
     return {**ask.data, "blocked_on": {"kind": "text", "on": ask.payload["reason"]}}
 
 
 def split(ask: Ask) -> Data:
-    """List the parts before they are born, so that no two attempts can disagree."""
-    whose = (ask.data.get("claim") or {}).get("agent")
-    return {**given_back(ask), "children": ask.payload["subtasks"], "split_by": whose}
+    """List the subtasks before any is created, so that no two attempts can disagree."""
+    agent = (ask.data.get("claim") or {}).get("agent")
+    return {**unclaimed(ask), "children": ask.payload["subtasks"], "split_by": agent}
 
 
 def child_cancelled(ask: Ask) -> Data:
-    """List a part that its owner gives up; an effect ends it."""
+    """List a subtask that the owner gives up; an effect ends it."""
     listed = [*ask.data.get("cancel_children", []), ask.payload["child"]]
     return {**ask.data, "cancel_children": listed[-CHILDREN_MAX:]}
 
 
-def part(parent: Data, child: Data) -> tuple[Data, int | None]:
-    """Return what a subtask is born from: its own work, where and by whom its parent's is done."""
+def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
+    """Return what a subtask is created from: its own work, done where its parent's is done."""
     inherited = {name: parent[name] for name in INHERITED if parent.get(name) is not None}
-    # A part is bound by what binds the whole: else to split would be a way around it. What nothing
-    # judges is merged only when a person has seen it, where the whole was to be judged.
+    # What binds a task binds its subtasks, or a split would be a way around it. Where the task has
+    # signals and a subtask has none, a person must see the subtask's work before it is merged.
     unjudged = bool(parent["signals"]) and not child.get("signals")
     asks = parent["needs_approval"] or child.get("needs_approval") or unjudged
     bound: dict[str, Any] = {"needs_approval": bool(asks)}
@@ -317,39 +315,39 @@ def part(parent: Data, child: Data) -> tuple[Data, int | None]:
         bound["role"] = parent["role"]
     if parent.get("split_by"):
         bound["parent_agent"] = parent["split_by"]
-    mine = [one for one in child.get("owned_files", ()) if _below(one, parent["owned_files"])]
-    bound["owned_files"] = mine or parent["owned_files"]
+    allowed = [path for path in child.get("owned_files", ()) if _below(path, parent["owned_files"])]
+    bound["owned_files"] = allowed or parent["owned_files"]
     return {**inherited, **child, **bound}, None
 
 
 def _below(path: str, owned: Sequence[str]) -> bool:
-    """Whether a path is among what is owned, or below it; without any, every one is."""
+    """Whether a path is owned, or below an owned one; where nothing is owned, every path is."""
     return not owned or any(path == one or path.startswith(f"{one}/") for one in owned)
 
 
-def joined(ask: Ask) -> Data:
-    """Keep how the subtasks ended; the whole is verified where their work was merged."""
+def subtasks_done(ask: Ask) -> Data:
+    """Keep how the subtasks ended; the whole is verified next, with their work merged."""
     return {**ask.data, "tally": ask.payload["tally"], "summary": "all subtasks came to their end"}
 
 
-def mixed(ask: Ask) -> Data:
+def subtasks_mixed(ask: Ask) -> Data:
     """Ask a person what to do about subtasks that failed or were cancelled."""
     tally = ask.payload["tally"]
-    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state not in GOOD)
+    bad = ", ".join(f"{n} {state}" for state, n in sorted(tally.items()) if state not in SATISFIED)
     on = {"kind": "text", "on": f"not every subtask came to a good end: {bad}"}
     return {**ask.data, "tally": tally, "blocked_on": on}
 
 
-def overdue(ask: Ask) -> Data:
+def subtasks_overdue(ask: Ask) -> Data:
     """Ask a person about subtasks that did not end in time."""
     return {**ask.data, "blocked_on": {"kind": "text", "on": "its subtasks did not end in time"}}
 
 
 def cancelled(ask: Ask) -> Data:
-    """Keep why."""
+    """Keep why the task was cancelled."""
     return {**ask.data, "reason": ask.payload["reason"]}
 
 
-def stage_failures(ask: Ask) -> bool:
-    """Whether whoever set this up wanted a whole stage to be failed at once."""
+def fails_by_stage(ask: Ask) -> bool:
+    """Whether the producer asked for a whole stage to be failed at once."""
     return bool(ask.data.get("stage_failures"))

@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 
 class State(StrEnum):
-    """Where a task can stand."""
+    """The states of a task."""
 
     OPEN = auto()
     PLANNED = auto()
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What can be fired at a task."""
+    """The triggers that can be fired at a task."""
 
     APPROVED = auto()
     REJECTED = auto()

@@ -1,12 +1,13 @@
-"""What a task is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a task is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.machines.tasks.deadline import Complexity, Scope
+from interlock.kernel.payload import Shape
 from interlock.kernel.reason import AbortReason, TransitionReason
 
 SUBTASKS_MAX = 1_000
@@ -17,7 +18,7 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
 
 
 def inside(path: str) -> str:
-    """Check a path below the repository, as git writes it."""
+    """Check that a path is below the repository, written as git writes it."""
     segments = path.split("/")
     if any(segment in ("", ".", "..", ".git") for segment in segments) or "\\" in path:
         raise ValueError(f"{path!r} is no path inside the repository: give it as git shows it")
@@ -27,28 +28,22 @@ def inside(path: str) -> str:
 Inside = Annotated[Line, AfterValidator(inside)]
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Signal(Shape):
-    """One completion signal; an unknown type is refused when it is judged, and fails."""
+class CompletionSignal(Shape):
+    """One completion signal. A signal of an unknown type fails when it is verified."""
 
     type: Word
     value: Line
 
 
-class AbortPolicy(Shape):
-    """Whether an abort goes further than its own scope; by default none does."""
+class TaskAbortPolicy(Shape):
+    """Whether an abort goes further than its own scope; by default it does not."""
 
     tool_to_sibling: bool = False
     sibling_to_session: bool = False
 
 
-class Work(Shape):
-    """What is to be done, and how one will know that it is."""
+class TaskWork(Shape):
+    """What is to be done, and the signals that show that it is done."""
 
     title: Line
     text: Text = ""
@@ -57,19 +52,20 @@ class Work(Shape):
     complexity: Complexity = Complexity.MEDIUM
     model: Line | None = None
     owned_files: Annotated[list[Inside], Field(max_length=FILES_MAX)] = []
-    signals: Annotated[list[Signal], Field(max_length=100)] = []
+    signals: Annotated[list[CompletionSignal], Field(max_length=100)] = []
     needs_approval: bool = False
     max_retries: Annotated[int, Field(ge=0, le=100)] = 3
     retry_delay_s: Annotated[int, Field(ge=1, le=300)] = 30
 
 
-class Birth(Work):
-    """What a producer hands in. `agent` is a command template; without one others must claim it.
+class NewTask(TaskWork):
+    """What a producer hands in. `agent` is a command template; without it a program must claim it.
 
-    `depends_on` names tasks of the same backlog, without it, `not_before` a time in ms since the epoch.
-    `push` names a remote of the repository. A `session` agent stays `idle_limit_s` for the next task. A breaker
-    trips over `budget_micro` (micro-dollars a try) and `tool_failures_max` (calls in a row).
-    `stop_hooks` are commands that may refuse a completion; `parent_agent` split the task it is part of.
+    `depends_on` names tasks of the same backlog by the last segment of their ids. `not_before` is
+    a time in ms since the epoch. `push` names a remote of the repository. A `session` agent waits
+    `idle_limit_s` for its next task. An agent is cut off when one try costs more than
+    `budget_micro` (in micro-dollars), or when `tool_failures_max` calls fail in a row. `stop_hooks`
+    are commands that may refuse a completion. `parent_agent` is the agent that split off this task.
     """
 
     repo: Line | None = None
@@ -82,7 +78,7 @@ class Birth(Work):
     stop_hooks: Annotated[list[Line], Field(max_length=20)] = []
     budget_micro: Annotated[int, Field(ge=1, le=10**15)] | None = None
     tool_failures_max: Annotated[int, Field(ge=1, le=1_000)] = 5
-    abort_policy: AbortPolicy = AbortPolicy()
+    abort_policy: TaskAbortPolicy = TaskAbortPolicy()
     parent_agent: Line | None = None
     stream: Literal["plain", "interlock", "claude"] = "plain"
     tenant: Word = "default"
@@ -94,7 +90,7 @@ class Birth(Work):
     stage_failures: bool = False
 
     @model_validator(mode="after")
-    def _runs_somewhere(self) -> Birth:
+    def _runs_somewhere(self) -> NewTask:
         if self.agent and not self.repo:
             raise ValueError("an agent needs a repo to work in")
         if self.repo and not self.agent:
@@ -104,11 +100,11 @@ class Birth(Work):
         return self
 
 
-class Claimed(Shape):
-    """Who takes it: an owner for people, the records of its identity and of its agent, a time.
+class TaskClaimed(Shape):
+    """Who claims the task: an owner for people, the records of its identity and of its agent.
 
-    The time is the store's, in ms; `host` is the machine that the work is on. Without an identity
-    it is trusted as a stranger.
+    `at_ms` is the store's time; `host` is the computer that the work is done on. An owner without
+    an identity is not trusted.
     """
 
     owner: Line
@@ -122,8 +118,8 @@ class Claimed(Shape):
     deadline_reasons: Annotated[list[str], Field(max_length=20)] = []
 
 
-class Completed(Shape):
-    """What was done, in words, and the branch and commit that hold it; a blank is no completion."""
+class TaskCompleted(Shape):
+    """What was done, in words, and the branch and commit that hold it. The words are required."""
 
     summary: Annotated[str, Field(min_length=1, max_length=8_000, pattern=r"\S")]
     branch: Line | None = None
@@ -132,10 +128,11 @@ class Completed(Shape):
     took_s: Annotated[float, Field(ge=0)] | None = None
 
 
-class Told(Shape):
-    """Why, in words and in codes. `final`: no further try can help; `paths`: where it shows.
+class TaskReason(Shape):
+    """Why something happened, in words and in codes.
 
-    `retry_after_s`: what a provider asked for; the next try waits at least as long.
+    `final`: another try cannot help. `retry_after_s`: a provider asked to wait at least so long
+    before the next try. `paths` are the files that show it, `results` those of the verification.
     """
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
@@ -149,47 +146,47 @@ class Told(Shape):
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
-class Blocked(Shape):
-    """What it waits for: another task of the backlog, or something that a person settles."""
+class TaskBlocked(Shape):
+    """What the task waits for: another task of the backlog, or something that a person settles."""
 
     on: Line
     kind: Literal["task", "text"] = "text"
 
 
-class ChildCancelled(Shape):
-    """Which of its own parts is no longer wanted: its whole id."""
+class TaskChildCancelled(Shape):
+    """The whole id of a subtask that is no longer wanted."""
 
     child: Line
     reason: Annotated[str, Field(max_length=2_000)] = ""
 
 
-class Split(Shape):
-    """The parts, in order; each becomes a task below this one."""
+class TaskSplit(Shape):
+    """The parts in their order; each becomes a task below this one."""
 
-    subtasks: Annotated[list[Work], Field(min_length=1, max_length=SUBTASKS_MAX)]
+    subtasks: Annotated[list[TaskWork], Field(min_length=1, max_length=SUBTASKS_MAX)]
 
 
-class Ended(Shape):
-    """How many subtasks left, by the state that they left in."""
+class TaskSubtasksEnded(Shape):
+    """How many subtasks ended, by the state that they ended in."""
 
     tally: dict[str, Annotated[int, Field(ge=0)]]
 
 
-class Verified(Shape):
-    """What the judges of the completion signals found, and which commit they looked at."""
+class TaskVerified(Shape):
+    """What the judges of the completion signals found, and the commit that they looked at."""
 
     commit: Line | None = None
     results: Annotated[list[dict[str, Any]], Field(max_length=200)] = []
 
 
-class Merged(Shape):
-    """The commit that the target branch now has, or none where nothing was to be merged."""
+class TaskMerged(Shape):
+    """The commit that the target branch now has; none where there was nothing to merge."""
 
     commit: Line | None = None
 
 
-class Recovered(Shape):
-    """What a lost agent left behind, now a commit of its branch."""
+class TaskRecovered(Shape):
+    """The work of a lost agent, now a commit of its branch."""
 
     commit: Line
     branch: Line | None = None

@@ -1,4 +1,4 @@
-"""What the kernel owes a task in each of its states: effects, timers, lines, cards."""
+"""What the kernel owes a task in each of its states: effects, time limits, queues, cards."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from interlock.kernel.machines.tasks.effects import (
     RECOVERY,
     VERIFICATION,
 )
-from interlock.kernel.machines.tasks.task import changes as do
+from interlock.kernel.machines.tasks.task import changes
 from interlock.kernel.machines.tasks.task.names import State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
 LOOK_MS = 60_000
 START_MS = 900_000
@@ -25,10 +25,11 @@ RECOVERY_MS = 900_000
 SUBTASKS_MS = 1_800_000
 DEADLINE_S = 1_800
 
+LATE = {"reason": "it took longer than its deadline", "abort": "timeout"}
 UNJUDGED = {"reason": "it was not judged and merged in time"}
 APPROVAL = (("approve", "approved"), ("reject", "rejected"))
 BLOCK = (("unblock", "unblocked"), ("cancel", "cancelled"))
-DEAD_LETTER = (("retry", "retried"),)
+GIVEN_UP = (("retry", "retried"),)
 
 
 def after(ms: int) -> Callable[[Data], int | None]:
@@ -42,29 +43,29 @@ def reminder(data: Data) -> int | None:
 
 
 def deadline(data: Data) -> int | None:
-    """Return how long the work may take: set by what is known of its size and of its role."""
+    """Return how long the work may take: set by the task, by its claim, or the default."""
     claim = data.get("claim") or {}
     return int(data.get("deadline_s") or claim.get("deadline_s") or DEADLINE_S) * 1_000
 
 
 def judging(data: Data) -> int:
-    """Return how long its judges may take; to merge may wait for a user who is at work there."""
-    return MERGE_MS if do.is_verified(data) else VERIFICATION_MS
+    """Return how long verification may take; a merge may wait longer, for a user in the target."""
+    return MERGE_MS if changes.is_verified(data) else VERIFICATION_MS
 
 
-def line(data: Data) -> str:
-    """Return where an open task waits to be claimed."""
+def queue(data: Data) -> str:
+    """Return the queue in which an open task waits to be claimed."""
     return str(data["role"])
 
 
 def owned(data: Data) -> tuple[str, ...]:
-    """Return what no other task of the backlog may work on meanwhile."""
+    """Return the files that no other task of the backlog may work on meanwhile."""
     return tuple(data["owned_files"])
 
 
 def only_when(asked: Callable[[Data], bool], delay: Callable[[Data], int | None]) -> Timer:
-    """Return a reminder of what only a person can settle."""
-    return Timer("reminder", lambda d: delay(d) if asked(d) else None, effect=RESOLUTION)
+    """Return the timer that reminds a person while one is asked."""
+    return Timer("reminder", lambda data: delay(data) if asked(data) else None, effect=RESOLUTION)
 
 
 REMIND = Timer("reminder", reminder, effect=RESOLUTION)
@@ -72,14 +73,14 @@ STAGES = (
     Waiting(
         State.OPEN,
         (Timer("look", after(LOOK_MS), effect=ASSIGNMENT),),
-        line=line,
-        asks=lambda _: False,
+        queue=queue,
+        asks=never,
         offers=ASSIGNMENT,
     ),
     Waiting(
         State.PLANNED,
         (REMIND,),
-        external="born there where its plan must be approved first",
+        external="a task is created here where its plan must be approved first",
         notifies=RESOLUTION,
         card="plan",
         affordances=APPROVAL,
@@ -97,19 +98,12 @@ STAGES = (
             Trigger.RELEASED,
         ),
         crash=Trigger.RELEASED,
-        # What a holder may have begun to set up is never set up a second time beside it.
+        # A holder may have begun to set up a worktree: nobody sets up a second one beside it.
         once=lambda _: True,
     ),
     Active(
         State.IN_PROGRESS,
-        (
-            Timer(
-                "deadline",
-                deadline,
-                Trigger.FAILED,
-                payload={"reason": "it took longer than its deadline", "abort": "timeout"},
-            ),
-        ),
+        (Timer("deadline", deadline, Trigger.FAILED, payload=LATE),),
         holds=owned,
         outcomes=(
             Trigger.COMPLETED,
@@ -124,32 +118,35 @@ STAGES = (
         State.DONE,
         (Timer("stall", judging, Trigger.VERIFICATION_REJECTED, payload=UNJUDGED),),
         effect=VERIFICATION,
-        holds=do.merge_hold,
+        holds=changes.merge_hold,
         later=MERGE,
-        is_later=do.is_verified,
+        is_later=changes.is_verified,
         outcomes=(Trigger.VERIFIED, Trigger.VERIFICATION_REJECTED, Trigger.MERGED),
         exhausted=Trigger.VERIFICATION_REJECTED,
     ),
     Waiting(
         State.FAILED,
-        (Timer("backoff", do.backoff_ms, Trigger.RETRIED), only_when(do.given_up, reminder)),
-        asks=do.given_up,
-        departs=do.given_up,
+        (
+            Timer("backoff", changes.backoff_ms, Trigger.RETRIED),
+            only_when(changes.given_up, reminder),
+        ),
+        asks=changes.given_up,
+        counts_as_ended=changes.given_up,
         notifies=RESOLUTION,
         card="dead_letter",
-        affordances=DEAD_LETTER,
+        affordances=GIVEN_UP,
     ),
     Waiting(
         State.BLOCKED,
         (
-            only_when(do.waits_for_person, reminder),
+            only_when(changes.waits_for_person, reminder),
             Timer(
                 "look",
-                lambda data: None if do.waits_for_person(data) else LOOK_MS,
+                lambda data: None if changes.waits_for_person(data) else LOOK_MS,
                 effect=AFTERMATH,
             ),
         ),
-        asks=do.waits_for_person,
+        asks=changes.waits_for_person,
         notifies=RESOLUTION,
         card="block",
         affordances=BLOCK,
@@ -160,7 +157,7 @@ STAGES = (
             Timer("wait", after(SUBTASKS_MS), Trigger.TIMEOUT),
             Timer("recheck", after(LOOK_MS), effect=CASCADE),
         ),
-        asks=lambda _: False,
+        asks=never,
         countdown="subtasks",
     ),
     Active(

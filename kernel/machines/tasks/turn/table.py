@@ -1,4 +1,4 @@
-"""The turn's table: the 18 published rows, and nothing of ours."""
+"""The turn's payloads, states and table: the 18 published rows, and nothing of ours."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ from collections.abc import Callable
 from enum import StrEnum, auto
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from interlock.kernel.machine import Machine, validated
-from interlock.kernel.machines.tasks.effects import REAPING
+from interlock.kernel.machine import Machine
+from interlock.kernel.machines.tasks.effects import AFTERMATH, ASSIGNMENT, REAPING, SUPERVISION
+from interlock.kernel.payload import Shape, validated
 from interlock.kernel.reason import AbortReason, TransitionReason
-from interlock.kernel.table import Active, Ask, Data, Terminal, Timer, Transition, Waiting
+from interlock.kernel.table import (
+    Active,
+    Ask,
+    Data,
+    Terminal,
+    Timer,
+    Waiting,
+    by,
+    move,
+    never,
+    rows,
+)
 
 BEGIN_MS = 60_000
 SET_UP_MS = 900_000
@@ -19,8 +31,8 @@ WORK_MS = 3_600_000
 Line = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class S(StrEnum):
-    """Where a turn can stand."""
+class State(StrEnum):
+    """The states of a turn."""
 
     IDLE = auto()
     CLAIMING = auto()
@@ -34,8 +46,8 @@ class S(StrEnum):
     REAPED = auto()
 
 
-class T(StrEnum):
-    """What can be fired at a turn; the names are the published events'."""
+class Trigger(StrEnum):
+    """The triggers that can be fired at a turn; the names are those of the published events."""
 
     TASK_CLAIMED = auto()
     AGENT_SPAWNED = auto()
@@ -48,14 +60,8 @@ class T(StrEnum):
     AGENT_REAPED = auto()
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Birth(Shape):
-    """Which claim of which task it is about, and which agent does it."""
+class NewTurn(Shape):
+    """The task, the number of its claim, and the agent that works on it."""
 
     task: Line
     number: Annotated[int, Field(ge=1)]
@@ -66,7 +72,7 @@ class Birth(Shape):
     host: Line | None = None
 
 
-class Failed(Shape):
+class TurnTaskFailed(Shape):
     """What went wrong, in words and in codes."""
 
     reason: Annotated[str, Field(max_length=2_000)] = ""
@@ -75,20 +81,20 @@ class Failed(Shape):
     abort: AbortReason | None = None
 
 
-class Tool(Shape):
-    """Which tool, and how its call ended."""
+class TurnTool(Shape):
+    """The tool that is called, and how its call ended."""
 
     tool: Line
     success: bool | None = None
 
 
-def birth(payload: Data) -> Data:
-    """Check what a turn is about."""
-    return validated(Birth, "the turn", payload)
+def initial_data(payload: Data) -> Data:
+    """Check what a turn is created from and return its first data."""
+    return validated(NewTurn, "the turn", payload)
 
 
 def failed(ask: Ask) -> Data:
-    """Keep why."""
+    """Keep why the turn failed."""
     return {**ask.data, "failure": {name: value for name, value in ask.payload.items() if value}}
 
 
@@ -97,66 +103,79 @@ def after(ms: int) -> Callable[[Data], int | None]:
     return lambda _: ms
 
 
-def driven(state: S, limit_ms: int) -> Waiting:
-    """Return a state that the agent's keeper or a judge leads on from.
+def driven(state: State, look_ms: int) -> Waiting:
+    """Return a state that the agent's supervisor or a judge leads on from.
 
-    How long that may take is the task's matter; now and then its turn is asked whether it is over.
+    The task limits how long that may take; from time to time an effect looks whether it is over.
     """
-    return Waiting(state, (Timer("look", after(limit_ms), effect=REAPING),), asks=lambda _: False)
+    return Waiting(state, (Timer("look", after(look_ms), effect=REAPING),), asks=never)
 
 
-def reaped(state: S) -> Active:
+def reaped(state: State) -> Active:
     """Return a state in which worktree and process are cleared away."""
     return Active(
         state,
         (Timer("look", after(SET_UP_MS), effect=REAPING),),
         effect=REAPING,
-        outcomes=(T.AGENT_REAPED,),
+        outcomes=(Trigger.AGENT_REAPED,),
     )
 
 
 STAGES = (
-    # The page gives it no failure: whoever finds it left alone claims it first, and then fails it.
-    Waiting(S.IDLE, (Timer("look", after(BEGIN_MS), effect=REAPING),), asks=lambda _: False),
-    driven(S.CLAIMING, SET_UP_MS),
-    driven(S.SPAWNING, SET_UP_MS),
-    driven(S.RUNNING, WORK_MS),
-    driven(S.TOOL_USE, WORK_MS),
-    driven(S.COMPACTING, WORK_MS),
-    driven(S.VERIFYING, WORK_MS),
-    reaped(S.COMPLETING),
-    reaped(S.FAILED),
-    Terminal(S.REAPED),
+    # The published table has no failure here: the effect that finds an abandoned turn claims it
+    # first, and then fails it.
+    driven(State.IDLE, BEGIN_MS),
+    driven(State.CLAIMING, SET_UP_MS),
+    driven(State.SPAWNING, SET_UP_MS),
+    driven(State.RUNNING, WORK_MS),
+    driven(State.TOOL_USE, WORK_MS),
+    driven(State.COMPACTING, WORK_MS),
+    driven(State.VERIFYING, WORK_MS),
+    reaped(State.COMPLETING),
+    reaped(State.FAILED),
+    Terminal(State.REAPED),
 )
-
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
-LAYERS = by("assignment", "supervision", "aftermath", "reaping")
+FAILERS = by(ASSIGNMENT, SUPERVISION, AFTERMATH, REAPING)
 
 # fmt: off
 PUBLISHED = (
-    Transition(S.IDLE,       T.TASK_CLAIMED,     S.CLAIMING,   by=by("assignment", "reaping")),
-    Transition(S.CLAIMING,   T.AGENT_SPAWNED,    S.SPAWNING,   by=by("assignment")),
-    Transition(S.CLAIMING,   T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.SPAWNING,   T.AGENT_SPAWNED,    S.RUNNING,    by=by("supervision")),
-    Transition(S.SPAWNING,   T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.RUNNING,    T.TOOL_STARTED,     S.TOOL_USE,   by=by("supervision")),
-    Transition(S.RUNNING,    T.COMPACT_NEEDED,   S.COMPACTING, by=by("supervision")),
-    Transition(S.RUNNING,    T.VERIFY_REQUESTED, S.VERIFYING,  by=by("supervision")),
-    Transition(S.RUNNING,    T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.TOOL_USE,   T.TOOL_COMPLETED,   S.RUNNING,    by=by("supervision")),
-    Transition(S.TOOL_USE,   T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.COMPACTING, T.VERIFY_REQUESTED, S.RUNNING,    by=by("supervision")),
-    Transition(S.COMPACTING, T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.VERIFYING,  T.TASK_COMPLETED,   S.COMPLETING, by=by("aftermath")),
-    Transition(S.VERIFYING,  T.COMPACT_NEEDED,   S.RUNNING,    by=by("supervision")),
-    Transition(S.VERIFYING,  T.TASK_FAILED,      S.FAILED,     update=failed, by=LAYERS),
-    Transition(S.COMPLETING, T.AGENT_REAPED,     S.REAPED,     by=by("reaping")),
-    Transition(S.FAILED,     T.AGENT_REAPED,     S.REAPED,     by=by("reaping")),
+    *rows(State.IDLE,
+        move(Trigger.TASK_CLAIMED, State.CLAIMING, by(ASSIGNMENT, REAPING)),
+    ),
+    *rows(State.CLAIMING,
+        move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(ASSIGNMENT)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.SPAWNING,
+        move(Trigger.AGENT_SPAWNED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.RUNNING,
+        move(Trigger.TOOL_STARTED, State.TOOL_USE, by(SUPERVISION)),
+        move(Trigger.COMPACT_NEEDED, State.COMPACTING, by(SUPERVISION)),
+        move(Trigger.VERIFY_REQUESTED, State.VERIFYING, by(SUPERVISION)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.TOOL_USE,
+        move(Trigger.TOOL_COMPLETED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.COMPACTING,
+        move(Trigger.VERIFY_REQUESTED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.VERIFYING,
+        move(Trigger.TASK_COMPLETED, State.COMPLETING, by(AFTERMATH),
+             reason=TransitionReason.COMPLETED),
+        move(Trigger.COMPACT_NEEDED, State.RUNNING, by(SUPERVISION)),
+        move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
+    ),
+    *rows(State.COMPLETING,
+        move(Trigger.AGENT_REAPED, State.REAPED, by(REAPING)),
+    ),
+    *rows(State.FAILED,
+        move(Trigger.AGENT_REAPED, State.REAPED, by(REAPING)),
+    ),
 )
 # fmt: on
 
@@ -164,12 +183,12 @@ TURN = Machine(
     name="turn",
     stages=STAGES,
     transitions=PUBLISHED,
-    birth=birth,
+    initial_data=initial_data,
+    host=lambda data: str(data.get("host") or ""),
     payloads={
-        T.TASK_FAILED: Failed,
-        T.TOOL_STARTED: Tool,
-        T.TOOL_COMPLETED: Tool,
+        Trigger.TASK_FAILED: TurnTaskFailed,
+        Trigger.TOOL_STARTED: TurnTool,
+        Trigger.TOOL_COMPLETED: TurnTool,
     },
-    place=lambda data: str(data.get("host") or ""),
-    under=("backlog",),
+    id_prefix=("backlog",),
 )

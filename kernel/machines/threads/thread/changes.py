@@ -1,47 +1,36 @@
-"""What a thread's rows ask and change: guards, updates, explanations. Pure functions of an Ask."""
+"""The updates of a thread's rows, and the first data of a thread. Pure functions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from interlock.kernel.errors import InvalidPayloadError
-from interlock.kernel.machine import validated
-from interlock.kernel.machines.threads.autonomy import (
-    ActionAsk,
-    ActionKind,
-    Gate,
-    InvocationContext,
-    Policy,
-    ProposalKind,
-    Review,
-    Risk,
-    Verdict,
-    demands_review,
-    effective,
-    join,
-    judge,
-    parse,
-)
-from interlock.kernel.machines.threads.thread.payloads import PROPOSED, Birth
+from interlock.kernel.machines.threads.autonomy import parse
+from interlock.kernel.machines.threads.thread.guards import TARGETS, checked_proposal
+from interlock.kernel.machines.threads.thread.payloads import NewThread
+from interlock.kernel.payload import validated
 from interlock.kernel.policy_axis import PolicyError
-from interlock.kernel.table import Ask, Data
+from interlock.kernel.table import Ask, Bounds, Data
 
+Update = Callable[[Ask], Data]
 FEEDBACK_MAX = 20
 DECOMPOSE = "decompose"
-TARGETS = ("intent", "context", "action")
-TARGET_OF = dict(zip(ProposalKind, TARGETS, strict=True))
+# The fields of `given` that a proposal for a target replaces.
+GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action",)}
+RISK = ("irreversibility", "regret_potential", "risk_amplifier")
 
 
-def birth(payload: Data) -> Data:
-    """Check what a producer hands in and make the first data of it."""
-    data = dict(validated(Birth, "the thread", payload))
+def initial_data(payload: Data) -> Data:
+    """Check what a producer hands in and return the first data of the thread."""
+    data = validated(NewThread, "the thread", payload)
     try:
         policy = parse(data.get("policy"))
     except PolicyError as refusal:
         raise InvalidPayloadError("the thread", [f"policy: {refusal}"]) from None
     children, relationship = data.pop("children"), data.pop("relationship")
     if children:
-        data["given"] = {**_umbrella(data, children, relationship), **data.get("given", {})}
+        data["given"] = {**_split(data, children, relationship), **data.get("given", {})}
     return {
         **data,
         "policy": policy.as_data(),
@@ -52,8 +41,13 @@ def birth(payload: Data) -> Data:
     }
 
 
-def part(parent: Data, child: Data) -> tuple[Data, int | None]:
-    """Return what a child is born from, and its own cap if it asks for one."""
+def bounds(data: Data) -> Bounds:
+    """Return what the policy lets the thread and all below it spend."""
+    return Bounds(parse(data["policy"]).budget_micro)
+
+
+def child_payload(parent: Data, child: Data) -> tuple[Data, int | None]:
+    """Return what a child is created from, and its own cap if it asks for one."""
     source = parent["inciting"]
     inciting = {
         "source": source.get("source", "producer"),
@@ -71,16 +65,17 @@ def part(parent: Data, child: Data) -> tuple[Data, int | None]:
     }
     if child.get("given"):
         payload["given"] = child["given"]
-    # A part that says nothing of money spends from its parent's cap alone.
+    # A child without a policy of its own spends from its parent's cap alone.
     return payload, parse(policy).budget_micro if policy is not None else None
 
 
-def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, Any]:
+def _split(data: Data, children: list[Any], relationship: str) -> dict[str, Any]:
+    """Return the proposals that make the thread consist of the children that it was given."""
     action = {
         "kind": "standard",
         "capability": DECOMPOSE,
         "parameters": {
-            "children": [_part(child) for child in children],
+            "children": [_without_empty(child) for child in children],
             "relationship": relationship,
         },
         "summary": f"split into {len(children)} parts",
@@ -92,142 +87,19 @@ def _umbrella(data: Data, children: list[Any], relationship: str) -> dict[str, A
     return {"intent": f"resolve the parts of: {title}"[:2_000], "item_ids": [], "action": action}
 
 
-def _part(child: Data) -> Data:
-    always = ("title", "text")
-    return {name: value for name, value in child.items() if value or name in always}
+def _without_empty(child: Data) -> Data:
+    return {name: value for name, value in child.items() if value or name in ("title", "text")}
 
 
-def policy_of(data: Data, facts: Data) -> Policy:
-    """Return the effective policy: the most conservative of the record's and its ancestors'."""
-    above = [parse(fact["policy"]) for _, fact in sorted(facts.items()) if fact.get("policy")]
-    return effective([*above, parse(data["policy"])])
+# --- proposals -------------------------------------------------------------------------------
 
 
-def risk_of(action: Data, declared: Data | None) -> Risk:
-    """Return an action's risk: what its capability declares is the lower bound of the claim.
-
-    An action whose capability declared nothing counts as the worst, whatever is claimed of it.
-    """
-    return join(Risk.read(declared or {}), Risk.read(action))
-
-
-# --- guards ----------------------------------------------------------------------------------
-
-
-def at_intent(ask: Ask) -> bool:
-    """Whether the next inference is about the intent."""
-    return bool(ask.data["target"] == "intent")
-
-
-def at_context(ask: Ask) -> bool:
-    """Whether the next inference is about the context."""
-    return bool(ask.data["target"] == "context")
-
-
-def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> Verdict:
-    proposal = _shaped(ask, TARGET_OF[kind])
-    action = None
-    if kind is ProposalKind.ACTION_INFERRED:
-        action = ActionAsk(
-            kind=ActionKind(proposal["payload"]["kind"]),
-            risk=risk_of(proposal["payload"], ask.payload.get("declared")),
-            invocation=InvocationContext.ACTION_PROPOSAL,
-        )
-    return judge(
-        policy_of(ask.data, ask.facts),
-        wait_state=gate,
-        proposal_kind=kind,
-        confidence=proposal["confidence"],
-        action=action,
-    )
-
-
-def intent_verdict(ask: Ask) -> Verdict:
-    """Judge an inferred intent by the policy."""
-    return _verdict(ask, Gate.AWAITING_INTENT_CONFIRMATION, ProposalKind.INTENT_INFERRED)
-
-
-def context_verdict(ask: Ask) -> Verdict:
-    """Judge an inferred context by the policy."""
-    return _verdict(ask, Gate.AWAITING_CONTEXT_CONFIRMATION, ProposalKind.CONTEXT_INFERRED)
-
-
-def action_verdict(ask: Ask) -> Verdict:
-    """Judge an inferred action by the policy."""
-    return _verdict(ask, Gate.AWAITING_CONFIRMATION, ProposalKind.ACTION_INFERRED)
-
-
-def unclear(ask: Ask) -> bool:
-    """Whether the model says that it cannot propose an action."""
-    return bool(_shaped(ask, "action")["payload"]["kind"] == ActionKind.CLARIFICATION)
-
-
-def _shaped(ask: Ask, target: str) -> dict[str, Any]:
-    # Which shape a proposal must have is known only with the record in hand.
-    proposal = dict(ask.payload["proposal"])
-    payload = proposal["payload"] if isinstance(proposal["payload"], dict) else {}
-    validated(PROPOSED[target], f"the proposed {target}", payload)
-    return proposal
-
-
-def gives_action(ask: Ask) -> bool:
-    """Whether a person's answer is a whole action."""
-    return bool(ask.payload.get("capability"))
-
-
-def runnable(ask: Ask) -> bool:
-    """Whether the current proposal can be executed. A cleared one cannot, nor anything older."""
-    action = ask.data["proposals"].get("action")
-    if not action or action.get("cleared"):
-        return False
-    standard = action["payload"].get("kind") == ActionKind.STANDARD
-    return bool(standard and action["payload"].get("capability"))
-
-
-def edits_intent(ask: Ask) -> bool:
-    """Whether an edit fits the card that asks about the intent."""
-    return set(ask.payload) - {"clear"} == {"intent"}
-
-
-def edits_context(ask: Ask) -> bool:
-    """Whether an edit fits the card that asks about the context."""
-    return set(ask.payload) - {"clear"} == {"item_ids"}
-
-
-def edits_action(ask: Ask) -> bool:
-    """Whether an edit fits the card that asks about the action."""
-    fields = {name for name, value in ask.payload.items() if value is not False}
-    known = bool(ask.data["proposals"].get("action"))
-    fits = fields <= {"capability", "parameters", "declared", "clear"}
-    return fits and bool(ask.payload.get("clear") or ask.payload.get("capability") or known)
-
-
-def review(ask: Ask) -> Review:
-    """Judge whether a person looks at what was done."""
-    action = ask.data["proposals"]["action"]
-    declared = action.get("declared") or {}
-    return demands_review(
-        policy_of(ask.data, ask.facts),
-        risk_of(action["payload"], declared),
-        requires_post_review=bool(declared.get("requires_post_review")),
-    )
-
-
-def all_dismissed(ask: Ask) -> bool:
-    """Whether every alternative of a singular matter was dismissed."""
-    tally = ask.payload["tally"]
-    return ask.data.get("relationship") == "singular" and set(tally) == {"dismissed"}
-
-
-# --- updates ---------------------------------------------------------------------------------
-
-
-def propose(target: str, following: str) -> Any:
-    """Return the update that keeps a proposal and turns to the following target."""
+def propose(target: str, following: str) -> Update:
+    """Return the update that keeps a proposal and turns to the target that follows."""
 
     def update(ask: Ask) -> Data:
         number = ask.data["proposed"] + 1
-        kept: dict[str, Any] = {**_shaped(ask, target), "id": f"{target}-{number}"}
+        kept: dict[str, Any] = {**checked_proposal(ask, target), "id": f"{target}-{number}"}
         if ask.payload.get("declared"):
             kept["declared"] = ask.payload["declared"]
         prefetched = {**ask.data.get("prefetched", {}), **ask.payload.get("prefetched", {})}
@@ -248,11 +120,8 @@ def propose(target: str, following: str) -> Any:
     return update
 
 
-GIVEN = {"intent": ("intent",), "context": ("item_ids",), "action": ("action",)}
-
-
-def towards(target: str) -> Any:
-    """Return the update that a person's yes makes: go on with the next target."""
+def towards(target: str) -> Update:
+    """Return the update of a person's consent: go on with the next target."""
 
     def update(ask: Ask) -> Data:
         return {**ask.data, "target": target}
@@ -271,7 +140,7 @@ def edit_context(ask: Ask) -> Data:
 
 
 def edit_action(ask: Ask) -> Data:
-    """Take a person's action, or a tombstone: after it nothing older may run."""
+    """Take a person's action, or clear it: after a cleared one nothing older may run."""
     if ask.payload.get("clear"):
         data = _personal(ask, "action", {"kind": "clarification"}, "action")
         cleared = {**data["proposals"]["action"], "cleared": True}
@@ -280,9 +149,8 @@ def edit_action(ask: Ask) -> Data:
     before = old["payload"]
     capability = ask.payload.get("capability") or before.get("capability")
     same = capability == before.get("capability") and not old.get("cleared")
-    risk = ("irreversibility", "regret_potential", "risk_amplifier")
     declared = ask.payload.get("declared") or (old.get("declared") if same else None)
-    claimed = {name: before[name] for name in risk if same and name in before}
+    claimed = {name: before[name] for name in RISK if same and name in before}
     payload = {
         "kind": "standard",
         "capability": capability,
@@ -290,7 +158,7 @@ def edit_action(ask: Ask) -> Data:
         "summary": before.get("summary", "") if same else "",
         **{
             name: (declared or {}).get(name)
-            for name in risk
+            for name in RISK
             if (declared or {}).get(name) is not None
         },
         **claimed,
@@ -299,7 +167,7 @@ def edit_action(ask: Ask) -> Data:
 
 
 def give_action(ask: Ask) -> Data:
-    """Take a whole action as a person's answer; it still waits for consent."""
+    """Take the action that a person answered with; it still waits for consent."""
     return edit_action(ask)
 
 
@@ -316,43 +184,47 @@ def _personal(
         "proposals": {**ask.data["proposals"], target: {**kept, "by": "person"}},
         "proposed": number,
         "target": following,
-        "feedback": _heard(ask, target, "edited", "", payload),
+        "feedback": _feedback(ask, target, "edited", "", payload),
     }
 
 
-def _heard(ask: Ask, phase: str, kind: str, text: str, values: Data) -> list[Any]:
+def _feedback(ask: Ask, phase: str, kind: str, text: str, values: Data) -> list[Any]:
     line = {"phase": phase, "kind": kind, "text": text, "values": values}
     return [*ask.data["feedback"], line][-FEEDBACK_MAX:]
 
 
-def answered(target: str) -> Any:
+def answered(target: str) -> Update:
     """Return the update that takes a person's answer into the next inference of a target."""
 
     def update(ask: Ask) -> Data:
         payload = ask.payload
-        heard = _heard(ask, target, "provided", payload.get("text", ""), payload.get("values", {}))
-        return {**_again(ask, target), "feedback": heard}
+        text, values = payload.get("text", ""), payload.get("values", {})
+        feedback = _feedback(ask, target, "provided", text, values)
+        return {**_restarted(ask, target), "feedback": feedback}
 
     return update
 
 
-def redirected(target: str) -> Any:
+def redirected(target: str) -> Update:
     """Return the update that starts again from a phase, by default the one of the card."""
 
     def update(ask: Ask) -> Data:
         chosen = ask.payload.get("target", target)
-        heard = _heard(ask, chosen, "redirected", ask.payload.get("feedback", ""), {})
-        return {**_again(ask, chosen), "feedback": heard}
+        feedback = _feedback(ask, chosen, "redirected", ask.payload.get("feedback", ""), {})
+        return {**_restarted(ask, chosen), "feedback": feedback}
 
     return update
 
 
-def _again(ask: Ask, target: str) -> dict[str, Any]:
-    # What comes after the phase that is asked again rests on it, so it goes.
+def _restarted(ask: Ask, target: str) -> dict[str, Any]:
+    # Later proposals rest on the one that is inferred again, so they go.
     later = TARGETS[TARGETS.index(target) + 1 :]
     rest = {name: value for name, value in ask.data.items() if name not in ("prefetched", "given")}
     proposals = {name: kept for name, kept in ask.data["proposals"].items() if name not in later}
     return {**rest, "proposals": proposals, "target": target}
+
+
+# --- execution, children, ends ---------------------------------------------------------------
 
 
 def failed(ask: Ask) -> Data:
@@ -366,13 +238,13 @@ def failed(ask: Ask) -> Data:
 
 
 def executed(ask: Ask) -> Data:
-    """Keep what a capability answered."""
+    """Keep what a capability returned."""
     rest = {name: value for name, value in ask.data.items() if name != "failure"}
     return {**rest, "result": ask.payload.get("result"), "run": ask.payload.get("run", "")}
 
 
 def decomposed(ask: Ask) -> Data:
-    """Keep the list of children: it is fixed before the first is born, so attempts agree."""
+    """Keep the list of children: it is fixed before the first is created, so attempts agree."""
     return {
         **ask.data,
         "children": ask.payload["children"],
@@ -386,12 +258,12 @@ def tallied(ask: Ask) -> Data:
 
 
 def ended(ask: Ask) -> Data:
-    """Keep why a person ended it."""
+    """Keep why a person ended the thread."""
     return {**ask.data, "reason": ask.payload.get("reason", "")}
 
 
 def handed_off(ask: Ask) -> Data:
-    """Keep who goes on with it."""
+    """Keep who goes on with the matter."""
     return {**ask.data, "handed_off": dict(ask.payload)}
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 
 class State(StrEnum):
-    """Where a thread can stand."""
+    """The states of a thread."""
 
     PROPOSED = auto()
     AWAITING_INFERENCE = auto()
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What can be fired at a thread."""
+    """The triggers that can be fired at a thread."""
 
     BEGIN_INFERENCE = auto()
     INFERENCE_STARTED = auto()

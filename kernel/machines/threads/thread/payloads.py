@@ -1,34 +1,29 @@
-"""What a thread is born from and what each of its triggers carries; shapes only, no decisions."""
+"""What a thread is created from and what each of its triggers carries. Nothing is decided here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from interlock.kernel.machines.threads.autonomy import parse
+from interlock.kernel.payload import Shape
+from interlock.kernel.record import CHILDREN_MAX
 
-CHILDREN_MAX = 10_000
 Text = Annotated[str, Field(max_length=64_000)]
 Line = Annotated[str, Field(max_length=2_000)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 TargetName = Literal["intent", "context", "action"]
-Kind = Literal["standard", "improvised", "suggestion", "clarification"]
+ActionKindName = Literal["standard", "improvised", "suggestion", "clarification"]
 
 
-class Shape(BaseModel):
-    """Strict about names: an unknown field is refused, never dropped."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Nothing(Shape):
+class NoPayload(Shape):
     """A trigger that carries nothing."""
 
 
-class Inciting(Shape):
-    """The event that a thread is about. `fields` are the producer's own."""
+class IncitingEvent(Shape):
+    """The event that a thread is about. `fields` are whatever the producer adds."""
 
     source: Line = "producer"
     title: Line = ""
@@ -37,8 +32,8 @@ class Inciting(Shape):
     fields: dict[str, Any] = {}
 
 
-class Item(Shape):
-    """Something known that may belong to the matter. Its id is stable in its source."""
+class ContextItem(Shape):
+    """Something known that may belong to the matter. Its id does not change in its source."""
 
     id: Line
     source: Line = ""
@@ -47,8 +42,8 @@ class Item(Shape):
     payload: dict[str, Any] = {}
 
 
-class Declared(Shape):
-    """What a capability declares of itself; the lower bound of every claim about its risk."""
+class DeclaredRisk(Shape):
+    """What a capability declares of itself: every call has at least this risk."""
 
     idempotent: bool = False
     irreversibility: Line = "high"
@@ -58,10 +53,10 @@ class Declared(Shape):
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 300.0
 
 
-class Action(Shape):
+class GivenAction(Shape):
     """One proposed action."""
 
-    kind: Kind = "standard"
+    kind: ActionKindName = "standard"
     capability: Line | None = None
     parameters: dict[str, Any] = {}
     summary: Text = ""
@@ -71,56 +66,56 @@ class Action(Shape):
     risk_amplifier: bool = True
 
 
-def _sound(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
+def _checked_policy(policy: dict[str, Any] | str | None) -> dict[str, Any] | str | None:
     parse(policy)
     return policy
 
 
-PolicyWords = Annotated[dict[str, Any] | str | None, AfterValidator(_sound)]
+PolicyField = Annotated[dict[str, Any] | str | None, AfterValidator(_checked_policy)]
 
 
-class Given(Shape):
-    """Proposals that the producer brings along: no model is asked for those."""
+class GivenProposals(Shape):
+    """Proposals that the producer hands in; no model is asked for them."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
-    action: Action | None = None
+    action: GivenAction | None = None
 
 
-class Part(Shape):
-    """One part of a matter that is resolved by itself."""
+class ThreadPart(Shape):
+    """One part of a matter, which is resolved by itself."""
 
     title: Line = ""
     text: Text = ""
     fields: dict[str, Any] = {}
-    items: list[Item] = []
-    policy: PolicyWords = None
+    items: list[ContextItem] = []
+    policy: PolicyField = None
 
 
-class Child(Part):
-    """A part as a person or producer splits it off, perhaps with proposals of their own."""
+class ThreadChild(ThreadPart):
+    """A part that a person or a capability splits off, perhaps with proposals for it."""
 
-    given: Given | None = None
+    given: GivenProposals | None = None
 
 
 Relationship = Literal["decompose", "group", "singular"]
 
 
-class Birth(Shape):
-    """What a producer hands in. `hold` leaves it proposed until a person begins it."""
+class NewThread(Shape):
+    """What a producer hands in. With `hold` it stays proposed until a person begins it."""
 
-    inciting: Inciting
-    items: Annotated[list[Item], Field(max_length=500)] = []
-    policy: PolicyWords = None
-    given: Given | None = None
-    children: Annotated[list[Part], Field(max_length=CHILDREN_MAX)] = []
+    inciting: IncitingEvent
+    items: Annotated[list[ContextItem], Field(max_length=500)] = []
+    policy: PolicyField = None
+    given: GivenProposals | None = None
+    children: Annotated[list[ThreadPart], Field(max_length=CHILDREN_MAX)] = []
     relationship: Relationship = "decompose"
     hold: bool = False
     expires_s: Annotated[int, Field(gt=0, le=10 * 365 * 86_400)] | None = None
     remind_s: Annotated[int, Field(gt=0, le=365 * 86_400)] = 86_400
 
 
-class Proposal(Shape):
+class InferredProposal(Shape):
     """What an inference proposes for one target."""
 
     payload: dict[str, Any]
@@ -128,21 +123,21 @@ class Proposal(Shape):
 
 
 class ProposedIntent(BaseModel):
-    """What guards and cards need of a proposed intent."""
+    """The fields of a proposed intent that guards and cards read."""
 
     intent: Annotated[str, Field(min_length=1, max_length=64_000)]
 
 
 class ProposedContext(BaseModel):
-    """What guards and cards need of a proposed context."""
+    """The fields of a proposed context that guards and cards read."""
 
     item_ids: list[Line]
 
 
 class ProposedAction(BaseModel):
-    """What guards and cards need of a proposed action."""
+    """The fields of a proposed action that guards and cards read."""
 
-    kind: Kind
+    kind: ActionKindName
     capability: Line | None = None
     parameters: dict[str, Any] = {}
 
@@ -154,27 +149,30 @@ PROPOSED: Mapping[str, type[BaseModel]] = {
 }
 
 
-class InferenceStarted(Shape):
-    """A worker took the thread off the model's queue."""
+class ThreadInferenceStarted(Shape):
+    """A worker begins to ask the model."""
 
     model: Line = ""
     attempt: int = 1
     tier: Line = ""
 
 
-class InferenceDone(Shape):
-    """A proposal. `prefetched` are the others of a combined call; `declared` the capability's."""
+class ThreadInferenceDone(Shape):
+    """A proposal, and what its capability declares.
 
-    proposal: Proposal
-    prefetched: dict[TargetName, Proposal] = {}
-    declared: Declared | None = None
+    `prefetched` are the other proposals of a model call that asked for several at once.
+    """
+
+    proposal: InferredProposal
+    prefetched: dict[TargetName, InferredProposal] = {}
+    declared: DeclaredRisk | None = None
     model: Line = ""
     origin: Literal["model", "given", "prefetched"] = "model"
     prompt: int = 0
 
 
-class Failure(Shape):
-    """Why something did not succeed: a code for machines, a sentence for people."""
+class ThreadFailure(Shape):
+    """Why something did not succeed: a code for programs, a sentence for people."""
 
     code: Line = "unknown"
     detail: Text = ""
@@ -182,92 +180,92 @@ class Failure(Shape):
     run: Line = ""
 
 
-class Over(Shape):
-    """A call that the tree's cap does not allow."""
+class ThreadBudgetExceeded(Shape):
+    """A call of a model that the family's cap does not allow."""
 
     estimate_micro: int = 0
     code: Line = "budget_exceeded"
     detail: Text = ""
 
 
-class Edited(Shape):
-    """What a person changed. `clear` says: none of it, and nothing older either."""
+class ThreadEdited(Shape):
+    """What a person changed. `clear`: neither this proposal nor an older one may run."""
 
     intent: Line | None = None
     item_ids: list[Line] | None = None
     capability: Line | None = None
     parameters: dict[str, Any] | None = None
-    declared: Declared | None = None
+    declared: DeclaredRisk | None = None
     clear: bool = False
 
     @model_validator(mode="after")
-    def _says_something(self) -> Edited:
+    def _changes_something(self) -> ThreadEdited:
         if not self.model_dump(exclude_defaults=True):
             raise ValueError("say what to change: intent, item_ids, capability, parameters, clear")
         return self
 
 
-class Redirected(Shape):
-    """Start again from a phase, with a person's words."""
+class ThreadRedirected(Shape):
+    """Start again from a phase, with a person's feedback."""
 
     feedback: Text = ""
     target: TargetName | None = None
 
 
-class Provided(Shape):
-    """An answer to a clarification; a whole action where the person knows what to do."""
+class ThreadProvided(Shape):
+    """The answer to a clarification, or a whole action where the person knows what to do."""
 
     text: Text = ""
     values: dict[str, Any] = {}
     capability: Line | None = None
     parameters: dict[str, Any] = {}
-    declared: Declared | None = None
+    declared: DeclaredRisk | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Provided:
+    def _says_something(self) -> ThreadProvided:
         if not (self.text.strip() or self.values or self.capability):
             raise ValueError("say something: text, values, or a capability with its parameters")
         return self
 
 
-class Reason(Shape):
-    """Why a person ends, rejects or accepts."""
+class ThreadReason(Shape):
+    """Why a person ends, rejects or cancels."""
 
     reason: Text = ""
 
 
-class HandedOff(Shape):
-    """Who goes on with it, and where it is found there. Nothing of ours runs afterwards."""
+class ThreadHandedOff(Shape):
+    """Who goes on with the matter, and where it is found there. Nothing runs here afterwards."""
 
     to: Annotated[str, Field(min_length=1, max_length=500)]
     kind: Literal["person", "system"]
     reference: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
-class Executed(Shape):
-    """What a capability answered; `run` names the effect whose notes tell its steps."""
+class ThreadExecutionDone(Shape):
+    """What a capability returned; `run` names the effect whose notes have the steps."""
 
     result: Any = None
     run: Line = ""
     truncated: bool = False
 
 
-class Decomposed(Shape):
+class ThreadDecomposed(Shape):
     """The parts that a matter falls into."""
 
-    children: Annotated[list[Child], Field(min_length=1, max_length=CHILDREN_MAX)]
+    children: Annotated[list[ThreadChild], Field(min_length=1, max_length=CHILDREN_MAX)]
     relationship: Relationship = "decompose"
     run: Line = ""
 
 
-class Cleaned(Shape):
-    """How the source of a matter was tidied up."""
+class ThreadCleanupSucceeded(Shape):
+    """How the source of the matter was tidied up."""
 
     detail: Text = ""
     already_gone: bool = False
 
 
-class Tally(Shape):
-    """How many children ended in which state."""
+class ThreadChildrenDone(Shape):
+    """How many children ended, by the state that they ended in."""
 
     tally: dict[str, int]

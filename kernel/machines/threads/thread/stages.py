@@ -7,7 +7,7 @@ from collections.abc import Callable
 from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
 from interlock.kernel.machines.threads.thread.names import State, Trigger
-from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
 KICKOFF_MS = 2_000
 INFERENCE_QUEUE_MS = 6 * 3_600_000
@@ -36,8 +36,18 @@ def held(data: Data) -> bool:
     return bool(data.get("hold"))
 
 
+def kickoff(data: Data) -> int | None:
+    """Return when a thread begins by itself, where its producer does not begin it."""
+    return None if held(data) else KICKOFF_MS
+
+
+def reminder_of_held(data: Data) -> int | None:
+    """Return when a person is reminded of a held thread."""
+    return reminder(data) if held(data) else None
+
+
 def expiry(data: Data) -> int | None:
-    """Return when a wait of this thread gives up, where its producer asked for that."""
+    """Return when a wait of this thread ends it, where its producer asked for that."""
     seconds = data.get("expires_s")
     return seconds * 1_000 if seconds else None
 
@@ -58,18 +68,18 @@ EXPIRE = Timer("expiry", expiry, Trigger.TIMEOUT)
 
 
 def stall(ms: int, trigger: Trigger) -> Timer:
-    """Return the timer of an active state that has got no outcome for far too long."""
+    """Return the timer of an active state that has had no outcome for far too long."""
     return Timer("stall", after(ms), trigger, payload={"code": "stalled"})
 
 
 def asks(state: State, card: str, affordances: tuple[tuple[str, str], ...]) -> Waiting:
-    """Return a state in which a person is asked, reminded, and perhaps given up on."""
+    """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
     return Waiting(state, timers, notifies=RESOLUTION, card=card, affordances=affordances)
 
 
 def infers(state: State) -> Active:
-    """Return a state into which the inference that has begun is carried."""
+    """Return a state into which the running inference is carried."""
     return Active(
         state,
         (stall(INFERENCE_MS, Trigger.INFERENCE_FAILED),),
@@ -82,12 +92,8 @@ STAGES = (
     Waiting(
         State.PROPOSED,
         (
-            Timer(
-                "kickoff", lambda data: None if held(data) else KICKOFF_MS, Trigger.BEGIN_INFERENCE
-            ),
-            Timer(
-                "reminder", lambda data: reminder(data) if held(data) else None, effect=RESOLUTION
-            ),
+            Timer("kickoff", kickoff, Trigger.BEGIN_INFERENCE),
+            Timer("reminder", reminder_of_held, effect=RESOLUTION),
             EXPIRE,
         ),
         asks=held,
@@ -131,7 +137,7 @@ STAGES = (
     Waiting(
         State.MONITORING,
         (Timer("recheck", after(RECHECK_MS), effect=CASCADE),),
-        asks=lambda _: False,
+        asks=never,
         countdown="children",
     ),
     Active(

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from interlock.kernel.effect import CASCADE, SPAWN
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.threads.autonomy import parse
-from interlock.kernel.machines.threads.thread import changes as do
-from interlock.kernel.machines.threads.thread import payloads as carry
-from interlock.kernel.machines.threads.thread.names import State as S
-from interlock.kernel.machines.threads.thread.names import Trigger as T
+from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
+from interlock.kernel.machines.threads.thread import changes, guards, payloads
+from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.machines.threads.thread.stages import STAGES
-from interlock.kernel.table import Ask, Bounds, Data, Loop, Transition
+from interlock.kernel.table import (
+    ORPHANS,
+    PERSON,
+    PRODUCER,
+    STALLS,
+    by,
+    carry,
+    move,
+    reenter,
+    rows,
+    stay,
+)
 
 WAITS = (
-    S.AWAITING_INTENT_CONFIRMATION,
-    S.AWAITING_CONTEXT_CONFIRMATION,
-    S.AWAITING_INTENT_CLARIFICATION,
-    S.AWAITING_CONTEXT_CLARIFICATION,
-    S.AWAITING_ACTION_CLARIFICATION,
-    S.AWAITING_CONFIRMATION,
-    S.AWAITING_REVIEW,
-    S.AWAITING_REDIRECT,
+    State.AWAITING_INTENT_CONFIRMATION,
+    State.AWAITING_CONTEXT_CONFIRMATION,
+    State.AWAITING_INTENT_CLARIFICATION,
+    State.AWAITING_CONTEXT_CLARIFICATION,
+    State.AWAITING_ACTION_CLARIFICATION,
+    State.AWAITING_CONFIRMATION,
+    State.AWAITING_REVIEW,
+    State.AWAITING_REDIRECT,
 )
-INFERRING = (S.INFERRING_INTENT, S.INFERRING_CONTEXT, S.INFERRING_ACTION)
-PHASE = {
-    S.AWAITING_INTENT_CLARIFICATION: "intent",
-    S.AWAITING_CONTEXT_CLARIFICATION: "context",
-    S.AWAITING_ACTION_CLARIFICATION: "action",
-}
+EXPIRING = tuple(state for state in WAITS if state is not State.AWAITING_REVIEW)
+INFERRING = (State.INFERRING_INTENT, State.INFERRING_CONTEXT, State.INFERRING_ACTION)
+QUEUED = (State.PROPOSED, State.AWAITING_INFERENCE)
+CLEANUP_LEFT = (State.CLEANING_UP, State.DONE_CLEANUP_UNSUCCESSFUL)
 
+# Why a row is ours.
 DEQUEUED = "the original wrote this state outside its table; here the worker's claim is a row"
 UNANSWERED = (
     "in the original a thread whose inference fails or is refused before it starts is stranded"
@@ -41,57 +49,7 @@ ASKED_AGAIN = "the answer to a question goes back to the model unless it is a wh
 EVERY_WAIT = "redirected works from every wait"
 EXPIRY = "where the producer set an expiry, an unanswered card ends the thread; it never approves"
 
-
-def by(*names: str) -> tuple[str, ...]:
-    """Name who fires a row in the running system."""
-    return names
-
-
-def bounds(data: Data) -> Bounds:
-    """Return what its policy lets it spend."""
-    return Bounds(parse(data["policy"]).budget_micro)
-
-
-def intent_ok(ask: Ask) -> bool:
-    """Whether an inferred intent needs no person."""
-    return do.intent_verdict(ask).advance
-
-
-def context_ok(ask: Ask) -> bool:
-    """Whether an inferred context needs no person."""
-    return do.context_verdict(ask).advance
-
-
-def action_ok(ask: Ask) -> bool:
-    """Whether an inferred action needs no person."""
-    return do.action_verdict(ask).advance
-
-
-def why_intent(ask: Ask) -> Data:
-    """Explain the decision about an intent."""
-    return do.intent_verdict(ask).as_data()
-
-
-def why_context(ask: Ask) -> Data:
-    """Explain the decision about a context."""
-    return do.context_verdict(ask).as_data()
-
-
-def why_action(ask: Ask) -> Data:
-    """Explain the decision about an action."""
-    return do.action_verdict(ask).as_data()
-
-
-def review_demanded(ask: Ask) -> bool:
-    """Whether a person looks at what was done."""
-    return do.review(ask).demanded
-
-
-def why_review(ask: Ask) -> Data:
-    """Explain the decision about a review."""
-    return do.review(ask).as_data()
-
-
+# Why a guard refuses.
 NO_ACTION = "there is no action to run: it was cleared, or it names no capability; edit it first"
 NOT_INTENT = "an edit of this card gives `intent` and nothing else"
 NOT_CONTEXT = "an edit of this card gives `item_ids` and nothing else"
@@ -99,78 +57,195 @@ NOT_ACTION = "an edit of this card gives `capability` and `parameters`, or `clea
 
 # fmt: off
 PUBLISHED = (
-    Transition(S.PROPOSED,                     T.BEGIN_INFERENCE,    S.AWAITING_INFERENCE,           by=by("producer", "person", "spawn", "stalls")),
-    Transition(S.PROPOSED,                     T.TIMEOUT,            S.DISMISSED,                    by=by("stalls")),
-    Transition(S.INFERRING_INTENT,             T.INFERENCE_DONE,     S.AWAITING_INFERENCE,           guard=intent_ok,  update=do.propose("intent", "context"), explain=why_intent,   reads=True, by=by("inference")),
-    Transition(S.INFERRING_INTENT,             T.INFERENCE_DONE,     S.AWAITING_INTENT_CONFIRMATION,                   update=do.propose("intent", "intent"),  explain=why_intent,   reads=True, by=by("inference")),
-    Transition(S.INFERRING_INTENT,             T.INFERENCE_FAILED,   S.AWAITING_INTENT_CLARIFICATION, update=do.failed, by=by("inference", "orphans", "stalls")),
-    Transition(S.INFERRING_CONTEXT,            T.INFERENCE_DONE,     S.AWAITING_INFERENCE,           guard=context_ok, update=do.propose("context", "action"),  explain=why_context,  reads=True, by=by("inference")),
-    Transition(S.INFERRING_CONTEXT,            T.INFERENCE_DONE,     S.AWAITING_CONTEXT_CONFIRMATION,                  update=do.propose("context", "context"), explain=why_context,  reads=True, by=by("inference")),
-    Transition(S.INFERRING_CONTEXT,            T.INFERENCE_FAILED,   S.AWAITING_CONTEXT_CLARIFICATION, update=do.failed, by=by("inference", "orphans", "stalls")),
-    Transition(S.INFERRING_ACTION,             T.INFERENCE_DONE,     S.AWAITING_ACTION_CLARIFICATION, guard=do.unclear, update=do.propose("action", "action"),  explain=why_action,   reads=True, by=by("inference")),
-    Transition(S.INFERRING_ACTION,             T.INFERENCE_DONE,     S.EXECUTING,                    guard=action_ok,  update=do.propose("action", "action"),  explain=why_action,   reads=True, by=by("inference")),
-    Transition(S.INFERRING_ACTION,             T.INFERENCE_DONE,     S.AWAITING_CONFIRMATION,                          update=do.propose("action", "action"),  explain=why_action,   reads=True, by=by("inference")),
-    Transition(S.INFERRING_ACTION,             T.INFERENCE_FAILED,   S.AWAITING_ACTION_CLARIFICATION, update=do.failed, by=by("inference", "orphans", "stalls")),
+    *rows(State.PROPOSED,
+        move(Trigger.BEGIN_INFERENCE, State.AWAITING_INFERENCE,
+             by(PRODUCER, PERSON, SPAWN, STALLS)),
+        move(Trigger.TIMEOUT, State.DISMISSED, by(STALLS)),
+    ),
+    *rows(State.INFERRING_INTENT,
+        move(Trigger.INFERENCE_DONE, State.AWAITING_INFERENCE, by(INFERENCE), reads=True,
+             guard=guards.intent_advances, update=changes.propose("intent", "context"),
+             explain=guards.explain_intent),
+        move(Trigger.INFERENCE_DONE, State.AWAITING_INTENT_CONFIRMATION, by(INFERENCE), reads=True,
+             update=changes.propose("intent", "intent"), explain=guards.explain_intent),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_INTENT_CLARIFICATION,
+             by(INFERENCE, ORPHANS, STALLS), update=changes.failed),
+    ),
+    *rows(State.INFERRING_CONTEXT,
+        move(Trigger.INFERENCE_DONE, State.AWAITING_INFERENCE, by(INFERENCE), reads=True,
+             guard=guards.context_advances, update=changes.propose("context", "action"),
+             explain=guards.explain_context),
+        move(Trigger.INFERENCE_DONE, State.AWAITING_CONTEXT_CONFIRMATION, by(INFERENCE), reads=True,
+             update=changes.propose("context", "context"), explain=guards.explain_context),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_CONTEXT_CLARIFICATION,
+             by(INFERENCE, ORPHANS, STALLS), update=changes.failed),
+    ),
+    *rows(State.INFERRING_ACTION,
+        move(Trigger.INFERENCE_DONE, State.AWAITING_ACTION_CLARIFICATION, by(INFERENCE), reads=True,
+             guard=guards.unclear, update=changes.propose("action", "action"),
+             explain=guards.explain_action),
+        move(Trigger.INFERENCE_DONE, State.EXECUTING, by(INFERENCE), reads=True,
+             guard=guards.action_advances, update=changes.propose("action", "action"),
+             explain=guards.explain_action),
+        move(Trigger.INFERENCE_DONE, State.AWAITING_CONFIRMATION, by(INFERENCE), reads=True,
+             update=changes.propose("action", "action"), explain=guards.explain_action),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_ACTION_CLARIFICATION,
+             by(INFERENCE, ORPHANS, STALLS), update=changes.failed),
+    ),
 
-    Transition(S.AWAITING_INTENT_CONFIRMATION, T.CONFIRMED,          S.AWAITING_INFERENCE,           update=do.towards("context"),   sees=True, by=by("person")),
-    Transition(S.AWAITING_INTENT_CONFIRMATION, T.EDITED,             S.AWAITING_INFERENCE,           guard=do.edits_intent, update=do.edit_intent, refusal=NOT_INTENT, sees=True, by=by("person")),
-    Transition(S.AWAITING_INTENT_CONFIRMATION, T.REDIRECTED,         S.AWAITING_INFERENCE,           update=do.redirected("intent"), by=by("person")),
-    Transition(S.AWAITING_INTENT_CLARIFICATION, T.PROVIDED,          S.AWAITING_INFERENCE,           update=do.answered("intent"),   by=by("person")),
-    Transition(S.AWAITING_CONTEXT_CONFIRMATION, T.CONFIRMED,         S.AWAITING_INFERENCE,           update=do.towards("action"),    sees=True, by=by("person")),
-    Transition(S.AWAITING_CONTEXT_CONFIRMATION, T.EDITED,            S.AWAITING_INFERENCE,           guard=do.edits_context, update=do.edit_context, refusal=NOT_CONTEXT, sees=True, by=by("person")),
-    Transition(S.AWAITING_CONTEXT_CONFIRMATION, T.REDIRECTED,        S.AWAITING_INFERENCE,           update=do.redirected("context"), by=by("person")),
-    Transition(S.AWAITING_CONTEXT_CLARIFICATION, T.PROVIDED,         S.AWAITING_INFERENCE,           update=do.answered("context"),  by=by("person")),
-    Transition(S.AWAITING_ACTION_CLARIFICATION, T.PROVIDED,          S.AWAITING_CONFIRMATION,        guard=do.gives_action, update=do.give_action, by=by("person")),
-    Transition(S.AWAITING_CONFIRMATION,        T.EDITED,             S.AWAITING_CONFIRMATION,        guard=do.edits_action, update=do.edit_action, refusal=NOT_ACTION, loop=Loop.EXTERNAL, sees=True, by=by("person")),
-    Transition(S.AWAITING_CONFIRMATION,        T.REDIRECTED,         S.AWAITING_INFERENCE,           update=do.redirected("action"), by=by("person")),
-    Transition(S.AWAITING_CONFIRMATION,        T.REJECTED,           S.DISMISSED,                    update=do.ended,                by=by("person")),
-    Transition(S.AWAITING_CONFIRMATION,        T.EXECUTE,            S.EXECUTING,                    guard=do.runnable, refusal=NO_ACTION, sees=True, by=by("person")),
+    *rows(State.AWAITING_INTENT_CONFIRMATION,
+        move(Trigger.CONFIRMED, State.AWAITING_INFERENCE, by(PERSON), names_proposal=True,
+             update=changes.towards("context")),
+        move(Trigger.EDITED, State.AWAITING_INFERENCE, by(PERSON), names_proposal=True,
+             guard=guards.edits_intent, refusal=NOT_INTENT, update=changes.edit_intent),
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.redirected("intent")),
+    ),
+    *rows(State.AWAITING_INTENT_CLARIFICATION,
+        move(Trigger.PROVIDED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.answered("intent")),
+    ),
+    *rows(State.AWAITING_CONTEXT_CONFIRMATION,
+        move(Trigger.CONFIRMED, State.AWAITING_INFERENCE, by(PERSON), names_proposal=True,
+             update=changes.towards("action")),
+        move(Trigger.EDITED, State.AWAITING_INFERENCE, by(PERSON), names_proposal=True,
+             guard=guards.edits_context, refusal=NOT_CONTEXT, update=changes.edit_context),
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.redirected("context")),
+    ),
+    *rows(State.AWAITING_CONTEXT_CLARIFICATION,
+        move(Trigger.PROVIDED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.answered("context")),
+    ),
+    *rows(State.AWAITING_ACTION_CLARIFICATION,
+        move(Trigger.PROVIDED, State.AWAITING_CONFIRMATION, by(PERSON),
+             guard=guards.gives_action, update=changes.give_action),
+    ),
+    *rows(State.AWAITING_CONFIRMATION,
+        reenter(Trigger.EDITED, by(PERSON), names_proposal=True,
+                guard=guards.edits_action, refusal=NOT_ACTION, update=changes.edit_action),
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.redirected("action")),
+        move(Trigger.REJECTED, State.DISMISSED, by(PERSON), update=changes.ended),
+        move(Trigger.EXECUTE, State.EXECUTING, by(PERSON), names_proposal=True,
+             guard=guards.runnable, refusal=NO_ACTION),
+    ),
 
-    Transition(S.EXECUTING,                    T.EXECUTION_DONE,     S.AWAITING_REVIEW,              guard=review_demanded, update=do.executed, explain=why_review, reads=True, by=by("execution")),
-    Transition(S.EXECUTING,                    T.EXECUTION_DONE,     S.DONE,                         update=do.executed, explain=why_review, reads=True, by=by("execution")),
-    Transition(S.EXECUTING,                    T.EXECUTION_FAILED,   S.AWAITING_REDIRECT,            update=do.failed,               by=by("execution", "orphans", "stalls")),
-    Transition(S.AWAITING_REVIEW,              T.REVIEW_ACCEPTED,    S.DONE,                         sees=True, by=by("person")),
-    Transition(S.AWAITING_REVIEW,              T.TIMEOUT,            S.DONE,                         by=by("stalls")),
-    Transition(S.AWAITING_REVIEW,              T.REDIRECTED,         S.AWAITING_INFERENCE,           update=do.redirected("action"), by=by("person")),
-    Transition(S.AWAITING_REDIRECT,            T.PROVIDED,           S.AWAITING_INFERENCE,           update=do.answered("action"),   by=by("person")),
-    Transition(S.AWAITING_REDIRECT,            T.REDIRECTED,         S.AWAITING_INFERENCE,           update=do.redirected("action"), by=by("person")),
+    *rows(State.EXECUTING,
+        move(Trigger.EXECUTION_DONE, State.AWAITING_REVIEW, by(EXECUTION), reads=True,
+             guard=guards.review_demanded, update=changes.executed, explain=guards.explain_review),
+        move(Trigger.EXECUTION_DONE, State.DONE, by(EXECUTION), reads=True,
+             update=changes.executed, explain=guards.explain_review),
+        move(Trigger.EXECUTION_FAILED, State.AWAITING_REDIRECT, by(EXECUTION, ORPHANS, STALLS),
+             update=changes.failed),
+    ),
+    *rows(State.AWAITING_REVIEW,
+        move(Trigger.REVIEW_ACCEPTED, State.DONE, by(PERSON), names_proposal=True),
+        move(Trigger.TIMEOUT, State.DONE, by(STALLS)),
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.redirected("action")),
+    ),
+    *rows(State.AWAITING_REDIRECT,
+        move(Trigger.PROVIDED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.answered("action")),
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON),
+             update=changes.redirected("action")),
+    ),
 
-    *(Transition(wait,                         T.CLEANUP_REQUESTED,  S.CLEANING_UP,                  by=by("person")) for wait in WAITS),
-    Transition(S.CLEANING_UP,                  T.CLEANUP_SUCCEEDED,  S.DONE_CLEANUP_SUCCESSFUL,      update=do.cleaned,              by=by("cleanup")),
-    Transition(S.CLEANING_UP,                  T.CLEANUP_FAILED,     S.DONE_CLEANUP_UNSUCCESSFUL,    update=do.failed,               by=by("cleanup", "orphans", "stalls")),
-    Transition(S.DONE_CLEANUP_UNSUCCESSFUL,    T.RETRY_CLEANUP,      S.CLEANING_UP,                  by=by("person")),
-    Transition(S.DONE_CLEANUP_UNSUCCESSFUL,    T.ACCEPT_CLEANUP_FAILURE, S.DONE,                     by=by("person")),
-
-    *(Transition(state,                        T.DISMISSED_BY_USER,  S.DISMISSED,                    update=do.ended,                by=by("person"))
-      for state in (S.PROPOSED, S.AWAITING_INFERENCE, *INFERRING, *WAITS, S.CLEANING_UP, S.DONE_CLEANUP_UNSUCCESSFUL)),
-    Transition(S.MONITORING,                   T.DISMISSED_BY_USER,  S.DISMISSED,                    update=do.ended, effect=CASCADE, by=by("person")),
-    *(Transition(state,                        T.PARENT_FORCE_CLOSE, S.DISMISSED,                    update=do.ended,                by=by("cascade"))
-      for state in (S.PROPOSED, S.AWAITING_INFERENCE, *INFERRING, S.EXECUTING, *WAITS, S.CLEANING_UP, S.DONE_CLEANUP_UNSUCCESSFUL)),
-    Transition(S.MONITORING,                   T.PARENT_FORCE_CLOSE, S.DISMISSED,                    update=do.ended, effect=CASCADE, by=by("cascade")),
+    *rows(WAITS,
+        move(Trigger.CLEANUP_REQUESTED, State.CLEANING_UP, by(PERSON)),
+    ),
+    *rows(State.CLEANING_UP,
+        move(Trigger.CLEANUP_SUCCEEDED, State.DONE_CLEANUP_SUCCESSFUL, by(CLEANUP),
+             update=changes.cleaned),
+        move(Trigger.CLEANUP_FAILED, State.DONE_CLEANUP_UNSUCCESSFUL, by(CLEANUP, ORPHANS, STALLS),
+             update=changes.failed),
+    ),
+    *rows(State.DONE_CLEANUP_UNSUCCESSFUL,
+        move(Trigger.RETRY_CLEANUP, State.CLEANING_UP, by(PERSON)),
+        move(Trigger.ACCEPT_CLEANUP_FAILURE, State.DONE, by(PERSON)),
+    ),
+    *rows((*QUEUED, *INFERRING, *WAITS, *CLEANUP_LEFT),
+        move(Trigger.DISMISSED_BY_USER, State.DISMISSED, by(PERSON), update=changes.ended),
+    ),
+    *rows(State.MONITORING,
+        move(Trigger.DISMISSED_BY_USER, State.DISMISSED, by(PERSON),
+             update=changes.ended, effect=CASCADE),
+    ),
+    *rows((*QUEUED, *INFERRING, State.EXECUTING, *WAITS, *CLEANUP_LEFT),
+        move(Trigger.PARENT_FORCE_CLOSE, State.DISMISSED, by(CASCADE), update=changes.ended),
+    ),
+    *rows(State.MONITORING,
+        move(Trigger.PARENT_FORCE_CLOSE, State.DISMISSED, by(CASCADE),
+             update=changes.ended, effect=CASCADE),
+    ),
 )
-
 OURS = (
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_STARTED,  S.INFERRING_INTENT,             guard=do.at_intent,  carry=True, by=by("inference"), ours=DEQUEUED),
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_STARTED,  S.INFERRING_CONTEXT,            guard=do.at_context, carry=True, by=by("inference"), ours=DEQUEUED),
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_STARTED,  S.INFERRING_ACTION,                                  carry=True, by=by("inference"), ours=DEQUEUED),
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_FAILED,   S.AWAITING_INTENT_CLARIFICATION,  guard=do.at_intent,  update=do.failed, by=by("orphans", "stalls"), ours=UNANSWERED),
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_FAILED,   S.AWAITING_CONTEXT_CLARIFICATION, guard=do.at_context, update=do.failed, by=by("orphans", "stalls"), ours=UNANSWERED),
-    Transition(S.AWAITING_INFERENCE,           T.INFERENCE_FAILED,   S.AWAITING_ACTION_CLARIFICATION,                       update=do.failed, by=by("orphans", "stalls"), ours=UNANSWERED),
-    Transition(S.AWAITING_INFERENCE,           T.BUDGET_EXCEEDED,    S.AWAITING_INTENT_CLARIFICATION,  guard=do.at_intent,  update=do.failed, by=by("inference"), ours=UNANSWERED),
-    Transition(S.AWAITING_INFERENCE,           T.BUDGET_EXCEEDED,    S.AWAITING_CONTEXT_CLARIFICATION, guard=do.at_context, update=do.failed, by=by("inference"), ours=UNANSWERED),
-    Transition(S.AWAITING_INFERENCE,           T.BUDGET_EXCEEDED,    S.AWAITING_ACTION_CLARIFICATION,                       update=do.failed, by=by("inference"), ours=UNANSWERED),
-    Transition(S.AWAITING_ACTION_CLARIFICATION, T.PROVIDED,          S.AWAITING_INFERENCE,           update=do.answered("action"), by=by("person"), ours=ASKED_AGAIN),
-    *(Transition(state,                        T.REDIRECTED,         S.AWAITING_INFERENCE,           update=do.redirected(phase), by=by("person"), ours=EVERY_WAIT) for state, phase in PHASE.items()),
-    Transition(S.AWAITING_CONFIRMATION,        T.DECOMPOSED,         S.MONITORING,                   update=do.decomposed, effect=SPAWN, spawns="children", by=by("person"), ours=PARTS),
-    Transition(S.EXECUTING,                    T.DECOMPOSED,         S.MONITORING,                   update=do.decomposed, effect=SPAWN, spawns="children", by=by("execution"), ours=PARTS),
-    Transition(S.MONITORING,                   T.CHILDREN_DONE,      S.DISMISSED,                    guard=do.all_dismissed, update=do.tallied, by=by("cascade"), ours=COUNTED),
-    Transition(S.MONITORING,                   T.CHILDREN_DONE,      S.DONE,                         update=do.tallied, by=by("cascade"), ours=COUNTED),
-    Transition(S.EXECUTING,                    T.CANCEL_REQUESTED,   S.EXECUTING,                    loop=Loop.INTERNAL, interrupts=True, by=by("person"), ours=STOPPABLE),
-    Transition(S.EXECUTING,                    T.CANCEL_CONFIRMED,   S.DISMISSED,                    update=do.ended, by=by("execution"), ours=STOPPABLE),
-    *(Transition(state,                        T.HANDED_OFF,         S.HANDED_OFF,                   update=do.handed_off, by=by("person"), ours=HANDABLE)
-      for state in (S.PROPOSED, S.AWAITING_INFERENCE, *INFERRING, *WAITS, S.DONE_CLEANUP_UNSUCCESSFUL)),
-    Transition(S.MONITORING,                   T.HANDED_OFF,         S.HANDED_OFF,                   update=do.handed_off, effect=CASCADE, by=by("person"), ours=HANDABLE),
-    *(Transition(wait,                         T.TIMEOUT,            S.DISMISSED,                    by=by("stalls"), ours=EXPIRY) for wait in WAITS if wait is not S.AWAITING_REVIEW),
+    *rows(State.AWAITING_INFERENCE,
+        carry(Trigger.INFERENCE_STARTED, State.INFERRING_INTENT, by(INFERENCE), ours=DEQUEUED,
+              guard=guards.at_intent),
+        carry(Trigger.INFERENCE_STARTED, State.INFERRING_CONTEXT, by(INFERENCE), ours=DEQUEUED,
+              guard=guards.at_context),
+        carry(Trigger.INFERENCE_STARTED, State.INFERRING_ACTION, by(INFERENCE), ours=DEQUEUED),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_INTENT_CLARIFICATION, by(ORPHANS, STALLS),
+             ours=UNANSWERED, guard=guards.at_intent, update=changes.failed),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_CONTEXT_CLARIFICATION, by(ORPHANS, STALLS),
+             ours=UNANSWERED, guard=guards.at_context, update=changes.failed),
+        move(Trigger.INFERENCE_FAILED, State.AWAITING_ACTION_CLARIFICATION, by(ORPHANS, STALLS),
+             ours=UNANSWERED, update=changes.failed),
+        move(Trigger.BUDGET_EXCEEDED, State.AWAITING_INTENT_CLARIFICATION, by(INFERENCE),
+             ours=UNANSWERED, guard=guards.at_intent, update=changes.failed),
+        move(Trigger.BUDGET_EXCEEDED, State.AWAITING_CONTEXT_CLARIFICATION, by(INFERENCE),
+             ours=UNANSWERED, guard=guards.at_context, update=changes.failed),
+        move(Trigger.BUDGET_EXCEEDED, State.AWAITING_ACTION_CLARIFICATION, by(INFERENCE),
+             ours=UNANSWERED, update=changes.failed),
+    ),
+    *rows(State.AWAITING_ACTION_CLARIFICATION,
+        move(Trigger.PROVIDED, State.AWAITING_INFERENCE, by(PERSON), ours=ASKED_AGAIN,
+             update=changes.answered("action")),
+    ),
+    *rows(State.AWAITING_INTENT_CLARIFICATION,
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON), ours=EVERY_WAIT,
+             update=changes.redirected("intent")),
+    ),
+    *rows(State.AWAITING_CONTEXT_CLARIFICATION,
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON), ours=EVERY_WAIT,
+             update=changes.redirected("context")),
+    ),
+    *rows(State.AWAITING_ACTION_CLARIFICATION,
+        move(Trigger.REDIRECTED, State.AWAITING_INFERENCE, by(PERSON), ours=EVERY_WAIT,
+             update=changes.redirected("action")),
+    ),
+    *rows(State.AWAITING_CONFIRMATION,
+        move(Trigger.DECOMPOSED, State.MONITORING, by(PERSON), ours=PARTS,
+             update=changes.decomposed, effect=SPAWN, spawns="children"),
+    ),
+    *rows(State.EXECUTING,
+        move(Trigger.DECOMPOSED, State.MONITORING, by(EXECUTION), ours=PARTS,
+             update=changes.decomposed, effect=SPAWN, spawns="children"),
+    ),
+    *rows(State.MONITORING,
+        move(Trigger.CHILDREN_DONE, State.DISMISSED, by(CASCADE), ours=COUNTED,
+             guard=guards.all_dismissed, update=changes.tallied),
+        move(Trigger.CHILDREN_DONE, State.DONE, by(CASCADE), ours=COUNTED,
+             update=changes.tallied),
+    ),
+    *rows(State.EXECUTING,
+        stay(Trigger.CANCEL_REQUESTED, by(PERSON), ours=STOPPABLE, interrupts=True),
+        move(Trigger.CANCEL_CONFIRMED, State.DISMISSED, by(EXECUTION), ours=STOPPABLE,
+             update=changes.ended),
+    ),
+    *rows((*QUEUED, *INFERRING, *WAITS, State.DONE_CLEANUP_UNSUCCESSFUL),
+        move(Trigger.HANDED_OFF, State.HANDED_OFF, by(PERSON), ours=HANDABLE,
+             update=changes.handed_off),
+    ),
+    *rows(State.MONITORING,
+        move(Trigger.HANDED_OFF, State.HANDED_OFF, by(PERSON), ours=HANDABLE,
+             update=changes.handed_off, effect=CASCADE),
+    ),
+    *rows(EXPIRING,
+        move(Trigger.TIMEOUT, State.DISMISSED, by(STALLS), ours=EXPIRY),
+    ),
 )
 # fmt: on
 
@@ -178,35 +253,35 @@ THREAD = Machine(
     name="thread",
     stages=STAGES,
     transitions=(*PUBLISHED, *OURS),
-    birth=do.birth,
-    bounds=bounds,
-    part=do.part,
+    initial_data=changes.initial_data,
+    bounds=changes.bounds,
+    child_payload=changes.child_payload,
     payloads={
-        T.INFERENCE_STARTED: carry.InferenceStarted,
-        T.INFERENCE_DONE: carry.InferenceDone,
-        T.INFERENCE_FAILED: carry.Failure,
-        T.BUDGET_EXCEEDED: carry.Over,
-        T.CONFIRMED: carry.Nothing,
-        T.EDITED: carry.Edited,
-        T.REDIRECTED: carry.Redirected,
-        T.PROVIDED: carry.Provided,
-        T.REJECTED: carry.Reason,
-        T.EXECUTE: carry.Nothing,
-        T.EXECUTION_DONE: carry.Executed,
-        T.EXECUTION_FAILED: carry.Failure,
-        T.DECOMPOSED: carry.Decomposed,
-        T.CHILDREN_DONE: carry.Tally,
-        T.CANCEL_REQUESTED: carry.Reason,
-        T.CANCEL_CONFIRMED: carry.Reason,
-        T.CLEANUP_SUCCEEDED: carry.Cleaned,
-        T.CLEANUP_FAILED: carry.Failure,
-        T.HANDED_OFF: carry.HandedOff,
-        T.DISMISSED_BY_USER: carry.Reason,
-        T.PARENT_FORCE_CLOSE: carry.Reason,
+        Trigger.INFERENCE_STARTED: payloads.ThreadInferenceStarted,
+        Trigger.INFERENCE_DONE: payloads.ThreadInferenceDone,
+        Trigger.INFERENCE_FAILED: payloads.ThreadFailure,
+        Trigger.BUDGET_EXCEEDED: payloads.ThreadBudgetExceeded,
+        Trigger.CONFIRMED: payloads.NoPayload,
+        Trigger.EDITED: payloads.ThreadEdited,
+        Trigger.REDIRECTED: payloads.ThreadRedirected,
+        Trigger.PROVIDED: payloads.ThreadProvided,
+        Trigger.REJECTED: payloads.ThreadReason,
+        Trigger.EXECUTE: payloads.NoPayload,
+        Trigger.EXECUTION_DONE: payloads.ThreadExecutionDone,
+        Trigger.EXECUTION_FAILED: payloads.ThreadFailure,
+        Trigger.DECOMPOSED: payloads.ThreadDecomposed,
+        Trigger.CHILDREN_DONE: payloads.ThreadChildrenDone,
+        Trigger.CANCEL_REQUESTED: payloads.ThreadReason,
+        Trigger.CANCEL_CONFIRMED: payloads.ThreadReason,
+        Trigger.CLEANUP_SUCCEEDED: payloads.ThreadCleanupSucceeded,
+        Trigger.CLEANUP_FAILED: payloads.ThreadFailure,
+        Trigger.HANDED_OFF: payloads.ThreadHandedOff,
+        Trigger.DISMISSED_BY_USER: payloads.ThreadReason,
+        Trigger.PARENT_FORCE_CLOSE: payloads.ThreadReason,
     },
-    cancels=(T.DISMISSED_BY_USER, T.CANCEL_REQUESTED),
-    closes=T.PARENT_FORCE_CLOSE,
-    advances=T.CHILDREN_DONE,
-    hands_off=T.HANDED_OFF,
-    begins=T.BEGIN_INFERENCE,
+    cancel_triggers=(Trigger.DISMISSED_BY_USER, Trigger.CANCEL_REQUESTED),
+    close_trigger=Trigger.PARENT_FORCE_CLOSE,
+    advance_trigger=Trigger.CHILDREN_DONE,
+    handoff_trigger=Trigger.HANDED_OFF,
+    first_trigger=Trigger.BEGIN_INFERENCE,
 )

@@ -1,4 +1,4 @@
-"""What only asks and tells the store stays on the worker's processor; the rest may use all."""
+"""Handlers of quick effects stay on the worker's processor; the others may use all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 from interlock.kernel.machines import MACHINES
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.systems import handlers
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 
 EFFECTS = {effect for machine in MACHINES.values() for effect in machine.effects.values()}
 QUICK = sorted(effect.name for effect in EFFECTS if effect.quick)
 
 
-def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
+def test_a_handler_has_every_processor_unless_its_effect_is_quick(
     server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hands = Hands(server.url, prefix, tmp_path)
+    worker = InProcessWorker(server.url, prefix, tmp_path)
     widened: list[str] = []
 
     @contextmanager
@@ -29,17 +29,17 @@ def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
         widened.append("here")
         yield
 
-    monkeypatch.setattr(hands.runner.affinity, "wide", wide)
-    of = hands.job("g/a", dir=str(tmp_path / "out"))
-    hands.do(of, "registration")
-    hands.do(of, "cascade")
+    monkeypatch.setattr(worker.runner.affinity, "wide", wide)
+    of = worker.create_job("g/a", dir=str(tmp_path / "out"))
+    worker.perform(of, "registration")
+    worker.perform(of, "cascade")
     assert widened == []
 
-    hands.do(of, "manifest")
+    worker.perform(of, "manifest")
     assert widened
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_what_is_quick_is_about_no_files_and_waits_for_nobody(name: str) -> None:
+def test_a_quick_effect_uses_no_files_and_waits_for_no_process(name: str) -> None:
     assert not any(effect.local for effect in EFFECTS if effect.name == name)
     assert not inspect.iscoroutinefunction(handlers()[name])

@@ -1,4 +1,4 @@
-"""What a part is born from, and what is refused before anybody waits for it."""
+"""The initial data of a child, and children that are refused before they are created."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.errors import InvalidPayloadError
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.machines.threads.thread.changes import part
+from interlock.kernel.machines.threads.thread.changes import child_payload
 
 PARENT = {
     "inciting": {"source": "mail", "title": "all", "at": "2026-03-02T09:00"},
@@ -18,7 +18,7 @@ PARENT = {
 
 
 def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> None:
-    payload, cap = part(PARENT, {"title": "one", "text": "do it"})
+    payload, cap = child_payload(PARENT, {"title": "one", "text": "do it"})
 
     assert payload["inciting"]["source"] == "mail"
     assert (payload["policy"], payload["remind_s"], cap) == (PARENT["policy"], 60, None)
@@ -33,16 +33,16 @@ def test_a_part_inherits_source_time_and_policy_and_has_no_cap_of_its_own() -> N
     ],
 )
 def test_a_policy_of_its_own_caps_a_part(policy: Any, cap: int) -> None:
-    assert part(PARENT, {"title": "one", "policy": policy})[1] == cap
+    assert child_payload(PARENT, {"title": "one", "policy": policy})[1] == cap
 
 
 @pytest.mark.parametrize("policy", ["nonsense", {"composition": "nonsense"}, {"budget_usd": "abc"}])
-def test_a_part_that_could_never_be_born_is_refused_with_its_parent(policy: Any) -> None:
+def test_a_child_that_could_not_be_created_is_refused_with_its_parent(policy: Any) -> None:
     part = {"title": "one", "text": "", "policy": policy}
     family = {"inciting": {"title": "all"}, "children": [part]}
     split = {"children": [part], "relationship": "decompose"}
 
     with pytest.raises(InvalidPayloadError, match="policy"):
-        MACHINES["thread"].birth(family)
+        MACHINES["thread"].initial_data(family)
     with pytest.raises(InvalidPayloadError, match="policy"):
         MACHINES["thread"].admit("decomposed", split)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities.capability import (
     PROBLEMS_MAX,
     Capability,
@@ -138,12 +138,12 @@ def Shouting() -> None:  # noqa: N802
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (positional, "cannot be given by name"),
+        (positional, "cannot be passed by name"),
         (untyped, "title has no type"),
         (silent, "no description"),
         (Shouting, "small letters"),
-        (odd_default, "cannot be told in JSON: non-serializable-default"),
-        (callback, "cannot be told in JSON"),
+        (odd_default, "cannot be described in JSON: non-serializable-default"),
+        (callback, "cannot be described in JSON"),
     ],
 )
 def test_a_function_that_cannot_be_one_says_why(function: Callable[..., Any], told: str) -> None:
@@ -156,9 +156,9 @@ def test_a_function_that_cannot_be_one_says_why(function: Callable[..., Any], to
     [
         ({"deadline_s": 0}, "deadline_s is 0"),
         ({"deadline_s": float("inf")}, "deadline_s is inf"),
-        ({"runtime": frozenset({"thread_id"})}, "'thread_id' is no run-time parameter"),
+        ({"runtime": frozenset({"thread_id"})}, "'thread_id' is not a run-time parameter"),
         ({"parameters": {"type": "object"}}, "additionalProperties"),
-        ({"parameters": {"type": "objekt"}}, "no JSON schema"),
+        ({"parameters": {"type": "objekt"}}, "not a JSON schema"),
         (
             {
                 "parameters": {
@@ -233,7 +233,7 @@ def test_a_schema_cannot_make_us_fetch_an_address_or_loop() -> None:
     away = {"properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}}
     loop = {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
 
-    assert "does not hold" in problems_of(away, {"a": 1})[0]
+    assert "does not contain" in problems_of(away, {"a": 1})[0]
     assert "without end" in problems_of(loop, {"a": 1})[0]
 
 

@@ -34,8 +34,8 @@ def test_modules_and_files_are_read_in_order_and_each_once(tmp_path: Path) -> No
         ("[module]\nname = 'csv'", "write [[module]], with two brackets"),
         ("mcp = [1]", "write [[mcp]], with two brackets"),
         ("[[module]]\nnome = 'csv'", "has one line, name"),
-        ("[[module", "is no TOML"),
-        ("[[module]]\nname = 'a b'", "neither a module's name"),
+        ("[[module", "is not TOML"),
+        ("[[module]]\nname = 'a b'", "neither the name of a module"),
     ],
 )
 def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, content: str, told: str) -> None:

@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.machines.threads.autonomy import Level
+from interlock.kernel.scales import Level
 from interlock.workers.gateways.capabilities import mcp
+from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.extension import ExtensionError, ServerTable
 from interlock.workers.gateways.capabilities.registry import (
-    Failed,
     InvalidParametersError,
     Registry,
-    Result,
-    Succeeded,
     load_registry,
-    run,
 )
+from interlock.workers.gateways.capabilities.result import Failed, Result, Succeeded
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -135,7 +133,7 @@ def act(one: mcp.McpServer, way: str, *, deadline_s: float = 60) -> Result:
     """Call the tool as the execution does: through registry, binding and run."""
     registry = Registry([], [one])
     bound = registry.bind("act", {"way": way}, {"key": "k-1", "record_id": "thread-1"})
-    return asyncio.run(run(registry["act"], bound, deadline_s=deadline_s))
+    return asyncio.run(call_capability(registry["act"], bound, deadline_s=deadline_s))
 
 
 def failure(result: Result) -> tuple[str, str]:
@@ -163,7 +161,7 @@ def test_a_tool_of_the_example_server_is_offered_checked_and_called() -> None:
     with pytest.raises(InvalidParametersError, match="seconds: 90 is greater than the maximum"):
         registry.check("slow_echo", {"text": "a", "seconds": 90})
     bound = registry.bind("word_count", {"text": "one two"}, {})
-    result = asyncio.run(run(count, bound, deadline_s=60))
+    result = asyncio.run(call_capability(count, bound, deadline_s=60))
     assert isinstance(result, Succeeded)
     assert result.value == {"words": 2, "lines": 1, "characters": 7}
 
@@ -277,7 +275,7 @@ def test_a_cancelled_call_ends_the_server_and_its_children(tmp_path: Path) -> No
     bound = {"way": "grandchild", "key": "k"}
 
     async def cancelled() -> None:
-        call = asyncio.create_task(run(one.capability("act"), bound, deadline_s=60))
+        call = asyncio.create_task(call_capability(one.capability("act"), bound, deadline_s=60))
         pids = tmp_path / "pids"
         while not (pids.exists() and pids.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)
@@ -328,7 +326,7 @@ def test_a_server_that_was_down_is_asked_again_after_a_while(
     (tmp_path / "away.py").rename(tmp_path / "fake.py")
     assert one.offered() == ()
 
-    monkeypatch.setattr(one, "_again_at", 0.0)
+    monkeypatch.setattr(one, "_retry_at", 0.0)
 
     assert [tool.name for tool in one.offered()] == ["act"]
 
@@ -340,7 +338,9 @@ def test_a_tool_that_came_up_later_is_still_checked_against_its_schema(tmp_path:
     Registry([], [one]).check("act", {"way": 7})
     (tmp_path / "away.py").rename(tmp_path / "fake.py")
 
-    code, detail = failure(asyncio.run(run(stand_in, {"way": 7, "key": "k"}, deadline_s=60)))
+    code, detail = failure(
+        asyncio.run(call_capability(stand_in, {"way": 7, "key": "k"}, deadline_s=60))
+    )
 
     assert code == "error"
     assert "refuses the parameters: way: 7 is not of type 'string'" in detail
@@ -353,7 +353,7 @@ def test_a_listed_tool_that_the_server_does_not_have_is_unavailable(
     one = server(tmp_path, ACT, gone)
 
     assert [tool.name for tool in one.offered()] == ["act"]
-    code, detail = failure(asyncio.run(run(one.capability("gone"), {}, deadline_s=60)))
+    code, detail = failure(asyncio.run(call_capability(one.capability("gone"), {}, deadline_s=60)))
 
     assert "it has no tool 'gone'" in caplog.text
     assert (code, detail) == ("unavailable", "the MCP server fake has no tool 'gone'")

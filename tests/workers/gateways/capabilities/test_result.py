@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.kernel.machines.threads.thread.payloads import CHILDREN_MAX
+from interlock.kernel.record import CHILDREN_MAX
 from interlock.workers.gateways.capabilities.result import (
     VALUE_BYTES_MAX,
     InvalidResultError,
-    Split,
+    SplitWork,
     check_split,
     fit,
 )
@@ -122,11 +122,11 @@ def test_a_sentence_is_one_bounded_line_that_every_log_takes() -> None:
 @pytest.mark.parametrize("many", [0, CHILDREN_MAX + 1])
 def test_a_split_has_1_to_100_children(many: int) -> None:
     with pytest.raises(InvalidResultError, match="must be 1 to 100"):
-        check_split(Split(({"title": "a"},) * many, "group"))
+        check_split(SplitWork(({"title": "a"},) * many, "group"))
 
 
 def test_each_child_of_a_split_needs_a_title_and_plain_json() -> None:
     with pytest.raises(InvalidResultError, match="has no title"):
-        check_split(Split(({"title": "a"}, {"text": "b"}), "group"))
+        check_split(SplitWork(({"title": "a"}, {"text": "b"}), "group"))
     with pytest.raises(InvalidResultError, match=r"children\[0\].fields is a bytes"):
-        check_split(Split(({"title": "a", "fields": b""},), "group"))
+        check_split(SplitWork(({"title": "a", "fields": b""},), "group"))

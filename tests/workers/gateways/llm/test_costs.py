@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from interlock.workers.gateways.llm.ledger import micro
-from interlock.workers.gateways.llm.outcome import Answered, Failed, Usage
-from interlock.workers.gateways.llm.question import PROMPT_VERSION, Target
+from interlock.workers.gateways.llm.outcome import TokenUsage, Unanswered
+from interlock.workers.threads.inference.outcome import Answered
+from interlock.workers.threads.inference.question import PROMPT_VERSION, Target
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -18,7 +19,7 @@ from tests.fakes.openai_server import (
     refuses,
     says,
 )
-from tests.workers.gateways.llm.asking import (
+from tests.workers.threads.inference.questions import (
     ACTION,
     CONTEXT,
     INTENT,
@@ -42,7 +43,7 @@ def test_an_answer_has_its_proposal_its_usage_and_its_cost() -> None:
     assert {**proposal.payload, "confidence": 0.9} == {**ACTION}
     assert proposal.confidence == 0.9
     assert proposal.prompt_version == PROMPT_VERSION
-    assert answer.usage == Usage(input_tokens=120, output_tokens=30, requests=1)
+    assert answer.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1)
     # 120 tokens at 0.15 and 30 at 0.60 dollars a million, rounded up.
     assert answer.cost_micro == 36
     assert answer.model == "openai:gpt-4o-mini"
@@ -83,7 +84,7 @@ def test_absurd_usage_is_invalid_output_and_is_not_free(absurd: dict[str, Any]) 
         outcome = ask(model, question())
 
     assert failed(outcome).code is INVALID
-    assert outcome.usage == Usage(requests=1, unmeasured=1)
+    assert outcome.usage == TokenUsage(requests=1, unmeasured=1)
     assert 0 < outcome.cost_micro < estimate
 
 
@@ -114,7 +115,7 @@ def test_absurd_usage_is_not_free_where_warnings_are_ignored() -> None:
 def test_usage_that_is_not_reported_is_booked_at_its_bound(usage: dict[str, int] | None) -> None:
     outcome, _ = outcome_of(says(ACTION, usage=usage))
 
-    assert answered(outcome).usage == Usage(requests=1, unmeasured=1)
+    assert answered(outcome).usage == TokenUsage(requests=1, unmeasured=1)
     assert outcome.cost_micro > 36
 
 
@@ -124,7 +125,7 @@ def test_a_model_on_no_price_list_costs_nothing_and_says_so() -> None:
         answer = ask(model, question())
         late = ask(model, question())
 
-    assert answer.usage == Usage(input_tokens=120, output_tokens=30, requests=1, priced=False)
+    assert answer.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=1, priced=False)
     assert not late.usage.priced
     assert answer.cost_micro == late.cost_micro == model.estimate_micro(question()) == 0
     assert server.asked[0].model == "my-own:7b"
@@ -142,7 +143,7 @@ def test_the_estimate_bounds_the_dearest_course() -> None:
 
 
 def test_questions_of_one_model_are_booked_apart() -> None:
-    async def both() -> list[Answered | Failed]:
+    async def both() -> list[Answered | Unanswered]:
         with OpenAIServer(otherwise=says(ACTION)) as server:
             model = model_at(server)
             asked = [model.answer(question(), timeout_s=20) for _ in range(2)]

@@ -6,9 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.workers.gateways.llm.outcome import Answered, Failed
+from interlock.workers.gateways.llm.outcome import Unanswered
+from interlock.workers.threads.inference.outcome import Answered
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, says
-from tests.workers.gateways.llm.asking import ACTION, Sleeper, ask, model_at, question
+from tests.workers.threads.inference.questions import ACTION, Sleeper, ask, model_at, question
 
 USAGE = {
     "prompt_tokens": 120,
@@ -81,7 +82,7 @@ def test_however_malformed_an_answer_there_is_one_typed_outcome() -> None:
         change.append((path, value))
         outcome = ask(model, question())
 
-        assert isinstance(outcome, Answered | Failed)
+        assert isinstance(outcome, Answered | Unanswered)
         assert 0 < outcome.cost_micro <= estimate
         assert outcome.usage.requests in {1, 2}
 

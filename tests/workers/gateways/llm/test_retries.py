@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from interlock.workers.gateways.llm.outcome import Usage
+from interlock.workers.gateways.llm.outcome import TokenUsage
 from tests.fakes.openai_server import (
     OpenAIServer,
     Reply,
@@ -15,7 +15,7 @@ from tests.fakes.openai_server import (
     refuses,
     says,
 )
-from tests.workers.gateways.llm.asking import (
+from tests.workers.threads.inference.questions import (
     ACTION,
     BROKEN,
     INVALID,
@@ -35,7 +35,7 @@ def test_a_transient_error_is_tried_again(status: int) -> None:
     outcome, server = outcome_of(refuses(status), says(ACTION))
 
     # A refused request is not billed.
-    assert answered(outcome).usage == Usage(input_tokens=120, output_tokens=30, requests=2)
+    assert answered(outcome).usage == TokenUsage(input_tokens=120, output_tokens=30, requests=2)
     assert outcome.cost_micro == 36
     assert len(server.asked) == 2
 
@@ -48,7 +48,7 @@ def test_attempts_are_capped(status: int) -> None:
     assert f"status {status}" in failed(outcome).detail
     assert "after 3 requests" in failed(outcome).detail
     assert len(server.asked) == 3
-    assert outcome.usage == Usage(requests=3)
+    assert outcome.usage == TokenUsage(requests=3)
     assert outcome.cost_micro == 0
 
 
@@ -133,7 +133,7 @@ def test_a_request_that_hangs_is_tried_again_and_booked_at_its_bound() -> None:
     answer = answered(outcome)
 
     assert len(server.asked) == 2
-    assert answer.usage == Usage(input_tokens=120, output_tokens=30, requests=2, unmeasured=1)
+    assert answer.usage == TokenUsage(input_tokens=120, output_tokens=30, requests=2, unmeasured=1)
     assert answer.cost_micro > 36
 
 
@@ -154,7 +154,7 @@ def test_the_total_time_ends_a_request_that_hangs() -> None:
 
     assert failed(outcome).code is LATE
     assert failed(outcome).detail == "openai:gpt-4o-mini did not answer within 0.3 s."
-    assert outcome.usage == Usage(requests=1, unmeasured=1)
+    assert outcome.usage == TokenUsage(requests=1, unmeasured=1)
     assert outcome.cost_micro > 0
     assert len(server.asked) == 1
 
@@ -171,7 +171,7 @@ def test_nobody_listening_is_a_provider_error_that_costs_nothing() -> None:
     outcome = ask(model, question())
 
     assert failed(outcome).code is BROKEN
-    assert outcome.usage == Usage(requests=2)
+    assert outcome.usage == TokenUsage(requests=2)
     assert outcome.cost_micro == 0
 
 

@@ -1,4 +1,4 @@
-"""What types `interlock agent`, as a person and as a program, into a store with one worker."""
+"""Fixtures that run `interlock agent` as a person and as a program on a store with one worker."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typer.testing import CliRunner
 
 from interlock.workers.cli import app
 from interlock.workers.gateways.server import EmbeddedServer
-from tests.races.in_process_worker import Hands
+from tests.races.in_process_worker import InProcessWorker
 from tests.workers.gateways.git.scene import make_repository
 from tests.workers.jobs.test_graphs import stored
-from tests.workers.loops.lives import Nest
+from tests.workers.loops.lives import InProcessAgents
 
 Run = Callable[..., Any]
-Ask = Callable[..., Any]
-Tell = Callable[..., str]
-Refuse = Callable[..., str]
+RunJson = Callable[..., Any]
+RunText = Callable[..., str]
+RunRefused = Callable[..., str]
 
 
 @pytest.fixture
-def nest(
+def agents(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Nest:
-    """Return who leads agents in the store that the command line finds in its environment."""
+) -> InProcessAgents:
+    """Return agents in the store that the environment names to the command line."""
     home = tmp_path / "home"
     for name, value in {
         "STORE_URL": server.url,
@@ -37,7 +37,7 @@ def nest(
     }.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
     monkeypatch.chdir(tmp_path)
-    return Nest(Hands(server.url, prefix, home))
+    return InProcessAgents(InProcessWorker(server.url, prefix, home))
 
 
 @pytest.fixture
@@ -47,28 +47,28 @@ def repo(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run() -> Run:
-    """Return what types a command of `interlock agent`."""
-    return lambda *words: CliRunner().invoke(app, ["agent", *map(str, words)])
+    """Return a function that runs a command of `interlock agent`."""
+    return lambda *arguments: CliRunner().invoke(app, ["agent", *map(str, arguments)])
 
 
 @pytest.fixture
-def ask(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads its JSON."""
+def run_json(run: Run) -> RunJson:
+    """Return a function that runs a command with --json, which succeeds, and returns its value."""
 
-    def asked(*words: object) -> Any:
-        result = run(*words, "--json")
+    def succeed(*arguments: object) -> Any:
+        result = run(*arguments, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
-    return asked
+    return succeed
 
 
 @pytest.fixture
-def told(run: Run) -> Tell:
-    """Return what types a command that succeeds, and reads what people see of it."""
+def run_text(run: Run) -> RunText:
+    """Return a function that runs a command, which succeeds, and returns its text for people."""
 
-    def read(*words: object) -> str:
-        result = run(*words)
+    def read(*arguments: object) -> str:
+        result = run(*arguments)
         assert result.exit_code == 0, result.output
         assert result.stderr == ""
         return " ".join(result.stdout.split())
@@ -77,20 +77,23 @@ def told(run: Run) -> Tell:
 
 
 @pytest.fixture
-def refuse(nest: Nest, run: Run) -> Refuse:
-    """Return what types a command that is refused, for programs and people, and writes nothing."""
+def run_refused(agents: InProcessAgents, run: Run) -> RunRefused:
+    """Return a function that runs a command that is refused and changes nothing in the store.
 
-    def refused(*words: object, json_too: bool = True) -> str:
-        before = stored(nest.hands)
-        shown = run(*words)
+    It returns the message.
+    """
+
+    def fail(*arguments: object, json_too: bool = True) -> str:
+        before = stored(agents.worker)
+        shown = run(*arguments)
         assert shown.exit_code == 1, shown.output
         assert shown.stdout == ""
         message = " ".join(shown.stderr.split()).removeprefix("error ")
         if json_too:
-            result = run(*words, "--json")
+            result = run(*arguments, "--json")
             assert result.exit_code == 1, result.output
             assert " ".join(json.loads(result.stdout)["message"].split()) == message
-        assert stored(nest.hands) == before
+        assert stored(agents.worker) == before
         return message
 
-    return refused
+    return fail

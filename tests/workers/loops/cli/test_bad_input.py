@@ -1,4 +1,4 @@
-"""What is typed wrong to `interlock agent` is told in one sentence, and nothing is written."""
+"""Wrong arguments of `interlock agent` are refused in one sentence, and nothing is written."""
 
 from __future__ import annotations
 
@@ -9,62 +9,64 @@ import pytest
 from interlock.kernel.machines.loops.loop.payloads import MAIL_LENGTH_MAX
 from tests.workers.gateways.git.scene import git
 from tests.workers.jobs.test_graphs import stored
-from tests.workers.loops.cli.conftest import Refuse, Run
-from tests.workers.loops.lives import Nest
+from tests.workers.loops.cli.conftest import Run, RunRefused
+from tests.workers.loops.lives import InProcessAgents
 
 START = ("--repo", "repository", "--command", "true")
 
 
 @pytest.mark.parametrize("name", ["Owl", "2owl", "owl/1", "owl_2", "o" * 64, "", "ö", "a b"])
 @pytest.mark.parametrize("verb", ["start", "stop", "send", "show", "mail"])
-def test_a_name_that_can_be_none_is_told_what_a_name_is(
-    refuse: Refuse, repo: Path, verb: str, name: str
+def test_an_impossible_name_is_refused_with_the_form_of_a_name(
+    run_refused: RunRefused, repo: Path, verb: str, name: str
 ) -> None:
     more = {"start": START, "send": ("hello",)}.get(verb, ())
 
-    told = refuse(verb, name, *more)
+    message = run_refused(verb, name, *more)
 
     start = f"{name!r} is no agent's name: a lower-case letter, then letters, digits and -"
-    assert told.startswith(start)
+    assert message.startswith(start)
     assert repo.is_dir()
 
 
 @pytest.mark.parametrize("verb", ["stop", "send", "show", "mail", "logs", "tail"])
-def test_who_was_never_started_is_told_so(refuse: Refuse, verb: str) -> None:
+def test_an_agent_that_was_never_started_is_refused(run_refused: RunRefused, verb: str) -> None:
     more = ("hello",) if verb == "send" else ()
 
-    told = refuse(verb, "cat", *more, json_too=verb not in ("logs", "tail"))
+    message = run_refused(verb, "cat", *more, json_too=verb not in ("logs", "tail"))
 
-    assert told == "the agent 'cat' was never started"
-
-
-def test_who_has_stopped_takes_no_mail(nest: Nest, refuse: Refuse) -> None:
-    nest.ended(nest.born("owl/1"))
-
-    assert refuse("send", "owl", "hello") == "the agent 'owl' has stopped; start it anew"
+    assert message == "the agent 'cat' was never started"
 
 
-def test_a_name_in_use_is_not_started_again(nest: Nest, refuse: Refuse, repo: Path) -> None:
-    nest.born("owl/1")
+def test_a_stopped_agent_takes_no_mail(agents: InProcessAgents, run_refused: RunRefused) -> None:
+    agents.stop(agents.create("owl/1"))
+
+    assert run_refused("send", "owl", "hello") == "the agent 'owl' has stopped; start it anew"
+
+
+def test_a_name_in_use_is_not_started_again(
+    agents: InProcessAgents, run_refused: RunRefused, repo: Path
+) -> None:
+    agents.create("owl/1")
 
     for command in ("true", "another"):
-        told = refuse("start", "owl", "--repo", repo, "--command", command)
-        assert told == "an agent 'owl' is at work; stop it first, or choose another name"
-    assert nest.mailbox.lives("owl") == ["owl/1"]
+        message = run_refused("start", "owl", "--repo", repo, "--command", command)
+        assert message == "an agent 'owl' is at work; stop it first, or choose another name"
+    assert agents.mailbox.lives("owl") == ["owl/1"]
 
 
-def test_the_same_words_twice_start_one_agent(
-    nest: Nest, run: Run, refuse: Refuse, repo: Path
+def test_the_same_command_twice_starts_one_agent(
+    agents: InProcessAgents, run: Run, run_refused: RunRefused, repo: Path
 ) -> None:
     assert repo.name == "repository"
     assert run("start", "owl", *START).exit_code == 0
 
-    assert "an agent 'owl' is at work" in refuse("start", "owl", *START)
-    assert nest.mailbox.lives("owl") == ["owl/1"]
+    assert "an agent 'owl' is at work" in run_refused("start", "owl", *START)
+    assert agents.mailbox.lives("owl") == ["owl/1"]
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("folder", "parts"),
     [
         ("none", ("none", "; ")),
         ("file.txt", ("file.txt", "; ")),
@@ -73,22 +75,22 @@ def test_the_same_words_twice_start_one_agent(
         ("new", ("new", "commit", "; ")),
     ],
 )
-def test_a_repository_that_is_none_is_told_with_what_to_do(
-    refuse: Refuse, tmp_path: Path, place: str, words: tuple[str, ...]
+def test_an_unusable_repository_is_refused_with_what_to_do(
+    run_refused: RunRefused, tmp_path: Path, folder: str, parts: tuple[str, ...]
 ) -> None:
     (tmp_path / "file.txt").touch()
     (tmp_path / "folder").mkdir()
     git(tmp_path, "init", "-q", "--bare", "bare.git")
     git(tmp_path, "init", "-q", "-b", "main", "new")
 
-    told = refuse("start", "owl", "--repo", place, "--command", "true")
+    message = run_refused("start", "owl", "--repo", folder, "--command", "true")
 
-    assert all(word in told for word in words), told
-    assert "Traceback" not in told
+    assert all(part in message for part in parts), message
+    assert "Traceback" not in message
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (("--grace", "0"), "grace_s: Input should be greater than or equal to 1, not 0"),
         (("--grace", "86401"), "grace_s: Input should be less than or equal to 86400, not 86401"),
@@ -102,29 +104,31 @@ def test_a_repository_that_is_none_is_told_with_what_to_do(
         (("--command", " "), "command: must not be blank"),
         (("--command", "c" * 4_001), "command: String should have at most 4000 characters"),
     ],
-    ids=lambda given: str(given)[:40],
+    ids=lambda value: str(value)[:40],
 )
-def test_what_an_agent_cannot_be_started_with_is_told_by_its_field(
-    refuse: Refuse, repo: Path, words: tuple[str, ...], sentence: str
+def test_an_invalid_option_of_start_is_refused_with_its_field(
+    run_refused: RunRefused, repo: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    told = refuse("start", "owl", "--repo", repo, "--command", "true", *words)
+    message = run_refused("start", "owl", "--repo", repo, "--command", "true", *arguments)
 
-    assert sentence in told
-    assert len(told) < 300, "what was given is not repeated whole"
+    assert sentence in message
+    assert len(message) < 300, "the error does not repeat the whole value"
 
 
-def test_instructions_that_are_no_text_are_told_with_their_file(
-    refuse: Refuse, repo: Path, tmp_path: Path
+def test_instructions_that_are_not_text_are_refused_with_their_file(
+    run_refused: RunRefused, repo: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "orders.md").write_bytes(b"\xff\xfe")
+    (tmp_path / "instructions.md").write_bytes(b"\xff\xfe")
 
-    told = refuse("start", "owl", *START, "--repo", repo, "--instructions", "orders.md")
+    message = run_refused(
+        "start", "owl", *START, "--repo", repo, "--instructions", "instructions.md"
+    )
 
-    assert told.startswith("orders.md cannot be read: ")
+    assert message.startswith("instructions.md cannot be read: ")
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("arguments", "sentence"),
     [
         (("x" * (MAIL_LENGTH_MAX + 1),), f"text: String should have at most {MAIL_LENGTH_MAX}"),
         (("",), "text: must not be blank"),
@@ -135,39 +139,39 @@ def test_instructions_that_are_no_text_are_told_with_their_file(
         (("hi", "--thread", "t" * 201), "thread: String should have at most 200 characters"),
         (("hi", "--reply-to", "r" * 201), "reply_to: String should have at most 200 characters"),
     ],
-    ids=lambda given: str(given)[:40],
+    ids=lambda value: str(value)[:40],
 )
-def test_mail_of_another_shape_is_told_by_what_is_wrong_with_it(
-    nest: Nest, refuse: Refuse, words: tuple[str, ...], sentence: str
+def test_invalid_mail_is_refused_with_the_field_that_is_wrong(
+    agents: InProcessAgents, run_refused: RunRefused, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    nest.born("owl/1")
+    agents.create("owl/1")
 
-    told = refuse("send", "owl", *words)
+    message = run_refused("send", "owl", *arguments)
 
-    assert told.startswith("the mail is invalid: ")
-    assert sentence in told
-    assert len(told) < 300, "no letter is repeated whole"
-
-
-def test_a_fatal_end_needs_its_reason(nest: Nest, refuse: Refuse) -> None:
-    nest.born("owl/1")
-
-    assert refuse("stop", "owl", "--fatal") == "say why with --reason"
-    assert nest.record("owl/1").state == "initializing"
+    assert message.startswith("the mail is invalid: ")
+    assert sentence in message
+    assert len(message) < 300, "the error does not repeat the whole text"
 
 
-def test_what_was_printed_on_another_machine_is_told_to_be_there(
-    nest: Nest, refuse: Refuse
+def test_a_fatal_stop_needs_a_reason(agents: InProcessAgents, run_refused: RunRefused) -> None:
+    agents.create("owl/1")
+
+    assert run_refused("stop", "owl", "--fatal") == "say why with --reason"
+    assert agents.record("owl/1").state == "initializing"
+
+
+def test_logs_and_tail_name_the_machine_that_has_the_output(
+    agents: InProcessAgents, run_refused: RunRefused
 ) -> None:
-    nest.born("owl/1", host="barn")
+    agents.create("owl/1", host="barn")
 
     for verb in ("logs", "tail"):
-        told = refuse(verb, "owl", json_too=False)
-        assert told == "owl lives on barn, and so does what it printed"
+        message = run_refused(verb, "owl", json_too=False)
+        assert message == "owl lives on barn, and so does what it printed"
 
 
 @pytest.mark.parametrize(
-    ("words", "option"),
+    ("arguments", "option"),
     [
         (("start", "owl", "--repo", "."), "--command"),
         (("start", "owl", "--command", "true"), "--repo"),
@@ -180,26 +184,26 @@ def test_what_was_printed_on_another_machine_is_told_to_be_there(
         (("mail", "owl", "--limit", "0"), "--limit"),
         (("show",), "NAME"),
     ],
-    ids=lambda given: " ".join(given) if isinstance(given, tuple) else given,
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
-def test_a_command_line_with_something_missing_ends_with_2_and_names_it(
-    nest: Nest, run: Run, words: tuple[str, ...], option: str
+def test_a_missing_or_malformed_argument_exits_with_2_and_is_named(
+    agents: InProcessAgents, run: Run, arguments: tuple[str, ...], option: str
 ) -> None:
-    nest.born("owl/1")
-    before = stored(nest.hands)
+    agents.create("owl/1")
+    before = stored(agents.worker)
 
-    result = run(*words)
+    result = run(*arguments)
 
     assert result.exit_code == 2, result.output
     assert option in result.stderr
     assert result.stdout == ""
-    assert stored(nest.hands) == before
+    assert stored(agents.worker) == before
 
 
-def test_a_store_that_is_away_is_told_with_what_starts_one(
-    nest: Nest, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_an_unreachable_store_is_reported_with_the_command_that_starts_one(
+    agents: InProcessAgents, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del nest
+    del agents
     monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
 
     result = run("list")

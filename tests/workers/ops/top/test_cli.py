@@ -38,20 +38,20 @@ HOME = "\x1b[H"
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
 @pytest.fixture
 def variables(server: EmbeddedServer, prefix: str) -> dict[str, str]:
-    given = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "STALL_S": "30"}
-    return {f"{PREFIX}{name}": value for name, value in given.items()}
+    values = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "STALL_S": "30"}
+    return {f"{PREFIX}{name}": value for name, value in values.items()}
 
 
 def test_json_is_one_object_and_without_a_terminal_it_prints_once(
-    here: Client, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    client: Client, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene(here)
+    scene(client)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
@@ -64,7 +64,7 @@ def test_json_is_one_object_and_without_a_terminal_it_prints_once(
     assert found["lines"][0]["agent"] == "hangs~1"
 
 
-def test_a_store_that_is_away_from_the_start_is_one_sentence(
+def test_a_store_that_is_away_at_the_start_is_reported_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
@@ -77,14 +77,14 @@ def test_a_store_that_is_away_from_the_start_is_one_sentence(
 
 @dataclass
 class Screen:
-    """A command in a terminal, and all that it wrote."""
+    """A command in a terminal, and everything that it wrote."""
 
     process: subprocess.Popen[bytes]
     master: int
     output: str = ""
 
     def read(self) -> None:
-        """Take what it writes until it closes its terminal."""
+        """Read its output until it closes the terminal."""
         while True:
             try:
                 chunk = os.read(self.master, 65_536)
@@ -96,30 +96,32 @@ class Screen:
 
     @property
     def rows(self) -> list[str]:
-        """What the terminal shows: the frame before the last, which is whole."""
+        """The rows on the terminal: those of the last frame but one, which is complete."""
         frames = self.output.split(HOME)
         return CODES.sub("", frames[-2]).split("\r\n") if len(frames) > 2 else []
 
-    def sees(self, words: str, within_s: float = 30) -> None:
-        def there() -> bool:
+    def wait_for(self, text: str, within_s: float = 30) -> None:
+        def is_shown() -> bool:
             time.sleep(0.05)
-            return any(words in row for row in self.rows)
+            return any(text in row for row in self.rows)
 
-        until(there, what=f"{words!r} on the screen", within_s=within_s)
+        until(is_shown, what=f"{text!r} on the screen", within_s=within_s)
 
 
 @contextmanager
-def terminal(variables: dict[str, str], *words: str, rows: int, columns: int) -> Iterator[Screen]:
+def terminal(
+    variables: dict[str, str], *arguments: str, rows: int, columns: int
+) -> Iterator[Screen]:
     """Run `interlock top` in a terminal of its own."""
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (rows, columns))
-    kept = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES", "NO_COLOR")}
     process = subprocess.Popen(
-        [sys.executable, "-c", TERMINAL, "top", *words],
+        [sys.executable, "-c", TERMINAL, "top", *arguments],
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env={**kept, "TERM": "xterm-256color", **variables},
+        env={**environment, "TERM": "xterm-256color", **variables},
         start_new_session=True,
     )
     os.close(slave)
@@ -136,16 +138,16 @@ def terminal(variables: dict[str, str], *words: str, rows: int, columns: int) ->
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 50)])
-def test_in_a_terminal_it_fits_does_not_flicker_and_ends_well(
-    here: Client, variables: dict[str, str], columns: int, rows: int
+def test_in_a_terminal_it_fits_does_not_flicker_and_exits_with_0(
+    client: Client, variables: dict[str, str], columns: int, rows: int
 ) -> None:
-    scene(here)
+    scene(client)
     for number in range(20):
-        claimed(here, f"b/{'long-' * 8}{number}").alive()
+        claimed(client, f"b/{'long-' * 8}{number}").alive()
 
     with terminal(variables, "--interval", "0.2", columns=columns, rows=rows) as screen:
-        screen.sees("b/hangs")
-        until(lambda: screen.output.count(HOME) > 6, what="it is drawn again and again")
+        screen.wait_for("b/hangs")
+        until(lambda: screen.output.count(HOME) > 6, what="it is redrawn several times")
         shown = screen.rows
         os.write(screen.master, b"\x03")
         assert screen.process.wait(10) == 0
@@ -153,28 +155,32 @@ def test_in_a_terminal_it_fits_does_not_flicker_and_ends_well(
     assert len(shown) == rows
     assert max(map(cell_len, shown)) <= columns
     drawn_again = screen.output.split(HOME, 3)[3]
-    assert "\x1b[2J" not in drawn_again, "nothing is wiped between two frames"
+    assert "\x1b[2J" not in drawn_again, "the screen is never cleared between two frames"
     assert screen.output.count("\x1b[?1049h") == screen.output.count("\x1b[?1049l") == 1
     assert "Traceback" not in screen.output
 
 
 @pytest.mark.parametrize("fault", ["refuse", "black_hole"])
-def test_a_store_that_goes_away_is_said_on_the_screen_until_it_is_back(
-    here: Client, variables: dict[str, str], server: EmbeddedServer, new_proxy: NewProxy, fault: str
+def test_a_store_that_goes_away_is_reported_on_the_screen_until_it_is_back(
+    client: Client,
+    variables: dict[str, str],
+    server: EmbeddedServer,
+    new_proxy: NewProxy,
+    fault: str,
 ) -> None:
-    claimed(here, "b/one").alive()
+    claimed(client, "b/one").alive()
     proxy = new_proxy(server.port)
     through = {**variables, "INTERLOCK_STORE_URL": proxy.url}
 
     with terminal(through, "--interval", "0.2", columns=80, rows=24) as screen:
-        screen.sees("b/one")
+        screen.wait_for("b/one")
         getattr(proxy, fault)()
-        screen.sees("the store does not answer")
-        assert any("b/one" in row for row in screen.rows), "what it told last stays"
+        screen.wait_for("the store does not answer")
+        assert any("b/one" in row for row in screen.rows), "the last snapshot stays"
         assert max(map(cell_len, screen.rows)) <= 80
-        claimed(here, "b/two").alive()
+        claimed(client, "b/two").alive()
         proxy.heal()
-        screen.sees("b/two")
+        screen.wait_for("b/two")
         assert not any("does not answer" in row for row in screen.rows)
         os.write(screen.master, b"\x03")
         assert screen.process.wait(10) == 0

@@ -1,4 +1,4 @@
-"""Who is found belongs to the agent; who does not is never touched."""
+"""All processes of an agent are found, and no other process is signalled."""
 
 from __future__ import annotations
 
@@ -10,94 +10,105 @@ from uuid import uuid4
 import pytest
 
 from interlock.workers.processes.agent.cgroup import Cgroup
-from interlock.workers.processes.agent.containment import MARK, Containment, Group, Tree, end_marked
-from interlock.workers.processes.agent.process_table import look, newest_first
+from interlock.workers.processes.agent.containment import (
+    LABEL_VARIABLE,
+    AgentGroup,
+    Containment,
+    ProcessTree,
+    kill_labelled,
+)
+from interlock.workers.processes.agent.process_table import newest_processes, read_process
 from tests.processes import PROC
 from tests.waiting import until
-from tests.workers.processes.stubborn_agents import place_for, python
+from tests.workers.processes.stubborn_agents import cgroups_for, python
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 SLEEP = python("import time; time.sleep(600)")
 
 
-def test_an_emptied_groups_number_is_never_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_an_emptied_group_is_not_signalled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     child = subprocess.Popen(SLEEP, start_new_session=True)
-    group = Group(child.pid)
-    assert group.left()
+    group = AgentGroup(child.pid)
+    assert group.any_left()
     assert group.pids() == [child.pid]
     group.kill()
     child.wait()
-    assert not group.left()
+    assert not group.any_left()
 
     sent: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda _, number: sent.append(number))
-    group.ask()
+    group.terminate()
     group.kill()
 
-    assert (group.left(), sent) == (False, [])
+    assert (group.any_left(), sent) == (False, [])
 
 
-def test_a_tree_is_all_below_its_root_but_whom_it_spares() -> None:
+def test_a_tree_is_all_below_its_root_but_the_excluded() -> None:
     # Among the children of the test's own process are the servers that other tests share.
-    before = [one for one in newest_first() if one.parent == os.getpid()]
-    spared = subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"])
+    before = [each for each in newest_processes() if each.parent == os.getpid()]
+    excluded = subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"])
     found = subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"], start_new_session=True)
-    one = look(spared.pid)
+    one = read_process(excluded.pid)
     assert one is not None
-    everyone, tree = (Tree(os.getpid(), spared=[*before, *more]) for more in ([], [one]))
+    everyone, tree = (ProcessTree(os.getpid(), excluded=[*before, *more]) for more in ([], [one]))
     try:
-        until(lambda: below(spared.pid) and below(found.pid), what="both have a child")
+        until(lambda: below(excluded.pid) and below(found.pid), what="both have a child")
         assert set(tree.pids()) == {found.pid, *below(found.pid)}
-        assert {spared.pid, *below(spared.pid)} <= set(everyone.pids())
+        assert {excluded.pid, *below(excluded.pid)} <= set(everyone.pids())
         assert os.getpid() not in everyone.pids()
-        reused = Tree(os.getpid(), spared=[*before, one._replace(started=one.started - 1)])
-        assert spared.pid in reused.pids()
+        reused = ProcessTree(os.getpid(), excluded=[*before, one._replace(started=one.started - 1)])
+        assert excluded.pid in reused.pids()
     finally:
-        for root in (spared, found):
-            Tree(root.pid).kill()
+        for root in (excluded, found):
+            ProcessTree(root.pid).kill()
             root.kill()
             root.wait()
 
 
 def below(pid: int) -> list[int]:
-    return Tree(pid).pids()
+    return ProcessTree(pid).pids()
 
 
-def test_a_mark_ends_whom_it_names_with_all_below_and_nobody_else() -> None:
-    mark = uuid4().hex
-    unmarked = {name: value for name, value in os.environ.items() if name != MARK}
-    bystander = subprocess.Popen(SLEEP, env={**unmarked, MARK: mark[:-1]})
-    script = ["/bin/sh", "-c", "env -u " + MARK + " sleep 600 & wait"]
-    marked = subprocess.Popen(script, env={**unmarked, MARK: mark})
+def test_a_label_ends_its_processes_with_their_descendants_and_no_other() -> None:
+    label = uuid4().hex
+    unlabelled = {name: value for name, value in os.environ.items() if name != LABEL_VARIABLE}
+    bystander = subprocess.Popen(SLEEP, env={**unlabelled, LABEL_VARIABLE: label[:-1]})
+    script = ["/bin/sh", "-c", "env -u " + LABEL_VARIABLE + " sleep 600 & wait"]
+    labelled = subprocess.Popen(script, env={**unlabelled, LABEL_VARIABLE: label})
     try:
-        until(lambda: len(below(marked.pid)) == 1, what="its child is there")
-        child = look(below(marked.pid)[0])
+        until(lambda: len(below(labelled.pid)) == 1, what="its child is there")
+        child = read_process(below(labelled.pid)[0])
         assert child is not None
-        # A zombie of ours counts as gone: it is ours to reap.
-        assert end_marked(mark, within_s=20)
-        assert marked.wait() == -signal.SIGKILL
-        until(lambda: (now := look(child.pid)) is None or now.dead, what="its child is dead")
+        # A zombie that this test has to reap counts as gone.
+        assert kill_labelled(label, within_s=20)
+        assert labelled.wait() == -signal.SIGKILL
+        until(
+            lambda: (now := read_process(child.pid)) is None or now.has_ended,
+            what="its child is dead",
+        )
         assert bystander.poll() is None
     finally:
-        for process in (bystander, marked):
+        for process in (bystander, labelled):
             process.kill()
             process.wait()
 
 
-def test_a_cgroup_is_killed_with_all_that_was_made_below_it() -> None:
-    with place_for(Containment.CGROUP) as place:
-        assert place is not None
-        cgroup = Cgroup.make(place / "one")
+def test_a_cgroup_is_killed_with_all_cgroups_below_it() -> None:
+    with cgroups_for(Containment.CGROUP) as parent:
+        assert parent is not None
+        cgroup = Cgroup.make(parent / "one")
         assert cgroup is not None
         assert Cgroup.make(cgroup.folder) is None
-        assert cgroup.folder.exists(), "one that was there is not ours to take or to remove"
+        assert cgroup.folder.exists(), "an existing cgroup is neither used nor removed"
         inner = cgroup.folder / "inner" / "most"
         inner.mkdir(parents=True)
         child = subprocess.Popen(SLEEP)
         (inner / "cgroup.procs").write_text(str(child.pid))
         assert cgroup.populated()
         assert cgroup.members() == {child.pid}
-        assert Tree(-1, cgroup=cgroup).pids() == [child.pid]
+        assert ProcessTree(-1, cgroup=cgroup).pids() == [child.pid]
         cgroup.kill()
         assert child.wait() == -signal.SIGKILL
         assert not cgroup.populated()

@@ -1,4 +1,4 @@
-"""What an agent writes stays within its bounds, whatever the sizes of the pieces."""
+"""An agent's output stays within its limits, whatever the sizes of its pieces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from interlock.workers.processes.agent.output import (
     LINES_WAITING_MAX,
     LOG_BYTES_MIN,
     TAIL_BYTES_MAX,
-    Lines,
-    Log,
+    OutputLog,
+    PendingLines,
 )
 
 
@@ -27,7 +27,7 @@ def parts(text: bytes) -> tuple[bytes, int, bytes]:
 
 
 def test_a_log_that_fits_is_kept_as_it_is(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
+    log = OutputLog(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
     log.write(b"a" * (LOG_BYTES_MIN - 1))
     log.write(b"b")
     log.close()
@@ -40,7 +40,7 @@ def test_a_log_that_fits_is_kept_as_it_is(tmp_path: Path) -> None:
 def test_a_log_keeps_its_two_ends_for_any_pieces(tmp_path: Path, seed: int) -> None:
     chosen = random.Random(seed)
     bytes_max = chosen.randrange(LOG_BYTES_MIN, 3 * LOG_BYTES_MIN)
-    log, written = Log(tmp_path / "log", bytes_max=bytes_max), b""
+    log, written = OutputLog(tmp_path / "log", bytes_max=bytes_max), b""
     for number in range(chosen.randrange(5, 60)):
         piece = b"%d," % number * chosen.randrange(1, 2_000)
         log.write(piece)
@@ -61,13 +61,13 @@ def test_a_log_keeps_its_two_ends_for_any_pieces(tmp_path: Path, seed: int) -> N
         assert text == written
 
 
-def test_a_disk_that_is_full_ends_nothing(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
+def test_a_full_disk_only_cuts_the_log(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("there is no /dev/full")
     log.close()
-    log = Log(full, bytes_max=LOG_BYTES_MIN)
+    log = OutputLog(full, bytes_max=LOG_BYTES_MIN)
     log.write(b"lost\n")
     log.close()
 
@@ -75,8 +75,8 @@ def test_a_disk_that_is_full_ends_nothing(tmp_path: Path) -> None:
     assert log.tail() == "lost\n"
 
 
-def test_a_tail_is_text_that_every_log_takes(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
+def test_a_tail_is_text_that_any_log_can_hold(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path / "log", bytes_max=LOG_BYTES_MIN)
     log.write(b"a\0\xff\n")
     log.close()
 
@@ -85,7 +85,7 @@ def test_a_tail_is_text_that_every_log_takes(tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(max_size=12)))
 def test_lines_are_the_same_for_any_pieces(pieces: list[bytes]) -> None:
-    lines, whole = Lines(), b"".join(pieces)
+    lines, whole = PendingLines(), b"".join(pieces)
     completed = [lines.write(piece) for piece in pieces]
     lines.end()
 
@@ -93,8 +93,8 @@ def test_lines_are_the_same_for_any_pieces(pieces: list[bytes]) -> None:
     assert lines.take() == (whole.removesuffix(b"\n").split(b"\n") if whole else [])
 
 
-def test_a_line_that_is_too_long_shows_that_it_is_and_no_more() -> None:
-    lines = Lines()
+def test_a_line_that_is_too_long_keeps_one_byte_over_the_limit() -> None:
+    lines = PendingLines()
     for _ in range(3 * LINE_BYTES_MAX // 64_000):
         lines.write(b"x" * 64_000)
     lines.write(b"\nshort\n")
@@ -103,7 +103,7 @@ def test_a_line_that_is_too_long_shows_that_it_is_and_no_more() -> None:
 
 
 def test_too_many_lines_or_bytes_are_full_until_they_are_taken() -> None:
-    lines = Lines()
+    lines = PendingLines()
     lines.write(b"\n" * (LINES_WAITING_MAX - 1))
     assert not lines.full
     lines.write(b"\n")

@@ -1,4 +1,4 @@
-"""An agent runs until nothing of it is left, and what is told of its end is true."""
+"""An agent runs until none of its processes is left, and its exit is described correctly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from interlock.workers.processes.agent import process
 from interlock.workers.processes.agent.containment import Containment
 from interlock.workers.processes.agent.pipes import DRAIN_S_MAX
-from interlock.workers.processes.agent.process import AgentProcess, Logs, SpawnError
-from interlock.workers.processes.agent.process_table import look
+from interlock.workers.processes.agent.process import AgentProcess, LogFiles, SpawnError
+from interlock.workers.processes.agent.process_table import read_process
 from tests.processes import PROC, is_alive
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import (
@@ -24,16 +24,16 @@ from tests.workers.processes.stubborn_agents import (
     MEMBERS,
     STAY,
     alive,
+    cgroups_for,
     ended,
     ids,
-    place_for,
     python,
     run,
     running,
 )
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
-# Each leaves its parent's session and starts the next; every other one ends at once.
+# Each process leaves its parent's session and starts the next; every second one ends at once.
 STORM = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -47,8 +47,8 @@ for number in range(50):
     time.sleep(0.002)
 time.sleep(600)
 """
-# Every head that is cut off is answered with a new one. The heads have lost their parent, so
-# that who kills what it sees meets them before the body.
+# The body starts a new head for each that is killed. The heads have lost their parent, so that
+# a kill in the order of the process list reaches them before the body.
 HYDRA = """
 import os, select, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -77,15 +77,15 @@ ORDINARY = 0x7FFFFFFF
 
 @pytest.fixture(params=[Containment.CGROUP, Containment.SUBREAPER])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Containment]:
-    """Return each kind that finds everyone, with a place of the test's own for its cgroups."""
+    """Return each kind that finds all processes, with a folder for its cgroups."""
     wanted = Containment(request.param)
-    with place_for(wanted) as place:
-        monkeypatch.setattr(process, "own_folder", lambda: place)
+    with cgroups_for(wanted) as parent:
+        monkeypatch.setattr(process, "own_folder", lambda: parent)
         yield wanted
 
 
 def state_of(pid: int) -> str:
-    seen = look(pid)
+    seen = read_process(pid)
     return seen.state if seen else ""
 
 
@@ -97,13 +97,15 @@ def test_the_exit_code_is_the_leaders(tmp_path: Path, code: int) -> None:
 
 
 @pytest.mark.parametrize("number", [9, 15])
-def test_a_signal_that_was_not_ours_has_no_reason_of_ours(tmp_path: Path, number: int) -> None:
+def test_an_end_by_a_signal_from_elsewhere_has_no_reason_of_ours(
+    tmp_path: Path, number: int
+) -> None:
     exit_ = run(["sh", "-c", f"kill -{number} $$"], tmp_path)
 
     assert (exit_.code, exit_.reason_by_us) == (-number, None)
 
 
-def test_our_own_sigkill_carries_the_reason_it_was_given_first(tmp_path: Path) -> None:
+def test_our_own_sigkill_has_the_first_reason_given(tmp_path: Path) -> None:
     with running(python(f"{STAY}stay('leader')"), tmp_path) as agent:
         ids(tmp_path, "leader")
         agent.end("timeout", grace_s=0.1)
@@ -113,7 +115,7 @@ def test_our_own_sigkill_carries_the_reason_it_was_given_first(tmp_path: Path) -
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, "timeout")
 
 
-def test_an_agent_that_heeds_the_request_ends_its_own_way_within_the_grace(tmp_path: Path) -> None:
+def test_an_agent_that_handles_sigterm_ends_within_the_grace(tmp_path: Path) -> None:
     script = "trap 'echo bye; exit 3' TERM; touch up; while :; do sleep 0.01; done"
     with running(["bash", "-c", script], tmp_path) as agent:
         until((tmp_path / "up").exists, what="the agent is up")
@@ -124,7 +126,7 @@ def test_an_agent_that_heeds_the_request_ends_its_own_way_within_the_grace(tmp_p
     assert exit_.output == "bye\n"
 
 
-def test_a_stopped_agent_hears_the_request_too(tmp_path: Path) -> None:
+def test_a_stopped_agent_receives_sigterm_too(tmp_path: Path) -> None:
     with running(["sh", "-c", "kill -STOP $$"], tmp_path) as agent:
         until(lambda: state_of(agent.pid) == "T", what="the agent has stopped")
         agent.end("timeout", grace_s=60)
@@ -132,20 +134,20 @@ def test_a_stopped_agent_hears_the_request_too(tmp_path: Path) -> None:
         assert ended(agent).code == -signal.SIGTERM
 
 
-def test_who_ended_before_the_order_came_was_not_ended_by_us(tmp_path: Path) -> None:
+def test_an_agent_that_ended_before_the_order_was_not_ended_by_us(tmp_path: Path) -> None:
     program = f"{STAY}\nif os.fork():\n    time.sleep(0.1)\n    os._exit(5)\nstay('child')"
     with running(python(program), tmp_path) as agent:
         ids(tmp_path, "child")
-        until(lambda: not agent.heartbeat, what="the leader has ended")
+        until(lambda: not agent.leader_alive, what="the leader has ended")
         agent.end("timeout", grace_s=0)
         exit_ = ended(agent)
 
     assert (exit_.code, exit_.reason_by_us, exit_.left_behind) == (5, None, 1)
 
 
-def test_who_was_killed_before_the_order_was_read_was_not_killed_by_us(tmp_path: Path) -> None:
+def test_an_agent_killed_before_the_order_was_read_was_not_killed_by_us(tmp_path: Path) -> None:
     with running(["sleep", "600"], tmp_path) as agent:
-        watchdog = agent._guard._watchdog
+        watchdog = agent._watchdog._process
         until(lambda: state_of(watchdog.pid) == "S", what="the watchdog waits")
         watchdog.send_signal(signal.SIGSTOP)
         until(lambda: state_of(watchdog.pid) == "T", what="the watchdog has stopped")
@@ -170,7 +172,7 @@ def test_no_descendant_survives_however_it_hides(tmp_path: Path, kind: Containme
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, "parent_aborted")
 
 
-def test_what_the_leader_left_behind_is_ended_and_counted(
+def test_processes_that_outlive_the_leader_are_ended_and_counted(
     tmp_path: Path, kind: Containment
 ) -> None:
     up = " and ".join(f"os.path.exists('{name}')" for name in MEMBERS[1:])
@@ -184,31 +186,33 @@ def test_what_the_leader_left_behind_is_ended_and_counted(
     assert not alive(ids(tmp_path, *MEMBERS[1:]))
 
 
-def test_who_forks_while_being_killed_is_killed_as_well(tmp_path: Path, kind: Containment) -> None:
+def test_a_process_that_forks_while_being_killed_is_killed_as_well(
+    tmp_path: Path, kind: Containment
+) -> None:
     births = tmp_path / "births"
 
-    def born() -> list[int]:
+    def forked() -> list[int]:
         return [int(line) for line in births.read_text().split()] if births.exists() else []
 
     with running(python(STORM), tmp_path, more_follows=True, kinds=[kind]) as agent:
         agent.send("go\n", last=True)
-        until(lambda: len(born()) > 5, what="the storm is on")
+        until(lambda: len(forked()) > 5, what="the forks are running")
         agent.end("timeout", grace_s=0)
         ended(agent)
 
-        assert not alive(born())
+        assert not alive(forked())
 
 
-def test_everyone_is_stopped_before_anyone_is_killed(tmp_path: Path) -> None:
+def test_all_are_stopped_before_any_is_killed(tmp_path: Path) -> None:
     with running(python(HYDRA), tmp_path, kinds=[Containment.SUBREAPER]) as agent:
-        until((tmp_path / "up").exists, what="the hydra is grown")
+        until((tmp_path / "up").exists, what="the hydra is up")
         agent.end("timeout", grace_s=0.05)
         ended(agent)
 
     assert not (tmp_path / "reborn").exists()
 
 
-def test_a_process_group_is_ended_where_there_is_nothing_better(tmp_path: Path) -> None:
+def test_a_process_group_is_ended_without_a_better_containment(tmp_path: Path) -> None:
     program = f"{STAY}\nos.fork() or stay('child')\nstay('leader')"
     with running(python(program), tmp_path, kinds=[Containment.GROUP]) as agent:
         both = ids(tmp_path, "leader", "child")
@@ -232,7 +236,7 @@ def test_leaving_the_block_with_an_error_leaves_nothing(tmp_path: Path) -> None:
     assert not alive(family)
 
 
-def test_of_a_flood_both_ends_are_kept_and_the_file_never_passes_its_cap(tmp_path: Path) -> None:
+def test_a_flood_keeps_its_two_ends_and_the_file_stays_under_its_limit(tmp_path: Path) -> None:
     script = "echo first; head -c 50000000 /dev/zero; echo last"
     log, sizes = tmp_path / "output", [0]
 
@@ -255,7 +259,7 @@ def test_an_agent_that_closes_its_output_early_runs_on(tmp_path: Path) -> None:
     script = "echo out; exec >&- 2>&-; touch closed; read line; exit 4"
     with running(["sh", "-c", script], tmp_path, more_follows=True) as agent:
         until((tmp_path / "closed").exists, what="both outputs are closed")
-        assert agent.heartbeat
+        assert agent.leader_alive
         agent.send("", last=True)
         exit_ = ended(agent)
 
@@ -265,10 +269,10 @@ def test_an_agent_that_closes_its_output_early_runs_on(tmp_path: Path) -> None:
 def test_an_agent_that_closes_its_input_early_runs_on(tmp_path: Path) -> None:
     with running(["sh", "-c", "exec <&-; sleep 600"], tmp_path, more_follows=True) as agent:
         until(lambda: not agent.send("x", last=False), what="the closed input is noticed")
-        assert agent.heartbeat
+        assert agent.leader_alive
 
 
-def test_a_large_prompt_reaches_who_reads_it_and_holds_up_nobody_else(tmp_path: Path) -> None:
+def test_a_large_prompt_reaches_a_reader_and_blocks_no_other_agent(tmp_path: Path) -> None:
     prompt = "0123456789\n" * 500_000
 
     assert run(["wc", "-c"], tmp_path, prompt).output.split() == [str(len(prompt))]
@@ -282,7 +286,7 @@ def test_a_large_prompt_reaches_who_reads_it_and_holds_up_nobody_else(tmp_path: 
 
 
 def test_a_session_agent_takes_further_lines_until_its_input_is_closed(tmp_path: Path) -> None:
-    with running(["cat"], tmp_path, prompt="one\n", more_follows=True, hears_output=True) as agent:
+    with running(["cat"], tmp_path, prompt="one\n", more_follows=True, reads_output=True) as agent:
         assert until(agent.output_lines, what="the first line is back") == [b"one"]
         assert agent.send("two\n", last=False)
         assert until(agent.output_lines, what="the second line is back") == [b"two"]
@@ -310,7 +314,7 @@ def test_a_session_agent_takes_further_lines_until_its_input_is_closed(tmp_path:
     ],
 )
 @pytest.mark.usefixtures("kind")
-def test_what_cannot_start_is_refused_in_one_sentence(
+def test_a_command_that_cannot_start_is_refused_in_one_sentence(
     tmp_path: Path, command: list[str], problem: str
 ) -> None:
     for name, mode, text in [
@@ -327,7 +331,7 @@ def test_what_cannot_start_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("fault", ["folder", "variable", "prompt", "log"])
-def test_nothing_is_started_or_written_with_a_bad_surrounding(tmp_path: Path, fault: str) -> None:
+def test_nothing_is_started_or_written_with_a_bad_environment(tmp_path: Path, fault: str) -> None:
     (tmp_path / "errors").mkdir()
     with pytest.raises((SpawnError, OSError)):
         AgentProcess.start(
@@ -336,9 +340,9 @@ def test_nothing_is_started_or_written_with_a_bad_surrounding(tmp_path: Path, fa
             environment={**ENVIRONMENT, **({"A=B": "C"} if fault == "variable" else {})},
             prompt="\ud800" if fault == "prompt" else "",
             more_follows=False,
-            hears_output=False,
-            logs=Logs(tmp_path / "output", tmp_path / "errors", LOG_BYTES_MAX),
-            mark="any",
+            reads_output=False,
+            logs=LogFiles(tmp_path / "output", tmp_path / "errors", LOG_BYTES_MAX),
+            label="any",
             kill_by=time.monotonic() + 60,
         )
 
@@ -359,7 +363,7 @@ def test_reports_come_line_by_line_and_are_progress(tmp_path: Path) -> None:
         assert agent.reports() == [b"two"]
 
 
-def test_who_reports_faster_than_is_read_has_to_wait_and_loses_nothing(tmp_path: Path) -> None:
+def test_an_agent_that_reports_faster_than_is_read_waits_and_loses_nothing(tmp_path: Path) -> None:
     script = "seq 300000 >&$INTERLOCK_REPORT_FD"
     with running(["bash", "-c", script], tmp_path) as agent:
         until(lambda: agent._pipes.reports.full, what="too many lines wait")
@@ -372,35 +376,35 @@ def test_who_reports_faster_than_is_read_has_to_wait_and_loses_nothing(tmp_path:
     assert lines == [b"%d" % number for number in range(1, 300_001)]
 
 
-def test_a_silent_agent_has_a_heartbeat_and_makes_no_progress(tmp_path: Path) -> None:
+def test_a_silent_agent_is_alive_and_makes_no_progress(tmp_path: Path) -> None:
     with running(["cat"], tmp_path, more_follows=True) as agent:
         began = agent.progress
-        assert agent.heartbeat
+        assert agent.leader_alive
         assert agent.progress == began
         agent.send("x", last=False)
         until(lambda: agent.progress > began, what="a byte of output is progress")
 
 
-def test_neither_a_zombie_nor_a_reused_number_is_life(tmp_path: Path) -> None:
+def test_neither_a_zombie_nor_a_reused_id_is_alive(tmp_path: Path) -> None:
     with running(["sleep", "600"], tmp_path) as agent:
-        leader, watchdog = agent._leader, agent._guard._watchdog
+        leader, watchdog = agent._leader, agent._watchdog._process
         assert leader is not None
         agent._leader = leader._replace(started=leader.started - 1)
-        reused = agent.heartbeat
+        reused = agent.leader_alive
         agent._leader = leader
-        assert (reused, agent.heartbeat) == (False, True)
+        assert (reused, agent.leader_alive) == (False, True)
 
         os.kill(watchdog.pid, signal.SIGSTOP)
         os.kill(agent.pid, signal.SIGKILL)
         until(lambda: not is_alive(agent.pid), what="the leader has ended")
-        zombie = (Path(f"/proc/{agent.pid}").exists(), agent.heartbeat)
+        zombie = (Path(f"/proc/{agent.pid}").exists(), agent.leader_alive)
         os.kill(watchdog.pid, signal.SIGCONT)
 
         assert ended(agent).code == -signal.SIGKILL
     assert zombie == (True, False)
 
 
-def test_a_pipe_that_somebody_else_holds_open_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_pipe_that_another_process_holds_open_does_not_delay_the_end(tmp_path: Path) -> None:
     with (
         running(["cat"], tmp_path, more_follows=True) as agent,
         Path(f"/proc/{agent.pid}/fd/1").open("wb"),
@@ -413,9 +417,7 @@ def test_a_pipe_that_somebody_else_holds_open_does_not_hold_up_the_end(tmp_path:
     assert exit_.cut
 
 
-def test_time_and_memory_are_those_of_everything_that_ran(
-    tmp_path: Path, kind: Containment
-) -> None:
+def test_time_and_memory_are_those_of_all_processes(tmp_path: Path, kind: Containment) -> None:
     grow = python("x = b'1' * 60_000_000; import time\nwhile time.process_time() < 0.3: pass")
     with running(["bash", "-c", '"$@" & wait', "bash", *grow], tmp_path, kinds=[kind]) as agent:
         exit_ = ended(agent)
@@ -425,7 +427,7 @@ def test_time_and_memory_are_those_of_everything_that_ran(
     assert 60_000_000 < exit_.max_rss_bytes < 200_000_000
 
 
-def test_the_agent_inherits_its_four_descriptors_and_no_deafness(tmp_path: Path) -> None:
+def test_the_agent_inherits_its_four_descriptors_and_no_ignored_signal(tmp_path: Path) -> None:
     script = "ls -l /proc/$$/fd; grep SigIgn /proc/self/status; echo fd $INTERLOCK_REPORT_FD"
     lines = run(["bash", "-c", script], tmp_path).output.splitlines()
 

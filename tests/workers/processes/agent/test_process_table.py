@@ -1,4 +1,4 @@
-"""A number alone is never a process."""
+"""A process is identified by its id and its start time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import subprocess
 
 import pytest
 
-from interlock.workers.processes.agent.process_table import Seen, carries, look, newest_first, send
+from interlock.workers.processes.agent.process_table import (
+    ProcessInfo,
+    has_variable,
+    newest_processes,
+    read_process,
+    send_signals,
+)
 from tests.processes import PROC
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import python
@@ -21,49 +27,49 @@ def refuse(_: int) -> int:
     raise OSError(errno.ENOSYS, "this system is too old")
 
 
-def seen(pid: int) -> Seen:
-    found = look(pid)
+def process(pid: int) -> ProcessInfo:
+    found = read_process(pid)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_a_signal_reaches_the_very_process_that_was_seen_and_no_later_one(
+def test_a_signal_reaches_the_process_that_was_read_and_no_later_one(
     monkeypatch: pytest.MonkeyPatch, *, old: bool
 ) -> None:
     if old:
         monkeypatch.setattr(os, "pidfd_open", refuse)
     child = subprocess.Popen(python("import time; time.sleep(600)"))
     try:
-        one = seen(child.pid)
+        one = process(child.pid)
         assert one.parent == os.getpid()
-        send(one._replace(started=one.started - 1), signal.SIGKILL)
-        send(one, signal.SIGTERM)
+        send_signals(one._replace(started=one.started - 1), signal.SIGKILL)
+        send_signals(one, signal.SIGTERM)
 
         assert child.wait() == -signal.SIGTERM
-        send(one, signal.SIGKILL)
+        send_signals(one, signal.SIGKILL)
     finally:
         child.kill()
         child.wait()
 
 
-def test_the_dead_and_the_stopped_are_told_apart_from_the_running() -> None:
+def test_an_ended_and_a_stopped_process_are_not_taken_for_running() -> None:
     child = subprocess.Popen(["/bin/sh", "-c", "kill -STOP $$; exit 0"])
     try:
-        until(lambda: seen(child.pid).state == "T", what="it has stopped")
-        stopped = seen(child.pid)
+        until(lambda: process(child.pid).state == "T", what="it has stopped")
+        stopped = process(child.pid)
         child.send_signal(signal.SIGCONT)
-        until(lambda: seen(child.pid).dead, what="it has ended")
-        dead = seen(child.pid)
+        until(lambda: process(child.pid).has_ended, what="it has ended")
+        ended = process(child.pid)
     finally:
         child.kill()
         child.wait()
 
-    assert (stopped.halted, stopped.dead) == (True, False)
-    assert dead.halted
-    assert dead.same(stopped)
-    assert not dead.same(None)
-    assert look(child.pid) is None
+    assert (stopped.is_halted, stopped.has_ended) == (True, False)
+    assert ended.is_halted
+    assert ended.is_same(stopped)
+    assert not ended.is_same(None)
+    assert read_process(child.pid) is None
 
 
 def test_a_command_may_have_any_name() -> None:
@@ -73,14 +79,14 @@ def test_a_command_may_have_any_name() -> None:
     )
     assert child.stdout is not None
     child.stdout.readline()
-    one = seen(child.pid)
+    one = process(child.pid)
     child.communicate()
 
-    assert (one.parent, one.dead) == (os.getpid(), False)
+    assert (one.parent, one.has_ended) == (os.getpid(), False)
 
 
-def test_the_youngest_come_first_and_everyone_comes() -> None:
-    pids = [one.pid for one in newest_first()]
+def test_every_process_is_listed_the_newest_first() -> None:
+    pids = [each.pid for each in newest_processes()]
 
     assert pids == sorted(pids, reverse=True)
     assert {1, os.getpid(), os.getppid()} <= set(pids)
@@ -89,11 +95,11 @@ def test_the_youngest_come_first_and_everyone_comes() -> None:
 def test_an_entry_of_the_environment_is_compared_whole() -> None:
     child = subprocess.Popen(python("import time; time.sleep(600)"), env={"MARKED": "one"})
     try:
-        # Between its start and its exec's end it has none to show.
-        until(lambda: carries(child.pid, b"MARKED=one"), what="its environment is there")
-        assert not carries(child.pid, b"MARKED=on")
-        assert not carries(child.pid, b"ARKED=one")
+        # Until its exec has ended, it shows no environment.
+        until(lambda: has_variable(child.pid, b"MARKED=one"), what="its environment is there")
+        assert not has_variable(child.pid, b"MARKED=on")
+        assert not has_variable(child.pid, b"ARKED=one")
     finally:
         child.kill()
         child.wait()
-    assert not carries(child.pid, b"MARKED=one")
+    assert not has_variable(child.pid, b"MARKED=one")

@@ -1,4 +1,4 @@
-"""An agent outlives neither a dead nor a frozen keeper, and a keeper notices a dead watchdog."""
+"""An agent outlives no dead or frozen supervisor, and a supervisor notices a dead watchdog."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlock.workers.processes.agent import guard, process
-from interlock.workers.processes.agent.containment import MARK, Containment, end_marked
+from interlock.workers.processes.agent import process, watchdog_client
+from interlock.workers.processes.agent.containment import LABEL_VARIABLE, Containment, kill_labelled
 from interlock.workers.processes.agent.process import KILL_BY_PASSED, WATCHDOG_LOST, SpawnError
-from interlock.workers.processes.agent.process_table import newest_first
-from interlock.workers.processes.agent.watchdog import Commission
+from interlock.workers.processes.agent.process_table import newest_processes
+from interlock.workers.processes.agent.watchdog import WatchdogSpec
 from tests.processes import PROC, is_alive
 from tests.waiting import until
 from tests.workers.processes.stubborn_agents import (
@@ -27,21 +27,21 @@ from tests.workers.processes.stubborn_agents import (
     MEMBERS,
     STAY,
     alive,
+    cgroups_for,
     ended,
     ids,
-    place_for,
     python,
     running,
 )
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self").exists(), reason="looks into /proc")
 ARM_S = 1.5
-# Moves the time to die as long as it runs, and writes down how its agent ended.
-KEEPER = """
+# A supervisor: moves the deadline as long as it runs, and writes down how its agent ended.
+SUPERVISOR = """
 import dataclasses, json, os, sys, time
 from pathlib import Path
-from interlock.workers.processes.agent import process
-from interlock.workers.processes.agent.process import AgentProcess, Logs
+from interlock.workers.processes.agent import process, watchdog_client
+from interlock.workers.processes.agent.process import AgentProcess, LogFiles
 from interlock.workers.processes.agent.containment import Containment
 
 folder, kind, arm_s = Path(sys.argv[1]), Containment(sys.argv[2]), float(sys.argv[5])
@@ -53,10 +53,10 @@ def write(name, value):
 process.own_folder = lambda: Path(sys.argv[4]) if sys.argv[4] else None
 agent = AgentProcess.start(
     [sys.executable, "-c", sys.argv[3]], folder=folder, environment=os.environ, prompt="",
-    more_follows=False, hears_output=False, logs=Logs(folder / "out", folder / "err", 10_000),
-    mark=str(folder), kill_by=time.monotonic() + arm_s, kinds=[kind],
+    more_follows=False, reads_output=False, logs=LogFiles(folder / "out", folder / "err", 10_000),
+    label=str(folder), kill_by=time.monotonic() + arm_s, kinds=[kind],
 )
-write("watchdog", agent._guard._watchdog.pid)
+write("watchdog", agent._watchdog._process.pid)
 {then}
 while (exit := agent.wait(0.05)) is None:
     if not (folder / "last").exists():
@@ -69,113 +69,121 @@ write("exit", dataclasses.asdict(exit))
 FORK = "if not os.fork():\n    time.sleep(600)"
 
 
-class Held(NamedTuple):
-    """A kind of containment, and where its cgroups are made."""
+class ContainmentIn(NamedTuple):
+    """A kind of containment, and the folder for its cgroups."""
 
     kind: Containment
-    place: Path | None = None
+    parent: Path | None = None
 
 
-SUBREAPER = Held(Containment.SUBREAPER)
+SUBREAPER = ContainmentIn(Containment.SUBREAPER)
 
 
 @pytest.fixture(params=[Containment.CGROUP, Containment.SUBREAPER])
-def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    """Return each kind that finds everyone."""
+def containment(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ContainmentIn]:
+    """Return each kind that finds all processes."""
     wanted = Containment(request.param)
-    with place_for(wanted) as place:
-        monkeypatch.setattr(process, "own_folder", lambda: place)
-        yield Held(wanted, place)
+    with cgroups_for(wanted) as parent:
+        monkeypatch.setattr(process, "own_folder", lambda: parent)
+        yield ContainmentIn(wanted, parent)
 
 
 @contextmanager
-def keeper_of(
-    program: str, folder: Path, held: Held, *, arm_s: float = 100.0, then: str = ""
+def supervised(
+    program: str, folder: Path, containment: ContainmentIn, *, arm_s: float = 100.0, then: str = ""
 ) -> Iterator[subprocess.Popen[bytes]]:
-    arguments = folder, held.kind, program, held.place or "", arm_s
-    keeper = subprocess.Popen(
-        [*python(KEEPER.replace("{then}", then)), *map(str, arguments)],
+    arguments = folder, containment.kind, program, containment.parent or "", arm_s
+    supervisor = subprocess.Popen(
+        [*python(SUPERVISOR.replace("{then}", then)), *map(str, arguments)],
         env=ENVIRONMENT,
         start_new_session=True,
     )
     try:
-        yield keeper
+        yield supervisor
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(keeper.pid, signal.SIGKILL)
-        keeper.wait()
+            os.killpg(supervisor.pid, signal.SIGKILL)
+        supervisor.wait()
 
 
 def written(folder: Path, name: str) -> Any:
-    until((folder / name).exists, what=f"the keeper wrote {name}")
+    until((folder / name).exists, what=f"the supervisor wrote {name}")
     return json.loads((folder / name).read_text())
 
 
-def test_a_frozen_keepers_agent_is_dead_by_the_deadline(tmp_path: Path, held: Held) -> None:
-    with keeper_of(FAMILY, tmp_path, held, arm_s=ARM_S) as keeper:
+def test_a_frozen_supervisors_agent_is_dead_by_the_deadline(
+    tmp_path: Path, containment: ContainmentIn
+) -> None:
+    with supervised(FAMILY, tmp_path, containment, arm_s=ARM_S) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         (tmp_path / "enough").touch()
         kill_by = written(tmp_path, "last")
-        keeper.send_signal(signal.SIGSTOP)
+        supervisor.send_signal(signal.SIGSTOP)
         until(lambda: not alive(family), what="everything is dead", within_s=ARM_S + 10)
         dead_at = time.monotonic()
-        keeper.send_signal(signal.SIGCONT)
+        supervisor.send_signal(signal.SIGCONT)
         exit_ = written(tmp_path, "exit")
 
     assert dead_at < kill_by
     assert (exit_["code"], exit_["reason_by_us"]) == (-signal.SIGKILL, KILL_BY_PASSED)
 
 
-def test_a_deadline_that_is_moved_in_time_kills_nobody(tmp_path: Path) -> None:
-    with keeper_of(FAMILY, tmp_path, SUBREAPER, arm_s=ARM_S) as keeper:
+def test_a_deadline_that_is_moved_in_time_kills_no_process(tmp_path: Path) -> None:
+    with supervised(FAMILY, tmp_path, SUBREAPER, arm_s=ARM_S) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         later = time.monotonic() + 2 * ARM_S
         until(lambda: time.monotonic() > later, what="the first deadline is long past")
 
         assert alive(family) == family
-        keeper.kill()
+        supervisor.kill()
         until(lambda: not alive(family), what="everything is dead")
 
 
-def test_an_agent_is_killed_when_its_keepers_whole_group_is(tmp_path: Path, held: Held) -> None:
-    with keeper_of(FAMILY, tmp_path, held) as keeper:
+def test_an_agent_is_killed_when_its_supervisors_whole_group_is(
+    tmp_path: Path, containment: ContainmentIn
+) -> None:
+    with supervised(FAMILY, tmp_path, containment) as supervisor:
         family = ids(tmp_path, *MEMBERS)
         watchdog = written(tmp_path, "watchdog")
-        os.killpg(keeper.pid, signal.SIGKILL)
+        os.killpg(supervisor.pid, signal.SIGKILL)
         until(lambda: not alive(family), what="everything is dead")
         until(lambda: not is_alive(watchdog), what="the watchdog is gone")
 
 
-def test_a_closed_pipe_is_a_dead_keeper(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_a_dead_supervisor(tmp_path: Path) -> None:
     with running(python(FAMILY), tmp_path) as agent:
         family = ids(tmp_path, *MEMBERS)
-        agent._guard._orders.close()
+        agent._watchdog._orders.close()
         exit_ = ended(agent)
 
         assert not alive(family)
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, WATCHDOG_LOST)
 
 
-def test_a_child_that_the_keeper_forked_keeps_no_agent_alive(tmp_path: Path) -> None:
-    with keeper_of(FAMILY, tmp_path, SUBREAPER, then=FORK) as keeper:
+def test_a_child_that_the_supervisor_forked_keeps_no_agent_alive(tmp_path: Path) -> None:
+    with supervised(FAMILY, tmp_path, SUBREAPER, then=FORK) as supervisor:
         family = ids(tmp_path, *MEMBERS)
-        # The fork comes before the first renewal, so that it is there when the keeper is killed.
+        # The fork comes before the first renewal, so it is there when the supervisor is killed.
         written(tmp_path, "watchdog")
-        until(lambda: _children(keeper.pid) > 1, what="the keeper has forked")
-        keeper.kill()
+        until(lambda: _children(supervisor.pid) > 1, what="the supervisor has forked")
+        supervisor.kill()
         until(lambda: not alive(family), what="everything is dead")
 
 
-def test_the_keeper_ends_everything_when_its_watchdog_is_killed(tmp_path: Path, held: Held) -> None:
+def test_the_supervisor_ends_everything_when_its_watchdog_is_killed(
+    tmp_path: Path, containment: ContainmentIn
+) -> None:
     bystander = subprocess.Popen(python("import time; time.sleep(600)"))
     try:
-        with running(python(FAMILY), tmp_path, kinds=[held.kind]) as agent:
+        with running(python(FAMILY), tmp_path, kinds=[containment.kind]) as agent:
             family = ids(tmp_path, *MEMBERS)
-            agent._guard._watchdog.kill()
+            agent._watchdog._process.kill()
             exit_ = ended(agent)
 
             assert not alive(family)
-            assert not agent.heartbeat
+            assert not agent.leader_alive
         assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, WATCHDOG_LOST)
         assert bystander.poll() is None
     finally:
@@ -183,34 +191,34 @@ def test_the_keeper_ends_everything_when_its_watchdog_is_killed(tmp_path: Path, 
         bystander.wait()
 
 
-def test_who_forks_while_a_keeper_kills_it_is_killed_as_well(tmp_path: Path) -> None:
+def test_an_agent_that_forks_while_it_is_killed_is_killed_as_well(tmp_path: Path) -> None:
     program = f"""{STAY}
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for number in range(50):
     if os.fork():
         os._exit(0)
     os.setsid()
-    with open("births", "a") as file:
+    with open("forks", "a") as file:
         file.write(f"{{os.getpid()}}\\n")
     time.sleep(0.005)
 time.sleep(600)
 """
-    births = tmp_path / "births"
+    forks = tmp_path / "forks"
     with running(python(program), tmp_path, kinds=[Containment.SUBREAPER]) as agent:
-        until(births.exists, what="the storm is on")
-        agent._guard._watchdog.kill()
+        until(forks.exists, what="the forks are running")
+        agent._watchdog._process.kill()
         ended(agent)
 
-        assert not alive([int(line) for line in births.read_text().split()])
+        assert not alive([int(line) for line in forks.read_text().split()])
 
 
 def test_a_frozen_watchdog_is_replaced_when_the_agent_has_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "SILENCE_S_MAX", 0.2)
+    monkeypatch.setattr(watchdog_client, "SILENCE_S_MAX", 0.2)
     with running(python(FAMILY), tmp_path) as agent:
         family = ids(tmp_path, *MEMBERS)
-        agent._guard._watchdog.send_signal(signal.SIGSTOP)
+        agent._watchdog._process.send_signal(signal.SIGSTOP)
         agent.end("timeout", grace_s=0.1)
         exit_ = ended(agent)
 
@@ -218,13 +226,13 @@ def test_a_frozen_watchdog_is_replaced_when_the_agent_has_to_end(
     assert (exit_.code, exit_.reason_by_us) == (-signal.SIGKILL, "timeout")
 
 
-def test_what_a_watchdog_started_before_it_died_unheard_is_ended(
+def test_an_agent_of_a_watchdog_that_died_before_its_report_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orphan = "echo $$ > part; mv part orphan; exec sleep 600"
     script = f"setsid sh -c '{orphan}' > part & until [ -e orphan ]; do :; done; kill -9 $$"
 
-    def start(_: Commission) -> subprocess.Popen[bytes]:
+    def start(_: WatchdogSpec) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             ["/bin/sh", "-c", script],
             stdin=subprocess.PIPE,
@@ -233,7 +241,7 @@ def test_what_a_watchdog_started_before_it_died_unheard_is_ended(
             cwd=tmp_path,
         )
 
-    monkeypatch.setattr(guard, "start_watchdog", start)
+    monkeypatch.setattr(watchdog_client, "start_watchdog", start)
     with pytest.raises(SpawnError, match="watchdog was lost"), running(["true"], tmp_path):
         pass
 
@@ -249,32 +257,32 @@ def test_only_sigkill_ends_a_watchdog(tmp_path: Path) -> None:
     assert (exit_.code, exit_.reason_by_us) == (3, None)
 
 
-def test_the_mark_finds_who_is_left_when_keeper_and_watchdog_are_killed(tmp_path: Path) -> None:
-    marked = [name for name in MEMBERS if name != "stranger"]
-    with keeper_of(FAMILY, tmp_path, SUBREAPER) as keeper:
+def test_the_label_finds_leftovers_when_supervisor_and_watchdog_are_killed(tmp_path: Path) -> None:
+    labelled = [name for name in MEMBERS if name != "stranger"]
+    with supervised(FAMILY, tmp_path, SUBREAPER) as supervisor:
         family = ids(tmp_path, *MEMBERS)
-        os.kill(keeper.pid, signal.SIGSTOP)
+        os.kill(supervisor.pid, signal.SIGSTOP)
         os.kill(written(tmp_path, "watchdog"), signal.SIGKILL)
-        os.kill(keeper.pid, signal.SIGKILL)
+        os.kill(supervisor.pid, signal.SIGKILL)
         try:
             assert alive(family) == family
-            assert end_marked(str(tmp_path), within_s=20)
-            assert alive(family) == ids(tmp_path, *set(MEMBERS) - set(marked))
+            assert kill_labelled(str(tmp_path), within_s=20)
+            assert alive(family) == ids(tmp_path, *set(MEMBERS) - set(labelled))
         finally:
-            for number in alive(family):
-                os.kill(number, signal.SIGKILL)
+            for process_id in alive(family):
+                os.kill(process_id, signal.SIGKILL)
 
 
-def test_a_cgroup_that_cannot_be_joined_is_not_taken_for_one_that_holds(
+def test_a_cgroup_that_cannot_be_joined_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with place_for(Containment.CGROUP) as place:
-        assert place is not None
+    with cgroups_for(Containment.CGROUP) as parent:
+        assert parent is not None
         # Beside a threaded cgroup one can be made and killed, but not joined.
-        sibling = place / "threaded"
+        sibling = parent / "threaded"
         sibling.mkdir()
         (sibling / "cgroup.type").write_text("threaded")
-        monkeypatch.setattr(process, "own_folder", lambda: place)
+        monkeypatch.setattr(process, "own_folder", lambda: parent)
         with running(python(FAMILY), tmp_path) as agent:
             assert agent.containment is Containment.SUBREAPER
             family = ids(tmp_path, *MEMBERS)
@@ -282,7 +290,7 @@ def test_a_cgroup_that_cannot_be_joined_is_not_taken_for_one_that_holds(
         sibling.rmdir()
 
 
-def test_a_folder_that_is_no_cgroup_filesystem_is_not_taken_for_one(
+def test_a_folder_outside_the_cgroup_filesystem_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "plain").mkdir()
@@ -292,12 +300,12 @@ def test_a_folder_that_is_no_cgroup_filesystem_is_not_taken_for_one(
     assert not list((tmp_path / "plain").iterdir())
 
 
-def test_the_agent_carries_its_mark(tmp_path: Path) -> None:
+def test_the_agent_has_its_label(tmp_path: Path) -> None:
     with running(["sleep", "600"], tmp_path) as agent:
         environment = Path(f"/proc/{agent.pid}/environ").read_bytes().split(b"\0")
 
-    assert any(entry.startswith(f"{MARK}=".encode()) for entry in environment)
+    assert any(entry.startswith(f"{LABEL_VARIABLE}=".encode()) for entry in environment)
 
 
 def _children(pid: int) -> int:
-    return sum(seen.parent == pid for seen in newest_first())
+    return sum(each.parent == pid for each in newest_processes())

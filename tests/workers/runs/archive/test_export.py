@@ -1,4 +1,4 @@
-"""An export is one file that is whole, or has a backup that is; whoever is killed while writing."""
+"""An export or its backup is complete at any time, also when its writer is killed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machines import MACHINES
-from interlock.workers.runs.archive.archive import BrokenArchiveError, read_archive, written
+from interlock.workers.runs.archive.archive import BrokenArchiveError, archive_bytes, read_archive
 from interlock.workers.runs.archive.export import ExportError, read_export
 from interlock.workers.runs.archive.findings import Fault
-from tests.workers.runs.workspaces import COST, WATCHED, Scene
+from tests.workers.runs.workspaces import COST, SENTINEL_COST, StoredWorkspace
 
-# Writes a second content over a first one, and kills itself at each call that it makes, in turn.
+# Replaces a first content by a second one, and kills itself at each of its calls in turn.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -29,53 +29,53 @@ first, second = (file.read_bytes() for file in files)
 names = ("open", "write", "fsync", "close", "replace")
 calls = {name: getattr(os, name) for name in names}
 
-def attempt(place, at):
+def attempt(file, last_call):
     made = 0
     def counted(name):
-        def call(*given, **more):
+        def call(*arguments, **options):
             nonlocal made
             made += 1
-            if made == at:
+            if made == last_call:
                 if name == "write":
-                    calls["write"](given[0], bytes(given[1])[: len(given[1]) // 2])
+                    calls["write"](arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
-            return calls[name](*given, **more)
+            return calls[name](*arguments, **options)
         return call
     class Counted:
         def __getattr__(self, name):
             return counted(name) if name in names else getattr(os, name)
     durable.os = Counted()
-    durable.write_kept(place, second, is_whole=lambda _: True)
+    durable.write_with_backup(file, second, is_complete=lambda _: True)
     return made
 
 total = 0
-for at in range(1, 100):
-    place = root / str(at) / "runs.json"
-    place.parent.mkdir()
-    place.write_bytes(first)
+for last_call in range(1, 100):
+    file = root / str(last_call) / "runs.json"
+    file.parent.mkdir()
+    file.write_bytes(first)
     child = os.fork()
     if child == 0:
-        attempt(place, at)
+        attempt(file, last_call)
         os._exit(0)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
         break
-    total = at
+    total = last_call
 print(total)
 """
 
 
-def exported(scene: Scene, name: str = "runs.json") -> Path:
-    file = scene.home.parent / name
-    scene.runs.export(scene.folder, file)
+def export(workspace: StoredWorkspace, name: str = "runs.json") -> Path:
+    file = workspace.home.parent / name
+    workspace.runs.export(workspace.folder, file)
     return file
 
 
-def torn(file: Path) -> None:
+def tear(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-200])
 
 
-def changed(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change an export as somebody could who knows how its digest is made."""
+def change_export(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change an export, and give it the digest that fits."""
     archive = json.loads(file.read_bytes())
     change(archive)
     del archive["digest"]
@@ -85,85 +85,87 @@ def changed(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def test_an_export_holds_every_record_with_its_whole_log_and_reads_back_the_same(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    first, second = scene.ended(2), scene.ended()
-    ids = [scene.id, first, second, f"{first}/1", f"{first}/2", f"{second}/1"]
+    first, second = workspace.completed_run(2), workspace.completed_run()
+    ids = [workspace.id, first, second, f"{first}/1", f"{first}/2", f"{second}/1"]
 
-    done = scene.runs.export(scene.folder, scene.home.parent / "runs.json")
+    done = workspace.runs.export(workspace.folder, workspace.home.parent / "runs.json")
 
     assert (done.records, done.warnings) == (6, ())
     found = read_export(done.file, MACHINES)
     assert (found.source, found.warnings) == (done.file, ())
-    assert [one.record.id for one in found.archive.pasts] == ids
-    for past in found.archive.pasts:
-        assert list(past.kept.lines) == scene.world.views.history(past.record.id)
-        stored = scene.world.record(past.record.id)
-        assert past.record.data == stored.data
-        assert past.record.counters == stored.counters
-    assert found.archive.commits == tuple(scene.world.views.chronicle(scene.id, "0-0", 1_000))
-    assert read_archive(written(found.archive)) == found.archive
-    assert found.archive.pasts[0].record.counters == {
+    assert [one.record.id for one in found.archive.records] == ids
+    for archived in found.archive.records:
+        assert list(archived.kept.lines) == workspace.world.views.history(archived.record.id)
+        stored = workspace.world.record(archived.record.id)
+        assert archived.record.data == stored.data
+        assert archived.record.counters == stored.counters
+    assert found.archive.commits == tuple(
+        workspace.world.views.chronicle(workspace.id, "0-0", 1_000)
+    )
+    assert read_archive(archive_bytes(found.archive)) == found.archive
+    assert found.archive.records[0].record.counters == {
         "tree.cost": COST * 4,
-        "tree.spent": COST * 4 + 3 * WATCHED,
+        "tree.spent": COST * 4 + 3 * SENTINEL_COST,
     }
 
 
-def test_an_export_is_only_its_owners_to_read(scene: Scene) -> None:
-    scene.ended()
-    assert exported(scene).stat().st_mode & 0o777 == 0o600
+def test_an_export_is_only_its_owners_to_read(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    assert export(workspace).stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_there_becomes_the_backup(scene: Scene) -> None:
-    scene.ended()
-    before = exported(scene).read_bytes()
-    scene.ended()
+def test_the_old_content_becomes_the_backup(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    before = export(workspace).read_bytes()
+    workspace.completed_run()
 
-    file = exported(scene)
+    file = export(workspace)
 
     assert len(read_archive(file.read_bytes()).runs) == 2
     assert file.with_name("runs.json.bak").read_bytes() == before
     assert not file.with_name("runs.json.tmp").exists()
 
 
-def test_nothing_is_exported_while_a_run_is_at_work(scene: Scene) -> None:
-    scene.ended()
-    file = exported(scene)
+def test_nothing_is_exported_while_a_run_is_running(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    file = export(workspace)
     before = file.read_bytes()
-    run = scene.begin()
-    scene.codon(run, upto="running")
+    run = workspace.start_run()
+    workspace.codon(run, upto="running")
 
     with pytest.raises(ExportError, match=f"run {run}"):
-        exported(scene)
+        export(workspace)
     assert file.read_bytes() == before
 
 
-def test_nothing_is_exported_while_an_event_is_not_read(scene: Scene) -> None:
-    run = scene.ended()
+def test_nothing_is_exported_while_an_event_is_not_read(workspace: StoredWorkspace) -> None:
+    run = workspace.completed_run()
     event = {"type": "RunCompleted", "data": {"run_id": run}}
-    scene.dispatch.post(scene.id, {"sender": "s", "event": event}, "op")
+    workspace.dispatch.post(workspace.id, {"sender": "s", "event": event}, "op")
 
     with pytest.raises(ExportError, match="not read yet"):
-        exported(scene)
+        export(workspace)
 
 
-def test_a_damaged_record_takes_no_good_exports_place(scene: Scene) -> None:
-    run = scene.ended()
-    file = exported(scene)
+def test_a_damaged_record_takes_no_good_exports_place(workspace: StoredWorkspace) -> None:
+    run = workspace.completed_run()
+    file = export(workspace)
     before = file.read_bytes()
-    scene.field(f"{run}/1", "data", "{torn")
+    workspace.write_field(f"{run}/1", "data", "{torn")
 
     with pytest.raises(ExportError, match=f"corrupted_data at {run}/1"):
-        exported(scene)
+        export(workspace)
     assert file.read_bytes() == before
     assert not file.with_name("runs.json.bak").exists()
 
 
-def test_a_torn_export_is_read_from_its_backup_and_that_is_said(scene: Scene) -> None:
-    scene.ended()
-    exported(scene)
-    file = exported(scene)
-    torn(file)
+def test_a_torn_export_is_read_from_its_backup_with_a_warning(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    export(workspace)
+    file = export(workspace)
+    tear(file)
 
     found = read_export(file, MACHINES)
 
@@ -173,12 +175,14 @@ def test_a_torn_export_is_read_from_its_backup_and_that_is_said(scene: Scene) ->
     assert str(found.source) in found.warnings[0]
 
 
-def test_without_a_whole_one_both_are_named_and_nothing_is_returned(scene: Scene) -> None:
-    scene.ended()
-    exported(scene)
-    file = exported(scene)
+def test_two_torn_files_are_both_named_and_nothing_is_returned(
+    workspace: StoredWorkspace,
+) -> None:
+    workspace.completed_run()
+    export(workspace)
+    file = export(workspace)
     backup = file.with_name("runs.json.bak")
-    torn(file)
+    tear(file)
     backup.write_text("{}")
     with pytest.raises(ExportError) as refusal:
         read_export(file, MACHINES)
@@ -191,15 +195,15 @@ def test_without_a_whole_one_both_are_named_and_nothing_is_returned(scene: Scene
         read_export(file, MACHINES)
 
 
-def test_a_torn_export_takes_no_good_backups_place(scene: Scene) -> None:
-    scene.ended()
-    exported(scene)
-    file = exported(scene)
+def test_a_torn_export_takes_no_good_backups_place(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    export(workspace)
+    file = export(workspace)
     backup = file.with_name("runs.json.bak")
     good = backup.read_bytes()
-    torn(file)
+    tear(file)
 
-    done = scene.runs.export(scene.folder, file)
+    done = workspace.runs.export(workspace.folder, file)
 
     assert backup.read_bytes() == good
     assert "was no whole export" in done.warnings[0]
@@ -239,11 +243,11 @@ def shape(archive: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "problem"),
     [
         (cost, "does not fold"),
         (total, "tree.cost is 1 and should be 500"),
-        (hole, "it is not there, but its codons"),
+        (hole, "it is missing, but its codons"),
         (running, "it is running"),
         (unknown, "the log leads to"),
         (foreign, "another/1 is no record of"),
@@ -251,51 +255,53 @@ def shape(archive: dict[str, Any]) -> None:
     ],
 )
 def test_an_export_that_does_not_follow_from_its_logs_is_not_read(
-    scene: Scene, change: Callable[[dict[str, Any]], None], said: str
+    workspace: StoredWorkspace, change: Callable[[dict[str, Any]], None], problem: str
 ) -> None:
-    scene.ended()
-    file = exported(scene)
-    changed(file, change)
+    workspace.completed_run()
+    file = export(workspace)
+    change_export(file, change)
 
-    with pytest.raises(ExportError, match=said):
+    with pytest.raises(ExportError, match=problem):
         read_export(file, MACHINES)
-    found = scene.runs.validate_export(file)
+    found = workspace.runs.validate_export(file)
     assert not found.valid
-    assert said in found.errors[0].message
+    assert problem in found.errors[0].message
 
 
-def test_one_changed_letter_is_found(scene: Scene) -> None:
-    scene.ended()
-    content = exported(scene).read_bytes()
+def test_one_changed_letter_is_found(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    content = export(workspace).read_bytes()
     with pytest.raises(BrokenArchiveError, match="digest"):
         read_archive(content.replace(b'"session_id":"s"', b'"session_id":"t"', 1))
 
 
-def test_an_export_is_validated_in_the_same_words(scene: Scene) -> None:
-    scene.ended()
-    exported(scene)
-    file = exported(scene)
-    assert scene.runs.validate_export(file, scene.folder).valid
+def test_an_export_has_the_same_findings_as_a_store(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    export(workspace)
+    file = export(workspace)
+    assert workspace.runs.validate_export(file, workspace.folder).valid
 
-    (scene.shadow.store / "refs/heads/run-1").unlink()
-    found = scene.runs.validate_export(file, scene.folder)
+    (workspace.shadow.store / "refs/heads/run-1").unlink()
+    found = workspace.runs.validate_export(file, workspace.folder)
     assert {one.type for one in found.errors} == {Fault.MISSING_CHECKPOINT}
-    assert scene.runs.validate_export(file).valid, "without a folder nobody looks for checkpoints"
+    assert workspace.runs.validate_export(file).valid, (
+        "without a folder checkpoints are not validated"
+    )
 
-    torn(file)
-    found = scene.runs.validate_export(file)
+    tear(file)
+    found = workspace.runs.validate_export(file)
     assert [one.type for one in found.errors] == [Fault.CORRUPTED_DATA]
     assert "its backup" in found.errors[0].message
-    assert "reads back whole" in found.errors[0].message
+    assert "is usable" in found.errors[0].message
 
 
-def test_whenever_its_writer_is_killed_the_file_or_its_backup_is_whole(
-    scene: Scene, tmp_path: Path
+def test_whenever_its_writer_is_killed_the_file_or_its_backup_is_complete(
+    workspace: StoredWorkspace, tmp_path: Path
 ) -> None:
-    scene.ended()
-    first = exported(scene, "first.json")
-    scene.ended()
-    second = exported(scene, "second.json")
+    workspace.completed_run()
+    first = export(workspace, "first.json")
+    workspace.completed_run()
+    second = export(workspace, "second.json")
     contents = {first.read_bytes(), second.read_bytes()}
     root = tmp_path / "killed"
     root.mkdir()
@@ -307,11 +313,11 @@ def test_whenever_its_writer_is_killed_the_file_or_its_backup_is_whole(
     # Two files, each opened, written, synced, closed and renamed, and its folder synced.
     assert steps == 16
     sources = []
-    for at in range(1, steps + 1):
-        file = root / str(at) / "runs.json"
+    for step in range(1, steps + 1):
+        file = root / str(step) / "runs.json"
         found = read_export(file, MACHINES)
         assert found.source.read_bytes() in contents
-        assert file.read_bytes() in contents, "what has the name is never torn"
+        assert file.read_bytes() in contents, "the file itself is never torn"
         sources.append(file.read_bytes() == second.read_bytes())
         backup = file.with_name("runs.json.bak")
         assert not backup.exists() or backup.read_bytes() == first.read_bytes()

@@ -1,4 +1,4 @@
-"""What a store lost comes back from an export as it was; what is there is never replaced."""
+"""An import restores the records that a store lost, and never replaces existing ones."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from interlock.workers.runs.start import RunRefusedError
 from tests.kernel.store.contents import contents
 from tests.kernel.store.machines_runs import EVENTS
 from tests.races.in_process_worker import LostError
-from tests.workers.runs.workspaces import COST, Scene
+from tests.workers.runs.workspaces import COST, StoredWorkspace
 
 
-def exported(scene: Scene) -> Path:
-    file = scene.home.parent / "runs.json"
-    scene.runs.export(scene.folder, file)
+def export(workspace: StoredWorkspace) -> Path:
+    file = workspace.home.parent / "runs.json"
+    workspace.runs.export(workspace.folder, file)
     return file
 
 
-def everything(scene: Scene) -> dict[str, Any]:
-    """Return all that is to be seen of a workspace; what an import notes aside."""
-    views, root = scene.world.views, scene.id
-    found = scene.dispatch.views.records([root, *(f"{root}/{n}" for n in (1, 2))])
-    codons = [one for run in (1, 2) for one in scene.runs.codons(f"{root}/{run}")]
+def everything(workspace: StoredWorkspace) -> dict[str, Any]:
+    """Return all that the store shows of a workspace, without the note of an import."""
+    views, root = workspace.world.views, workspace.id
+    found = workspace.dispatch.views.records([root, *(f"{root}/{n}" for n in (1, 2))])
+    codons = [one for run in (1, 2) for one in workspace.runs.codons(f"{root}/{run}")]
     records = {str(one.id): one for one in (*found.values(), *codons)}
     logs = {
         of: [one for one in views.history(of) if getattr(one, "kind", "") != "imported"]
@@ -54,19 +54,21 @@ def everything(scene: Scene) -> dict[str, Any]:
         "timers": timers,
         "births": views.births(records),
         "chronicle": views.chronicle(root, "0-0", 1_000),
-        "heard": scene.runs.heard(scene.runs.workspace(scene.folder)),
+        "events": workspace.runs.events_after(workspace.runs.workspace(workspace.folder)),
         "holds": views.holds(root),
-        "costs": scene.runs.costs(scene.folder, since=2),
-        "checkpoints": scene.runs.checkpoints(scene.folder),
+        "costs": workspace.runs.costs(workspace.folder, since=2),
+        "checkpoints": workspace.runs.checkpoints(workspace.folder),
         "ended": {
-            of: read(scene.world.client, "ZSCORE", scene.world.keys.ended(partition_of(of)), of)
+            of: read(
+                workspace.world.client, "ZSCORE", workspace.world.keys.ended(partition_of(of)), of
+            )
             for of in records
         },
     }
 
 
 class Calls:
-    """Counts the scripts of an import; after so many of them who imports is gone."""
+    """Counts the scripts of an import, and interrupts it before a chosen one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made, self.last = 0, -1
@@ -80,161 +82,167 @@ class Calls:
         return scripts.call(client, name, keys, args)
 
 
-def test_a_lost_store_gets_back_what_it_had(scene: Scene) -> None:
-    scene.ended(2)
-    scene.ended()
-    before = everything(scene)
-    file = exported(scene)
-    scene.lose()
+def test_a_lost_store_gets_back_what_it_had(workspace: StoredWorkspace) -> None:
+    workspace.completed_run(2)
+    workspace.completed_run()
+    before = everything(workspace)
+    file = export(workspace)
+    workspace.delete_store()
 
-    done = scene.runs.import_(file, scene.folder)
+    done = workspace.runs.import_(file, workspace.folder)
 
-    assert (done.written, done.there, done.warnings) == (6, 0, ())
-    assert everything(scene) == before
-    assert scene.validate().valid, scene.validate()
-    assert verify_all(scene.dispatch, None)["faults"] == []
-    assert [one.kind for one in scene.world.notes(scene.id)] == ["imported"]
+    assert (done.written, done.existing, done.warnings) == (6, 0, ())
+    assert everything(workspace) == before
+    assert workspace.validate().valid, workspace.validate()
+    assert verify_all(workspace.dispatch, None)["faults"] == []
+    assert [one.kind for one in workspace.world.notes(workspace.id)] == ["imported"]
 
 
-def test_what_came_back_is_gone_on_with(scene: Scene) -> None:
-    first = scene.ended()
-    file = exported(scene)
-    sha = scene.world.record(f"{first}/1").data["completion_checkpoint"]
-    scene.lose()
-    scene.runs.import_(file, scene.folder)
+def test_what_came_back_is_gone_on_with(workspace: StoredWorkspace) -> None:
+    first = workspace.completed_run()
+    file = export(workspace)
+    sha = workspace.world.record(f"{first}/1").data["completion_checkpoint"]
+    workspace.delete_store()
+    workspace.runs.import_(file, workspace.folder)
 
-    run = scene.runs.rollback(scene.folder, "last-success")
+    run = workspace.runs.rollback(workspace.folder, "last-success")
 
-    assert run.id == f"{scene.id}/2"
+    assert run.id == f"{workspace.id}/2"
     assert run.data["starting"]["source"]["checkpoint_sha"] == sha
     assert run.data["before"]["cost"] == COST
-    assert [one.position for one in scene.runs.heard(scene.open())] == sorted(
-        one.position for one in scene.runs.heard(scene.open())
+    assert [one.position for one in workspace.runs.events_after(workspace.open())] == sorted(
+        one.position for one in workspace.runs.events_after(workspace.open())
     )
-    assert scene.validate().valid
+    assert workspace.validate().valid
 
 
-def test_mail_after_an_import_comes_after_what_was_read_before_it(scene: Scene) -> None:
-    run = scene.ended()
-    ahead = f"{scene.world.views.now_ms() + 10**9}-0"
-    scene.world.fire(scene.id, "event_read", {"upto": ahead}, warrant=EVENTS)
-    file = exported(scene)
-    scene.lose()
-    scene.runs.import_(file, scene.folder)
+def test_mail_after_an_import_comes_after_what_was_read_before_it(
+    workspace: StoredWorkspace,
+) -> None:
+    run = workspace.completed_run()
+    ahead = f"{workspace.world.views.now_ms() + 10**9}-0"
+    workspace.world.fire(workspace.id, "event_read", {"upto": ahead}, warrant=EVENTS)
+    file = export(workspace)
+    workspace.delete_store()
+    workspace.runs.import_(file, workspace.folder)
 
     event = {"type": "RunCompleted", "data": {"run_id": run}}
-    scene.dispatch.post(scene.id, {"sender": "s", "event": event}, "op")
+    workspace.dispatch.post(workspace.id, {"sender": "s", "event": event}, "op")
 
-    unread = scene.dispatch.inboxes.after(scene.id, ahead, 10)
+    unread = workspace.dispatch.inboxes.after(workspace.id, ahead, 10)
     assert [one.said["event"]["type"] for one in unread] == ["RunCompleted"]
-    assert len(scene.dispatch.inboxes.after(scene.id, "0-0", 10)) == 1
+    assert len(workspace.dispatch.inboxes.after(workspace.id, "0-0", 10)) == 1
 
 
 def test_an_import_that_breaks_off_anywhere_is_repeated_and_keeps_others_out_until_then(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    scene.ended(2)
-    scene.ended()
-    before = everything(scene)
-    file = exported(scene)
+    workspace.completed_run(2)
+    workspace.completed_run()
+    before = everything(workspace)
+    file = export(workspace)
     # Each record, the chronicle, the end.
     for last in range(8):
-        scene.lose()
+        workspace.delete_store()
         with pytest.MonkeyPatch.context() as patched:
             calls = Calls(patched)
             calls.last = last
             with pytest.raises(LostError):
-                scene.runs.import_(file, scene.folder)
+                workspace.runs.import_(file, workspace.folder)
         if last:
             with pytest.raises(RunRefusedError, match=HOLDER):
-                scene.begin()
-            interrupted = scene.validate(repair=True)
+                workspace.start_run()
+            interrupted = workspace.validate(repair=True)
             assert any("repeat it" in one.message for one in interrupted.errors)
 
-        done = scene.runs.import_(file, scene.folder)
+        done = workspace.runs.import_(file, workspace.folder)
 
-        assert done.there == min(last, 6)
-        assert done.written == 6 - done.there
-        assert everything(scene) == before
+        assert done.existing == min(last, 6)
+        assert done.written == 6 - done.existing
+        assert everything(workspace) == before
 
 
-def test_mail_that_is_read_while_an_import_is_broken_off_does_not_stop_it(scene: Scene) -> None:
-    scene.ended()
-    file = exported(scene)
-    scene.lose()
+def test_mail_that_is_read_while_an_import_is_broken_off_does_not_stop_it(
+    workspace: StoredWorkspace,
+) -> None:
+    workspace.completed_run()
+    file = export(workspace)
+    workspace.delete_store()
     with pytest.MonkeyPatch.context() as patched:
         Calls(patched).last = 1
         with pytest.raises(LostError):
-            scene.runs.import_(file, scene.folder)
-    scene.world.fire(scene.id, "event_read", {"upto": "5-0"}, warrant=EVENTS)
+            workspace.runs.import_(file, workspace.folder)
+    workspace.world.fire(workspace.id, "event_read", {"upto": "5-0"}, warrant=EVENTS)
 
-    assert scene.runs.import_(file, scene.folder).there == 1
-    assert scene.validate().valid
+    assert workspace.runs.import_(file, workspace.folder).existing == 1
+    assert workspace.validate().valid
 
 
-def test_a_workspace_that_is_there_is_never_replaced(scene: Scene) -> None:
-    scene.ended()
-    file = exported(scene)
-    scene.ended()
-    before = contents(scene.world)
+def test_a_workspace_that_is_there_is_never_replaced(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    file = export(workspace)
+    workspace.completed_run()
+    before = contents(workspace.world)
 
     with pytest.raises(ImportRefusedError, match="already, and nothing of it"):
-        scene.runs.import_(file, scene.folder)
-    assert contents(scene.world) == before
+        workspace.runs.import_(file, workspace.folder)
+    assert contents(workspace.world) == before
 
 
 def test_an_export_comes_back_for_its_own_folder_and_machine_only(
-    scene: Scene, tmp_path: Path
+    workspace: StoredWorkspace, tmp_path: Path
 ) -> None:
-    scene.ended()
-    file = exported(scene)
-    scene.lose()
+    workspace.completed_run()
+    file = export(workspace)
+    workspace.delete_store()
 
     with pytest.raises(ImportRefusedError, match="put the folder there"):
-        scene.runs.import_(file, tmp_path)
-    assert scene.world.dump() == {}
+        workspace.runs.import_(file, tmp_path)
+    assert workspace.world.dump() == {}
 
 
-def test_a_torn_export_comes_back_from_its_backup_and_a_bad_one_not_at_all(scene: Scene) -> None:
-    scene.ended()
-    exported(scene)
-    file = exported(scene)
-    scene.lose()
+def test_a_torn_export_comes_back_from_its_backup_and_a_bad_one_not_at_all(
+    workspace: StoredWorkspace,
+) -> None:
+    workspace.completed_run()
+    export(workspace)
+    file = export(workspace)
+    workspace.delete_store()
     file.write_text("{")
     backup = file.with_name("runs.json.bak")
     kept = backup.read_bytes()
     backup.write_text("{")
     with pytest.raises(ExportError):
-        scene.runs.import_(file, scene.folder)
-    assert scene.world.dump() == {}, "nothing is replaced by an empty state"
+        workspace.runs.import_(file, workspace.folder)
+    assert workspace.world.dump() == {}, "nothing is replaced by an empty state"
 
     backup.write_bytes(kept)
-    done = scene.runs.import_(file, scene.folder)
+    done = workspace.runs.import_(file, workspace.folder)
     assert (done.source, len(done.warnings)) == (backup, 1)
-    assert scene.validate().valid
+    assert workspace.validate().valid
 
 
-def test_what_was_forgotten_on_purpose_does_not_come_back(scene: Scene) -> None:
-    scene.ended()
-    file = exported(scene)
-    scene.lose()
-    read(scene.world.client, "SET", scene.world.keys.tombstone(scene.id), "gone")
+def test_what_was_forgotten_on_purpose_does_not_come_back(workspace: StoredWorkspace) -> None:
+    workspace.completed_run()
+    file = export(workspace)
+    workspace.delete_store()
+    read(workspace.world.client, "SET", workspace.world.keys.tombstone(workspace.id), "gone")
 
     with pytest.raises(RestoreRefusedError, match="on purpose"):
-        scene.runs.import_(file, scene.folder)
+        workspace.runs.import_(file, workspace.folder)
 
 
 def test_the_kernel_takes_no_log_that_does_not_fold_and_nothing_that_is_at_work(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    scene.ended()
-    root = scene.id
-    running = scene.begin()
-    lines = tuple(scene.world.views.history(running))
-    births = scene.world.views.births([running, root])
-    born = tuple(scene.world.views.history(root))
-    scene.lose()
-    store = Restoration(scene.world.client, scene.world.keys, MACHINES, name="run")
+    workspace.completed_run()
+    root = workspace.id
+    running = workspace.start_run()
+    lines = tuple(workspace.world.views.history(running))
+    births = workspace.world.views.births([running, root])
+    born = tuple(workspace.world.views.history(root))
+    workspace.delete_store()
+    store = Restoration(workspace.world.client, workspace.world.keys, MACHINES, name="run")
     with pytest.raises(RestoreRefusedError, match="at work"):
         store.restore(Kept(running, "run", births[running], lines))
     for bad, why in (((), "does not fold"), ((*born, *born), "stands after")):
@@ -242,16 +250,16 @@ def test_the_kernel_takes_no_log_that_does_not_fold_and_nothing_that_is_at_work(
             store.restore(Kept(root, "workspace", births[root], bad))
     with pytest.raises(RestoreRefusedError, match="no digest"):
         store.restore(Kept(root, "workspace", "?", born))
-    assert scene.world.dump() == {}
+    assert workspace.world.dump() == {}
 
 
 def test_at_the_command_line(
-    scene: Scene, server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+    workspace: StoredWorkspace, server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "HOME": scene.home}
+    given = {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix, "HOME": workspace.home}
     for name, value in given.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", str(value))
-    monkeypatch.chdir(scene.folder)
+    monkeypatch.chdir(workspace.folder)
     typed = CliRunner()
 
     def run(*words: str, code: int = 0) -> str:
@@ -259,19 +267,19 @@ def test_at_the_command_line(
         assert done.exit_code == code, done.output
         return " ".join(done.output.split())
 
-    scene.ended()
+    workspace.completed_run()
     assert "valid" in run("validate")
     assert "3 records are in" in run("export", "../runs.json")
-    scene.counter(scene.id, "tree.cost", 7)
+    workspace.write_counter(workspace.id, "tree.cost", 7)
     found = json.loads(run("validate", "--json", code=1))
     assert [one["type"] for one in found["errors"]] == ["cost_mismatch"]
     assert not found["valid"]
     assert "tree.cost is 7 and should be 500" in run("validate", code=1)
     assert "repaired" in run("validate", "--repair")
-    scene.lose()
-    assert "no run began" in run("validate", code=1)
+    workspace.delete_store()
+    assert "no run started" in run("validate", code=1)
     assert "valid" in run("validate", "--file", "../runs.json", "--workspace", ".")
-    assert "3 records were brought back" in run("import", "../runs.json")
+    assert "3 records were restored" in run("import", "../runs.json")
     assert "valid" in run("validate")
     assert "already" in run("import", "../runs.json", code=1)
     Path("../runs.json").write_text("{")

@@ -1,4 +1,4 @@
-"""A codon that is a model: its reports against the ledger of a provider that misbehaves."""
+"""The agent of a model's codon: its reports against the ledger of a provider that misbehaves."""
 
 from __future__ import annotations
 
@@ -23,105 +23,110 @@ from interlock.kernel.machines.runs.values import FailureType
 from interlock.workers.runs.codon import model_agent
 from interlock.workers.runs.codon.conversation import (
     Conversation,
-    Turn,
+    ConversationMessage,
     read_conversation,
     write_conversation,
 )
 from interlock.workers.runs.codon.model_agent import FAILED, STOPPED
-from interlock.workers.runs.codon.model_reports import Teller
-from interlock.workers.runs.failure import failure_of
-from interlock.workers.supervision.codon_reports import (
+from interlock.workers.runs.codon.model_reports import ReportWriter
+from interlock.workers.runs.failure import classify_failure
+from interlock.workers.supervision.reports import AgentFailed, RejectedLine
+from interlock.workers.supervision.session_reports import (
     ContextExceeded,
     CostsAdded,
     CostsFinal,
-    MessageSaid,
+    MessageWritten,
     ResultReached,
-    Said,
     SessionOpened,
-    Tokens,
+    SessionReport,
+    TokenCounts,
 )
-from interlock.workers.supervision.codon_streams import InterlockSpeech
-from interlock.workers.supervision.reports import Failed, Rejected
+from interlock.workers.supervision.session_streams import InterlockSessionStream
 
-Kind = TypeVar("Kind")
+ReportType = TypeVar("ReportType")
+# Variables that tell a codon's process about its work, and are no settings.
+ABOUT_WORK = ("CODON_MODEL", "CONVERSATION", "PROMPT_FILE")
 TOKENS = Counted(input=200, output=50, cache_read=80, cache_creation=40)
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What one run of the program said and left."""
+class ProgramRun:
+    """One run of the program: its exit code, reports, output and errors."""
 
     code: int
-    said: Sequence[Said | Rejected]
+    reports: Sequence[SessionReport | RejectedLine]
     output: str
     errors: str
 
-    def all(self, kind: type[Kind]) -> list[Kind]:
-        return [one for one in self.said if isinstance(one, kind)]
+    def all(self, kind: type[ReportType]) -> list[ReportType]:
+        return [one for one in self.reports if isinstance(one, kind)]
 
-    def one(self, kind: type[Kind]) -> Kind:
+    def one(self, kind: type[ReportType]) -> ReportType:
         (found,) = self.all(kind)
         return found
 
 
-Run = Callable[..., Ran]
+RunProgram = Callable[..., ProgramRun]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> RunProgram:
     """Run the program in this process, which spares starting an interpreter for each run."""
     for name in os.environ:
         if name.startswith("INTERLOCK_"):
             monkeypatch.delenv(name)
     file = tmp_path / "reports"
 
-    def once(prompt: str | bytes, provider: Provider | None = None, **variables: str) -> Ran:
-        with file.open("wb") as reports, monkeypatch.context() as told:
+    def once(prompt: str | bytes, provider: Provider | None = None, **variables: str) -> ProgramRun:
+        with file.open("wb") as reports, monkeypatch.context() as patch:
             for name, value in environment(provider, reports.fileno(), **variables).items():
-                told.setenv(name, value)
+                patch.setenv(name, value)
             raw = prompt if isinstance(prompt, bytes) else prompt.encode()
-            told.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
             code = model_agent.main()
         captured = capsys.readouterr()
-        return Ran(code, heard(file), captured.out, captured.err)
+        return ProgramRun(code, read_reports(file), captured.out, captured.err)
 
     return once
 
 
 def environment(provider: Provider | None, descriptor: int, **variables: str) -> dict[str, str]:
-    told = {
+    values = {
         "CODON_MODEL": "openai:gpt-4o-mini",
         "MODEL_BASE_URL": provider.url if provider else "http://127.0.0.1:9/v1",
         "MODEL_TIMEOUT_S": "20",
         "REPORT_FD": str(descriptor),
+        "WORK_VARIABLES": ",".join(f"INTERLOCK_{name}" for name in ABOUT_WORK),
         **variables,
     }
-    return {f"INTERLOCK_{name}": value for name, value in told.items()}
+    return {f"INTERLOCK_{name}": value for name, value in values.items()}
 
 
-def heard(file: Path) -> list[Said | Rejected]:
-    speech = InterlockSpeech()
-    found = [one for line in file.read_bytes().splitlines() for one in speech.feed(line)]
-    assert not [one for one in found if isinstance(one, Rejected)]
+def read_reports(file: Path) -> list[SessionReport | RejectedLine]:
+    stream = InterlockSessionStream()
+    found = [one for line in file.read_bytes().splitlines() for one in stream.feed(line)]
+    assert not [one for one in found if isinstance(one, RejectedLine)]
     return found
 
 
-def added(ran: Ran) -> tuple[int, Tokens]:
-    """Return the sum of what was reported on the way."""
+def added(ran: ProgramRun) -> tuple[int, TokenCounts]:
+    """Return the sum of the costs that were reported one by one."""
     reports = ran.all(CostsAdded)
-    total = reduce(Tokens.plus, (one.tokens for one in reports), Tokens())
+    total = reduce(TokenCounts.plus, (one.tokens for one in reports), TokenCounts())
     return sum(one.cost_micro for one in reports), total
 
 
-def charged(provider: Provider) -> tuple[int, Tokens]:
+def charged(provider: Provider) -> tuple[int, TokenCounts]:
     """Return the sum of the provider's own ledger."""
     kinds = [
-        Tokens(
+        TokenCounts(
             one.tokens.input, one.tokens.output, one.tokens.cache_creation, one.tokens.cache_read
         )
         for one in provider.charges
     ]
-    return provider.charged_micro, reduce(Tokens.plus, kinds, Tokens())
+    return provider.charged_micro, reduce(TokenCounts.plus, kinds, TokenCounts())
 
 
 def start(provider: Provider, reports: int, **variables: str) -> subprocess.Popen[str]:
@@ -139,28 +144,28 @@ def start(provider: Provider, reports: int, **variables: str) -> subprocess.Pope
 
 
 def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
-    tmp_path: Path, run: Run
+    tmp_path: Path, run: RunProgram
 ) -> None:
     kept = tmp_path / "conversation.json"
     steps = [Step(says="Twelve rows.", tokens=TOKENS), Step(says="Twelve, I said.")]
-    with Provider(steps) as provider, (tmp_path / "said").open("wb") as reports:
+    with Provider(steps) as provider, (tmp_path / "reports").open("wb") as reports:
         process = start(provider, reports.fileno(), CONVERSATION=str(kept))
         output, errors = process.communicate("How many rows?")
-        first = Ran(process.returncode, heard(tmp_path / "said"), output, errors)
+        first = ProgramRun(process.returncode, read_reports(tmp_path / "reports"), output, errors)
         after_first = charged(provider)
         second = run("How many?", provider, CONVERSATION=str(kept))
 
     assert (first.code, first.output, first.errors) == (0, "Twelve rows.\n", "")
-    session, *others = first.said
+    session, *others = first.reports
     assert isinstance(session, SessionOpened)
     assert UUID(session.id).version == 4
     assert others == [
-        MessageSaid("Twelve rows."),
-        CostsAdded(72, Tokens(200, 50, 40, 80)),
-        CostsFinal(72, Tokens(200, 50, 40, 80)),
+        MessageWritten("Twelve rows."),
+        CostsAdded(72, TokenCounts(200, 50, 40, 80)),
+        CostsFinal(72, TokenCounts(200, 50, 40, 80)),
         ResultReached("Twelve rows."),
     ]
-    assert after_first == (72, Tokens(200, 50, 40, 80))
+    assert after_first == (72, TokenCounts(200, 50, 40, 80))
 
     assert second.one(SessionOpened) == session
     assert [(one["role"], one["content"]) for one in provider.asked[1]["messages"]] == [
@@ -177,7 +182,7 @@ def test_a_process_reports_its_work_and_costs_what_its_provider_charged(
 
 
 def test_a_process_that_is_stopped_books_the_request_that_may_be_billed(tmp_path: Path) -> None:
-    with Provider([Step(hangs=True)]) as provider, (tmp_path / "said").open("wb") as reports:
+    with Provider([Step(hangs=True)]) as provider, (tmp_path / "reports").open("wb") as reports:
         process = start(provider, reports.fileno())
         assert process.stdin is not None
         process.stdin.write("wait")
@@ -187,14 +192,14 @@ def test_a_process_that_is_stopped_books_the_request_that_may_be_billed(tmp_path
         process.send_signal(signal.SIGTERM)
         process.communicate()
 
-    ran = Ran(process.returncode, heard(tmp_path / "said"), "", "")
+    ran = ProgramRun(process.returncode, read_reports(tmp_path / "reports"), "", "")
     assert ran.code == STOPPED
-    assert [type(one) for one in ran.said] == [SessionOpened, CostsAdded]
-    # No more than the answer it asked for can cost, and no less than anything.
+    assert [type(one) for one in ran.reports] == [SessionOpened, CostsAdded]
+    # More than nothing, and no more than the longest answer can cost.
     assert 0 < ran.one(CostsAdded).cost_micro < 10_000
 
 
-def test_the_prompt_may_come_from_a_file(tmp_path: Path, run: Run) -> None:
+def test_the_prompt_may_come_from_a_file(tmp_path: Path, run: RunProgram) -> None:
     (tmp_path / "prompt.md").write_text("From the file", "utf-8")
     with Provider() as provider:
         ran = run("from stdin", provider, PROMPT_FILE=str(tmp_path / "prompt.md"))
@@ -202,7 +207,7 @@ def test_the_prompt_may_come_from_a_file(tmp_path: Path, run: Run) -> None:
     assert ran.output == "You said: From the file\n"
 
 
-def test_costs_equal_the_ledger_for_any_numbers_of_tokens(run: Run) -> None:
+def test_costs_equal_the_ledger_for_any_numbers_of_tokens(run: RunProgram) -> None:
     draw = random.Random(6)
     for _ in range(5):
         counted = Counted(*(draw.randrange(1, 40_000) for _ in range(4)))
@@ -213,7 +218,7 @@ def test_costs_equal_the_ledger_for_any_numbers_of_tokens(run: Run) -> None:
         assert added(ran) == charged(provider) == (final.cost_micro, final.tokens)
 
 
-def test_a_provider_that_is_busy_for_a_moment_is_asked_again(run: Run) -> None:
+def test_a_provider_that_is_busy_for_a_moment_is_asked_again(run: RunProgram) -> None:
     busy = Step(status=429, retry_after="0", message="rate limit")
     with Provider([busy, Step(says="now", tokens=TOKENS, delay_s=0.01)]) as provider:
         ran = run("go", provider)
@@ -223,22 +228,24 @@ def test_a_provider_that_is_busy_for_a_moment_is_asked_again(run: Run) -> None:
     assert ran.one(ResultReached).text == "now"
 
 
-def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: Run) -> None:
+def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: RunProgram) -> None:
     kept = tmp_path / "conversation.json"
-    write_conversation(kept, Conversation(session="s", turns=(Turn(role="user", text="before"),)))
+    write_conversation(
+        kept, Conversation(session="s", turns=(ConversationMessage(role="user", text="before"),))
+    )
     with Provider([Step(tokens=TOKENS), Step(says="now", tokens=TOKENS)]) as provider:
         ran = run("go", provider, CONVERSATION=str(kept))
 
-    assert [len(ran.all(kind)) for kind in (CostsAdded, MessageSaid)] == [2, 1]
-    assert added(ran) == charged(provider) == (144, Tokens(400, 100, 80, 160))
-    # The history stands before the prompt once, also when the answer is corrected.
+    assert [len(ran.all(kind)) for kind in (CostsAdded, MessageWritten)] == [2, 1]
+    assert added(ran) == charged(provider) == (144, TokenCounts(400, 100, 80, 160))
+    # The history comes before the prompt once, also where the answer is corrected.
     texts = [str(one.get("content")) for one in provider.asked[1]["messages"]]
     assert texts.count("before") == 1
     assert texts.index("before") < texts.index("go")
 
 
 @pytest.mark.parametrize(
-    ("step", "kind", "retriable", "wish"),
+    ("step", "failure_type", "retriable", "delay_s"),
     [
         (
             Step(status=429, retry_after="7", message="rate limit"),
@@ -252,21 +259,26 @@ def test_an_empty_answer_is_asked_again_and_both_are_paid(tmp_path: Path, run: R
     ],
 )
 def test_a_refusal_is_a_failure_that_costs_nothing(
-    run: Run, step: Step, kind: FailureType, *, retriable: bool, wish: int | None
+    run: RunProgram,
+    step: Step,
+    failure_type: FailureType,
+    *,
+    retriable: bool,
+    delay_s: int | None,
 ) -> None:
     with Provider([step]) as provider:
         ran = run("go", provider, MODEL_ATTEMPTS_MAX="1")
 
-    failed = ran.one(Failed)
-    assert (ran.code, failed.retry_after_s) == (FAILED, wish)
+    failed = ran.one(AgentFailed)
+    assert (ran.code, failed.retry_after_s) == (FAILED, delay_s)
     assert f"status {step.status} ({step.message})" in failed.error
     assert failed.error in ran.errors
-    assert added(ran) == charged(provider) == (0, Tokens())
-    reason = failure_of(failed.error, session_opened=True)
-    assert (reason.type, reason.retriable) == (kind, retriable)
+    assert added(ran) == charged(provider) == (0, TokenCounts())
+    reason = classify_failure(failed.error, session_opened=True)
+    assert (reason.type, reason.retriable) == (failure_type, retriable)
 
 
-def test_a_conversation_that_is_too_long_says_so(tmp_path: Path, run: Run) -> None:
+def test_a_conversation_that_is_too_long_says_so(tmp_path: Path, run: RunProgram) -> None:
     kept = tmp_path / "conversation.json"
     write_conversation(kept, Conversation(session="s"))
     before = kept.read_bytes()
@@ -279,64 +291,66 @@ def test_a_conversation_that_is_too_long_says_so(tmp_path: Path, run: Run) -> No
     assert kept.read_bytes() == before
 
 
-def test_a_line_that_goes_dead_costs_at_least_what_was_charged(run: Run) -> None:
+def test_a_line_that_goes_dead_costs_at_least_what_was_charged(run: RunProgram) -> None:
     with Provider([Step(says="much", tokens=TOKENS, cuts=True)]) as provider:
         ran = run("go", provider, MODEL_ATTEMPTS_MAX="1")
 
-    assert ran.one(Failed)
+    assert ran.one(AgentFailed)
     assert added(ran)[0] >= charged(provider)[0] > 0
 
 
-def test_a_provider_that_hangs_is_given_up_and_booked(run: Run) -> None:
+def test_a_provider_that_hangs_is_given_up_and_booked(run: RunProgram) -> None:
     with Provider([Step(hangs=True)]) as provider:
         ran = run("go", provider, MODEL_TIMEOUT_S="0.2")
 
-    reason = failure_of(ran.one(Failed).error, session_opened=True)
+    reason = classify_failure(ran.one(AgentFailed).error, session_opened=True)
     assert reason.type is FailureType.TIMEOUT
     assert added(ran)[0] > 0
 
 
 def test_what_may_be_billed_is_booked_with_the_conversation_that_was_sent(
-    tmp_path: Path, run: Run
+    tmp_path: Path, run: RunProgram
 ) -> None:
     kept = tmp_path / "conversation.json"
-    long = Turn(role="user", text="x" * 1_000_000)
+    long = ConversationMessage(role="user", text="x" * 1_000_000)
     write_conversation(kept, Conversation(session="s", turns=(long,)))
     with Provider([Step(hangs=True)]) as provider:
         ran = run("go", provider, CONVERSATION=str(kept), MODEL_TIMEOUT_S="0.2")
 
-    # No token is shorter than a byte: a million of them at 0.15 dollars.
+    # A token has at least one byte: at most a million of them, at 0.15 dollars.
     assert added(ran)[0] > 150_000
 
 
-def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(run: Run) -> None:
+def test_an_answer_without_its_usage_is_booked_once_at_the_most_it_can_cost(
+    run: RunProgram,
+) -> None:
     with Provider([Step(says="free?", tokens=Counted())]) as provider:
         ran = run("go", provider)
 
-    assert ran.one(CostsAdded).tokens == Tokens()
+    assert ran.one(CostsAdded).tokens == TokenCounts()
     assert ran.one(CostsAdded).cost_micro > 1_000
 
 
-def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: Run) -> None:
+def test_a_model_on_no_price_list_costs_nothing_and_says_so(run: RunProgram) -> None:
     with Provider([Step(says="ok", tokens=TOKENS)]) as provider:
-        ran = run("go", provider, CODON_MODEL="house-model")
+        ran = run("go", provider, CODON_MODEL="deployment-model")
 
     assert ran.code == 0
-    assert added(ran) == (0, Tokens(200, 50, 40, 80))
-    assert ran.errors == "the price of house-model is on no list: its cost counts as 0\n"
+    assert added(ran) == (0, TokenCounts(200, 50, 40, 80))
+    assert ran.errors == "the price of deployment-model is on no list: its cost counts as 0\n"
 
 
-def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: Run) -> None:
+def test_an_answer_of_any_length_and_characters_is_reported_in_one_line(run: RunProgram) -> None:
     answer = "\x01" * 30_000
     with Provider([Step(says=answer, tokens=TOKENS)]) as provider:
         ran = run("go", provider)
 
     assert ran.output == answer + "\n"
-    assert ran.one(ResultReached).text == ran.one(MessageSaid).text
+    assert ran.one(ResultReached).text == ran.one(MessageWritten).text
     assert ran.one(ResultReached).text.endswith("\x01...")
 
 
-def test_who_is_left_by_its_reader_ends_and_asks_nothing(run: Run) -> None:
+def test_an_agent_whose_reader_is_gone_ends_and_asks_nothing(run: RunProgram) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with Provider() as provider:
@@ -344,27 +358,27 @@ def test_who_is_left_by_its_reader_ends_and_asks_nothing(run: Run) -> None:
     os.close(writer)
 
     assert (ran.code, ran.output, provider.asked) == (FAILED, "", [])
-    assert "nobody reads what this codon says" in ran.errors
+    assert "the reader of this codon's reports is gone" in ran.errors
 
 
-def test_who_reports_to_nobody_still_answers(run: Run) -> None:
+def test_an_agent_without_a_descriptor_still_answers(run: RunProgram) -> None:
     with Provider() as provider:
         ran = run("go", provider, REPORT_FD="")
 
-    assert (ran.code, ran.output, ran.said) == (0, "You said: go\n", [])
+    assert (ran.code, ran.output, ran.reports) == (0, "You said: go\n", [])
 
 
 @pytest.mark.parametrize(
-    ("wish_s", "told"),
+    ("delay_s", "reported"),
     [(None, None), (0.2, 1), (7.0, 7), (86_400.0, 86_400), (1e9, None), (-1, None)],
 )
-def test_a_wish_is_told_in_whole_seconds_and_never_shorter(
-    tmp_path: Path, wish_s: float | None, told: int | None
+def test_a_delay_is_reported_in_whole_seconds_and_never_shorter(
+    tmp_path: Path, delay_s: float | None, reported: int | None
 ) -> None:
-    with (tmp_path / "said").open("wb") as reports:
-        Teller(reports.fileno()).tell_failed("busy", retry_after_s=wish_s)
+    with (tmp_path / "reports").open("wb") as reports:
+        ReportWriter(reports.fileno()).write_failed("busy", retry_after_s=delay_s)
 
-    assert heard(tmp_path / "said") == [Failed("busy", retry_after_s=told)]
+    assert read_reports(tmp_path / "reports") == [AgentFailed("busy", retry_after_s=reported)]
 
 
 @pytest.mark.parametrize(
@@ -380,16 +394,16 @@ def test_a_wish_is_told_in_whole_seconds_and_never_shorter(
         ("go", {"PROMPT_FILE": "nowhere.md"}, "the prompt cannot be read"),
     ],
 )
-def test_what_is_wrong_with_the_order_is_a_failure_before_anything_is_asked(
-    run: Run, prompt: str | bytes, variables: dict[str, str], problem: str
+def test_a_wrong_variable_or_prompt_is_a_failure_before_the_model_is_asked(
+    run: RunProgram, prompt: str | bytes, variables: dict[str, str], problem: str
 ) -> None:
     with Provider() as provider:
         ran = run(prompt, **{"MODEL_BASE_URL": provider.url, **variables})
 
     assert (ran.code, provider.asked, ran.output) == (FAILED, [], "")
-    assert problem in ran.one(Failed).error
+    assert problem in ran.one(AgentFailed).error
     assert problem in ran.errors
-    assert len(ran.said) == 1
+    assert len(ran.reports) == 1
 
 
 @pytest.mark.parametrize(
@@ -404,7 +418,7 @@ def test_what_is_wrong_with_the_order_is_a_failure_before_anything_is_asked(
     ],
 )
 def test_a_file_that_is_no_conversation_is_refused_and_kept(
-    tmp_path: Path, run: Run, content: str
+    tmp_path: Path, run: RunProgram, content: str
 ) -> None:
     kept = tmp_path / "conversation.json"
     kept.write_text(content)
@@ -412,16 +426,16 @@ def test_a_file_that_is_no_conversation_is_refused_and_kept(
         ran = run("go", provider, CONVERSATION=str(kept))
 
     assert (ran.code, provider.asked, kept.read_text()) == (FAILED, [], content)
-    assert "holds no conversation that can go on" in ran.one(Failed).error
+    assert "holds no conversation that can be continued" in ran.one(AgentFailed).error
 
 
 def test_a_conversation_that_cannot_be_kept_is_a_failure_with_its_costs(
-    tmp_path: Path, run: Run
+    tmp_path: Path, run: RunProgram
 ) -> None:
     with Provider([Step(says="x", tokens=TOKENS)]) as provider:
         ran = run("go", provider, CONVERSATION=str(tmp_path / "no" / "folder.json"))
 
     assert ran.code == FAILED
-    assert "the conversation cannot be kept" in ran.one(Failed).error
+    assert "the conversation cannot be kept" in ran.one(AgentFailed).error
     assert added(ran) == charged(provider)
     assert not ran.all(ResultReached)

@@ -1,4 +1,4 @@
-"""A rig copies and commands in processes that die with their lease, and spares repositories."""
+"""A rig runs processes that die with their lease, and never overwrites a git repository."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.runs.codon.process import Command, Process
+from interlock.workers.runs.codon.leased_process import Command, LeasedProcess
 from interlock.workers.runs.codon.rig import Rig, RigError
 from interlock.workers.runs.codon.rig_copy import main
 from interlock.workers.runs.plan.model import RigCommand, RigCopy, RigFolder
@@ -21,46 +21,48 @@ GOOD_S = 60.0
 
 
 class Site:
-    """A workspace with a rig, whose processes live as long as `held` says."""
+    """A workspace with a rig, whose processes live as long as the lease `held`."""
 
     def __init__(self, folder: Path) -> None:
         self.workspace, self.logs = folder / "work", folder / "logs"
         self.workspace.mkdir()
         self.logs.mkdir()
-        self.held = SimpleNamespace(good_until=time.monotonic() + GOOD_S)
+        self.held = SimpleNamespace(valid_until=time.monotonic() + GOOD_S)
         self.ran: list[tuple[str, ...]] = []
-        self.why: str | None = None
+        self.order: str | None = None
 
     def write(self, **files: str) -> None:
         """Write files; `__` in a name stands for a slash."""
         for name, text in files.items():
-            place = self.workspace / name.replace("__", "/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
+            file = self.workspace / name.replace("__", "/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
 
-    def tree(self, at: str = "") -> dict[str, str]:
+    def tree(self, folder: str = "") -> dict[str, str]:
         """Return every file below a folder, by its name seen from there."""
-        top = self.workspace / at
+        top = self.workspace / folder
         found = (path for path in top.rglob("*") if path.is_file())
         return {str(path.relative_to(top)): path.read_text() for path in sorted(found)}
 
-    def process(self, command: Command) -> Process:
-        self.ran.append(command.words)
+    def process(self, command: Command) -> LeasedProcess:
+        self.ran.append(command.arguments)
         leases: Any = (SimpleNamespace(held=self.held),)
-        return Process(command, leases, log_bytes_max=LOG_BYTES_MAX)
+        return LeasedProcess(command, leases, log_bytes_max=LOG_BYTES_MAX)
 
-    def sets_up(self, *items: RigCopy | RigCommand) -> list[str]:
+    def set_up(self, *items: RigCopy | RigCommand) -> list[str]:
         environment = {"PATH": os.environ["PATH"]}
-        places = (self.logs / "output.log", self.logs / "errors.log")
-        base = Command(("true",), self.workspace, environment, *places, mark=str(self.workspace))
-        rig = Rig(items, self.workspace, base, self.process, lambda: self.why)
+        logs = (self.logs / "output.log", self.logs / "errors.log")
+        base = Command(
+            ("true",), self.workspace, environment, *logs, process_label=str(self.workspace)
+        )
+        rig = Rig(items, self.workspace, base, self.process, lambda: self.order)
         return rig.set_up()
 
-    def refuses(self, source: str, target: str) -> str:
-        """Return why a copy is refused, which changes nothing and starts nothing."""
+    def refusal(self, source: str, target: str) -> str:
+        """Return why a copy is refused, and check that nothing was changed or started."""
         before = self.tree()
         with pytest.raises(RigError) as refused:
-            self.sets_up(RigCopy(source=source, target=target))
+            self.set_up(RigCopy(source=source, target=target))
         assert (self.tree(), self.ran) == (before, [])
         return str(refused.value)
 
@@ -70,13 +72,13 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-# --- by real processes -------------------------------------------------------------------------
+# --- real processes -------------------------------------------------------------------------
 
 
 def test_files_and_folders_are_copied_by_processes_of_their_own(site: Site) -> None:
     site.write(raw__a="1", raw__deep__b="2", old__gone="3", old__a="4")
 
-    allowed = site.sets_up(
+    allowed = site.set_up(
         RigCopy(source="raw/a", target="new/place/a"),
         RigCopy(source="raw", target="old"),
         RigCommand(run="cat a > c", folder=RigFolder.COPIED),
@@ -96,8 +98,8 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
     copy = RigCopy(source="raw", target="theirs")
 
     with pytest.raises(RigError) as refused:
-        site.sets_up(copy)
-    allowed = site.sets_up(copy.model_copy(update={"allow_failure": True}))
+        site.set_up(copy)
+    allowed = site.set_up(copy.model_copy(update={"allow_failure": True}))
 
     assert allowed == [str(refused.value)]
     assert allowed[0].startswith("item 1 of the rig: it ended with 1: ")
@@ -109,19 +111,19 @@ def test_a_target_with_a_repository_in_it_is_refused_and_untouched(site: Site) -
 def test_a_copy_whose_lease_runs_out_is_ended(site: Site) -> None:
     site.write(raw__a="1")
     # It was not renewed for so long that the grace after it is over too.
-    site.held.good_until = time.monotonic() - GOOD_S
+    site.held.valid_until = time.monotonic() - GOOD_S
 
     with pytest.raises(RigError):
-        site.sets_up(RigCopy(source="raw", target="new"))
+        site.set_up(RigCopy(source="raw", target="new"))
 
     assert not (site.workspace / "new").exists()
 
 
-# --- what is refused before --------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------
 
 
 def test_what_is_not_there_cannot_be_copied(site: Site) -> None:
-    assert site.refuses("raw", "new") == "item 1 of the rig: there is no raw to copy"
+    assert site.refusal("raw", "new") == "item 1 of the rig: there is no raw to copy"
 
 
 def test_nothing_is_copied_onto_or_into_itself_also_where_links_lead(site: Site) -> None:
@@ -140,7 +142,7 @@ def test_nothing_is_copied_onto_or_into_itself_also_where_links_lead(site: Site)
         ("link", "link"),
         ("raw", "raw/inner/new"),
     ):
-        why = site.refuses(source, target)
+        why = site.refusal(source, target)
         assert why == f"item 1 of the rig: {source} cannot be copied onto or into itself"
 
 
@@ -152,20 +154,20 @@ def test_a_link_that_came_since_leads_neither_out_nor_to_what_is_protected(
     (site.workspace / ".git").mkdir()
     (site.workspace / "link").symlink_to(links_to)
 
-    assert site.refuses("raw", "link/new").startswith("item 1 of the rig: link/new: ")
-    assert site.refuses("link", "new").startswith("item 1 of the rig: link: ")
+    assert site.refusal("raw", "link/new").startswith("item 1 of the rig: link/new: ")
+    assert site.refusal("link", "new").startswith("item 1 of the rig: link: ")
 
 
 def test_a_rig_stops_where_somebody_wants_the_run_to_end(site: Site) -> None:
     site.write(raw="1")
-    site.why = "stopped"
+    site.order = "stopped"
 
-    assert site.sets_up(RigCopy(source="raw", target="new"), RigCommand(run="touch new")) == []
+    assert site.set_up(RigCopy(source="raw", target="new"), RigCommand(run="touch new")) == []
 
     assert site.ran == []
 
 
-# --- what is copied ----------------------------------------------------------------------------
+# --- copies ----------------------------------------------------------------------------
 
 
 def test_links_in_a_folder_stay_links_and_a_link_that_is_named_is_followed(site: Site) -> None:

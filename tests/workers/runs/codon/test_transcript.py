@@ -1,4 +1,4 @@
-"""What a process says of its costs: what is told, what is not yet, and never too much to count."""
+"""The costs in a transcript: which are recorded, which are not yet, and their highest value."""
 
 from __future__ import annotations
 
@@ -8,68 +8,73 @@ import pytest
 
 from interlock.kernel.machines.runs.codon.names import Trigger
 from interlock.kernel.machines.runs.values import MICRO_MAX
-from interlock.workers.runs.codon.transcript import Hearing
-from interlock.workers.supervision.codon_reports import CostsAdded, CostsFinal, CostsSet, Tokens
+from interlock.workers.runs.codon.transcript import Transcript
+from interlock.workers.supervision.session_reports import (
+    CostsAdded,
+    CostsFinal,
+    CostsSet,
+    TokenCounts,
+)
 from tests.kernel.runs.codons import at
 
-MOST = Tokens(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
+MAXIMUM = TokenCounts(MICRO_MAX, MICRO_MAX, MICRO_MAX, MICRO_MAX)
 
 
 @pytest.fixture
-def hearing() -> Hearing:
-    return Hearing(lambda _name, _data: None)
+def transcript() -> Transcript:
+    return Transcript(lambda _name, _data: None)
 
 
-def test_what_is_said_within_one_look_is_told_at_once(hearing: Hearing) -> None:
-    hearing.feed(CostsAdded(5, Tokens(1, 2)))
-    hearing.feed(CostsAdded(7, Tokens(10, 20)))
+def test_costs_between_two_polls_become_one_change(transcript: Transcript) -> None:
+    transcript.feed(CostsAdded(5, TokenCounts(1, 2)))
+    transcript.feed(CostsAdded(7, TokenCounts(10, 20)))
 
     tokens = {"input_tokens": 11, "output_tokens": 22}
     nothing = {"cache_creation_tokens": 0, "cache_read_tokens": 0}
-    told = {"cost_delta": 12, "tokens_delta": {**tokens, **nothing}}
-    assert hearing.take() == [(Trigger.COSTS_INCREMENTED, told)]
-    assert hearing.take() == []
+    change = {"cost_delta": 12, "tokens_delta": {**tokens, **nothing}}
+    assert transcript.take_changes() == [(Trigger.COSTS_INCREMENTED, change)]
+    assert transcript.take_changes() == []
 
 
-def test_no_sum_is_ever_more_than_a_record_can_count(hearing: Hearing) -> None:
+def test_no_sum_is_ever_more_than_a_record_can_count(transcript: Transcript) -> None:
     for _ in range(3):
-        hearing.feed(CostsAdded(MICRO_MAX, MOST))
+        transcript.feed(CostsAdded(MICRO_MAX, MAXIMUM))
 
-    assert (hearing.cost_micro, hearing.tokens, hearing.untold_micro) == (
+    assert (transcript.cost_micro, transcript.tokens, transcript.unrecorded_micro) == (
         MICRO_MAX,
-        MOST,
+        MAXIMUM,
         MICRO_MAX,
     )
     codon = at("running")
-    for trigger, payload in hearing.take():
+    for trigger, payload in transcript.take_changes():
         codon.fire(str(trigger), **payload)
     assert codon.data["current_cost"] == MICRO_MAX
 
 
 @pytest.mark.parametrize(
-    ("said", "untold"),
+    ("reports", "unrecorded"),
     [
         ([], 0),
         ([CostsAdded(7)], 7),
         ([CostsAdded(7), CostsAdded(8)], 15),
         ([CostsSet(25)], 15),
         ([CostsFinal(25)], 15),
-        # A provider that counts anew has taken nothing back that was told.
+        # A provider that corrects its costs downwards takes no recorded cost back.
         ([CostsSet(4)], 0),
     ],
 )
-def test_what_was_spent_and_not_told_is_known(
-    hearing: Hearing, said: list[Any], untold: int
+def test_costs_that_are_not_recorded_yet_are_known(
+    transcript: Transcript, reports: list[Any], unrecorded: int
 ) -> None:
-    hearing.feed(CostsAdded(10))
-    assert hearing.untold_micro == 10
-    hearing.take()
-    assert hearing.untold_micro == 10, "what was taken may still be refused"
-    hearing.told()
+    transcript.feed(CostsAdded(10))
+    assert transcript.unrecorded_micro == 10
+    transcript.take_changes()
+    assert transcript.unrecorded_micro == 10, "a change that was taken may still be refused"
+    transcript.mark_recorded()
 
-    for one in said:
-        hearing.feed(one)
+    for report in reports:
+        transcript.feed(report)
 
-    assert hearing.untold_micro == untold
-    hearing.told()
-    assert hearing.untold_micro == 0
+    assert transcript.unrecorded_micro == unrecorded
+    transcript.mark_recorded()
+    assert transcript.unrecorded_micro == 0

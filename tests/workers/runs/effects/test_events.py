@@ -1,4 +1,4 @@
-"""Each event that is told is answered, whatever it names, and however often it is read."""
+"""Each event is answered, whatever it names, and applied once, however often it is read."""
 
 from __future__ import annotations
 
@@ -7,102 +7,104 @@ from typing import Any
 import pytest
 
 from interlock.kernel.store.inboxes import Mail
-from interlock.workers.runs.posted import Answer, apply
-from interlock.workers.runs.start import newest
+from interlock.workers.runs.effects.events import EventResult, apply_event
+from interlock.workers.runs.start import newest_run_number
 from tests.kernel.samples import RUN_BIRTH
 from tests.kernel.store.machines_runs import fail, settle
-from tests.workers.runs.workspaces import Scene
+from tests.workers.runs.workspaces import StoredWorkspace
 
 
-def told(kind: str, *, mail: str = "17-0", **data: Any) -> Mail:
-    """Return an event as it lies in an inbox."""
+def mail_of(kind: str, *, mail: str = "17-0", **data: Any) -> Mail:
+    """Return an event as an inbox stores it."""
     return Mail(mail, 17, {"sender": "outside", "event": {"type": kind, "data": data}})
 
 
-def applied(scene: Scene, mail: Mail) -> Answer:
-    return apply(scene.dispatch, scene.open(), mail)
+def apply(workspace: StoredWorkspace, mail: Mail) -> EventResult:
+    return apply_event(workspace.dispatch, workspace.open(), mail)
 
 
-def run_started(scene: Scene, source: str, *, mail: str = "17-0") -> Mail:
-    """Return the wish for a run that goes on from another one."""
+def run_started(workspace: StoredWorkspace, source: str, *, mail: str = "17-0") -> Mail:
+    """Return an event that starts a run from a checkpoint of another one."""
     where = {"run_id": source, "checkpoint_sha": "a" * 40}
     starting = {"kind": "continuation", "source": where, "reason": "continue"}
-    folder = {"run_folder": str(scene.folder), "branch": "run-2"}
-    return told("RunStarted", mail=mail, run_id="2", starting_conditions=starting, **folder)
+    folder = {"run_folder": str(workspace.folder), "branch": "run-2"}
+    return mail_of("RunStarted", mail=mail, run_id="2", starting_conditions=starting, **folder)
 
 
 @pytest.fixture
-def run(scene: Scene) -> str:
+def run(workspace: StoredWorkspace) -> str:
     """Return a run that has ended, with a codon."""
-    run = scene.begin()
-    scene.codon(run)
-    fail(scene.world, run)
-    settle(scene.world, run)
+    run = workspace.start_run()
+    workspace.codon(run)
+    fail(workspace.world, run)
+    settle(workspace.world, run)
     return run
 
 
 def test_to_go_on_from_what_is_no_run_of_the_workspace_is_refused_and_what_follows_applied(
-    scene: Scene, run: str
+    workspace: StoredWorkspace, run: str
 ) -> None:
-    scene.world.create("other", {"folder": "/other", "host": "here"}, machine="workspace")
-    scene.world.create("other/1", RUN_BIRTH, machine="run")
+    workspace.world.create("other", {"folder": "/other", "host": "here"}, machine="workspace")
+    workspace.world.create("other/1", RUN_BIRTH, machine="run")
 
-    for source in ("1/1", f"{run}/1", "99", "other/1", scene.id, "no id !"):
-        refused = applied(scene, run_started(scene, source))
+    for source in ("1/1", f"{run}/1", "99", "other/1", workspace.id, "no id !"):
+        refused = apply(workspace, run_started(workspace, source))
 
         assert (refused.applied, refused.error) == (False, "RunRefusedError")
-        assert refused.why == f"there is no run {source} of {scene.id}"
-    assert newest(scene.dispatch, scene.id) == 1
-    assert applied(scene, run_started(scene, "1", mail="18-0")).record == f"{scene.id}/2"
+        assert refused.why == f"there is no run {source} of {workspace.id}"
+    assert newest_run_number(workspace.dispatch, workspace.id) == 1
+    assert apply(workspace, run_started(workspace, "1", mail="18-0")).record == f"{workspace.id}/2"
 
 
-def test_an_event_about_what_is_not_there_is_refused(scene: Scene, run: str) -> None:
+def test_an_event_about_what_is_not_there_is_refused(workspace: StoredWorkspace, run: str) -> None:
     for about, error in (
         ({"run_id": run, "codon_id": "other"}, "UnknownCodonError"),
         ({"run_id": "99", "codon_id": "clean"}, "RunRefusedError"),
         ({"run_id": f"{run}/1", "codon_id": "clean"}, "RunRefusedError"),
     ):
-        assert applied(scene, told("CostsUpdated", cost=1, **about)).error == error
+        assert apply(workspace, mail_of("CostsUpdated", cost=1, **about)).error == error
 
 
 def test_a_transition_that_was_applied_and_not_answered_is_answered_as_applied(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    run = scene.begin()
-    codon = scene.codon(run, upto="running")
+    run = workspace.start_run()
+    codon = workspace.codon(run, upto="running")
     moved: dict[str, Any] = {"from": "running", "to": "completing_sentinels"}
-    mail = told("CodonTransitioned", run_id=run, codon_id="clean", **moved)
+    mail = mail_of("CodonTransitioned", run_id=run, codon_id="clean", **moved)
 
-    first, again = applied(scene, mail), applied(scene, mail)
+    first, again = apply(workspace, mail), apply(workspace, mail)
 
     assert first.applied
     assert again == first
-    assert scene.world.record(codon).version == first.version
-    told_anew = told("CodonTransitioned", mail="18-0", run_id=run, codon_id="clean", **moved)
-    assert applied(scene, told_anew).error == "InvalidTransitionError"
+    assert workspace.world.record(codon).version == first.version
+    later_mail = mail_of("CodonTransitioned", mail="18-0", run_id=run, codon_id="clean", **moved)
+    assert apply(workspace, later_mail).error == "InvalidTransitionError"
 
 
 def test_a_cost_that_was_applied_and_not_answered_counts_once_though_its_codon_has_ended(
-    scene: Scene,
+    workspace: StoredWorkspace,
 ) -> None:
-    run = scene.begin()
-    codon = scene.codon(run, cost=500, upto="running")
-    mail = told("CostsIncremented", run_id=run, codon_id="clean", cost_delta=7)
-    assert applied(scene, mail).applied
+    run = workspace.start_run()
+    codon = workspace.codon(run, cost=500, upto="running")
+    mail = mail_of("CostsIncremented", run_id=run, codon_id="clean", cost_delta=7)
+    assert apply(workspace, mail).applied
     done = {"checkpoint_sha": "b" * 40, "result_message_received": True}
-    scene.move(codon, "running", "completed", **done)
+    workspace.move(codon, "running", "completed", **done)
 
-    again = applied(scene, mail)
+    again = apply(workspace, mail)
 
     assert again.applied
-    assert scene.world.record(codon).data["final_cost"] == 507
+    assert workspace.world.record(codon).data["final_cost"] == 507
 
 
-def test_a_run_that_was_begun_and_not_answered_begins_once(scene: Scene, run: str) -> None:
-    mail = run_started(scene, run)
+def test_a_run_that_was_begun_and_not_answered_begins_once(
+    workspace: StoredWorkspace, run: str
+) -> None:
+    mail = run_started(workspace, run)
 
-    first, again = applied(scene, mail), applied(scene, mail)
+    first, again = apply(workspace, mail), apply(workspace, mail)
 
-    assert (first.record, again.record) == (f"{scene.id}/2", f"{scene.id}/2")
+    assert (first.record, again.record) == (f"{workspace.id}/2", f"{workspace.id}/2")
     assert again.applied
-    assert newest(scene.dispatch, scene.id) == 2
+    assert newest_run_number(workspace.dispatch, workspace.id) == 2

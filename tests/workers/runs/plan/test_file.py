@@ -11,21 +11,21 @@ from pydantic import ValidationError
 from interlock.workers.runs.plan.file import BYTES_MAX, PlanInvalidError, read_plan
 from interlock.workers.runs.plan.model import (
     Budget,
-    Continuation,
-    Exceeded,
-    Observed,
+    BudgetPolicy,
+    FailurePolicy,
+    LoopEnd,
     OnFailure,
-    Plan,
+    OutputFormat,
     PlannedCodon,
     PlannedLoop,
     PlannedSentinel,
-    Policy,
+    PlannedStrategy,
     RigCommand,
     RigCopy,
     RigFolder,
-    Speech,
-    Strategy,
-    Until,
+    RunPlan,
+    SentinelEventName,
+    SessionChoice,
 )
 
 WHOLE = """\
@@ -77,7 +77,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def read(text: str, workspace: Path) -> Plan:
+def read(text: str, workspace: Path) -> RunPlan:
     path = workspace.parent / "PLAN.yaml"
     path.write_text(text)
     return read_plan(path, workspace)
@@ -106,20 +106,24 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
     fetch, polish = plan.steps
     assert (plan.name, plan.environment) == ("clean-a-dataset", {"KEY": "value"})
     assert plan.budget == Budget(
-        cost_micro=100_000, duration_s=3_600, output_tokens=100_000, exceeded=Exceeded.FAIL
+        cost_micro=100_000, duration_s=3_600, output_tokens=100_000, exceeded=BudgetPolicy.FAIL
     )
     assert watcher == PlannedSentinel(
         id="watcher",
-        on=(Observed.COSTS_UPDATED, Observed.ASSISTANT_MESSAGE),
-        strategy=Strategy(debounce_ms=500),
+        on=(SentinelEventName.COSTS_UPDATED, SentinelEventName.ASSISTANT_MESSAGE),
+        strategy=PlannedStrategy(debounce_ms=500),
         command="python watch.py",
         required=True,
         timeout_s=5,
     )
     assert asker == PlannedSentinel(
         id="asker",
-        sequence=(Observed.TOOL_STARTED, Observed.TOOL_STARTED, Observed.TOOL_COMPLETED),
-        strategy=Strategy(window_ms=60_000),
+        sequence=(
+            SentinelEventName.TOOL_STARTED,
+            SentinelEventName.TOOL_STARTED,
+            SentinelEventName.TOOL_COMPLETED,
+        ),
+        strategy=PlannedStrategy(window_ms=60_000),
         model="provider:name",
         prompt="What of it?",
     )
@@ -130,8 +134,8 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
             RigCommand(run="sh -c x", folder=RigFolder.COPIED, timeout_s=60, allow_failure=True),
         ),
         command="python clean.py",
-        speaks=Speech.CLAUDE,
-        on_failure=OnFailure(policy=Policy.RETRY, attempts=5, delay_ms=0),
+        speaks=OutputFormat.CLAUDE,
+        on_failure=OnFailure(policy=FailurePolicy.RETRY, attempts=5, delay_ms=0),
         budget=Budget(cost_micro=2_000_000),
         sentinels=("watcher", "asker"),
         timeout_s=3_600,
@@ -142,10 +146,10 @@ def test_a_plan_is_read_whole(workspace: Path) -> None:
         id="rub",
         model="provider:name",
         prompt="Rub it.",
-        continuation=Continuation.CONTINUE_PREVIOUS,
-        on_failure=OnFailure(policy=Policy.IGNORE),
+        continuation=SessionChoice.CONTINUE_PREVIOUS,
+        on_failure=OnFailure(policy=FailurePolicy.IGNORE),
     )
-    until = Until(context_exceeded=True, iterations=50)
+    until = LoopEnd(context_exceeded=True, iterations=50)
     assert polish == PlannedLoop(id="polish", until=until, codons=(rub,))
     assert [one.id for one in plan.codons()] == ["fetch", "rub"]
     assert plan.sentinel("asker") is asker
@@ -161,15 +165,19 @@ def test_what_is_not_written_is_as_always(workspace: Path) -> None:
     plan = read(text, workspace)
 
     c, d = plan.codons()
-    assert (plan.budget, plan.environment, plan.sentinels[0].strategy) == (None, {}, Strategy())
+    assert (plan.budget, plan.environment, plan.sentinels[0].strategy) == (
+        None,
+        {},
+        PlannedStrategy(),
+    )
     assert (plan.sentinels[0].required, plan.sentinels[0].timeout_s) == (False, 30)
     assert (c.on_failure.attempts, c.on_failure.delay_ms) == (3, 1_000)
     assert c.budget is not None
-    assert c.budget.exceeded is Exceeded.COMPLETE
+    assert c.budget.exceeded is BudgetPolicy.COMPLETE
     assert (d.on_failure.policy, d.continuation, d.speaks) == ("abort", "fresh", "plain")
     assert (d.timeout_s, d.idle_s, d.rig, d.sentinels) == (None, 600, (), ())
     assert isinstance(plan.steps[1], PlannedLoop)
-    assert plan.steps[1].until == Until(context_exceeded=True)
+    assert plan.steps[1].until == LoopEnd(context_exceeded=True)
 
 
 def test_a_plan_comes_back_from_a_record_as_it_went(workspace: Path) -> None:
@@ -177,7 +185,7 @@ def test_a_plan_comes_back_from_a_record_as_it_went(workspace: Path) -> None:
 
     stored = plan.stored()
 
-    assert Plan.of(json.loads(json.dumps(stored))) == plan
+    assert RunPlan.of(json.loads(json.dumps(stored))) == plan
     rub = {
         "id": "rub",
         "model": "provider:name",
@@ -192,7 +200,7 @@ def test_a_plan_comes_back_from_a_record_as_it_went(workspace: Path) -> None:
     ("step", "problem"),
     [
         ({"id": "c", "command": "x", "model": "a:b", "prompt": "x"}, "take one out"),
-        ({"id": "c"}, "say who works"),
+        ({"id": "c"}, "write what it runs"),
         ({"id": "c", "command": "x", "bugdet": {}}, "Extra inputs"),
         ({"id": "c#0", "command": "x"}, "should match pattern"),
         ({"id": "l", "until": {}, "codons": [{"id": "c", "command": "x"}]}, "when it ends"),
@@ -200,7 +208,7 @@ def test_a_plan_comes_back_from_a_record_as_it_went(workspace: Path) -> None:
 )
 def test_a_record_that_is_no_plan_is_refused(step: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
-        Plan.of({"name": "p", "steps": [step]})
+        RunPlan.of({"name": "p", "steps": [step]})
 
 
 def test_nothing_of_a_plan_can_be_changed(workspace: Path) -> None:
@@ -242,14 +250,14 @@ codons:
     ]
     for line, words in [
         ("2:", "did you mean 'budget'?"),
-        ("4:", "sentinel 'watcher': say who works"),
+        ("4:", "sentinel 'watcher': write what it runs"),
         ("5:", "did you mean 'costs_updated'?"),
         ("6:", "sentinel 'watcher': strategy.debounce_s: 301: write 300 or less"),
         ("8:", "codon 'fetch': it has a command and a model; take one out"),
         ("10:", "rig.0.copy.from: '../raw.csv': it goes up with .."),
-        ("14:", "nothing comes before the first codon"),
+        ("14:", "no codon comes before the first one"),
         ("16:", "did you mean 'watcher'?"),
-        ("17:", "loop 'polish': say when it ends"),
+        ("17:", "loop 'polish': write when it ends"),
         ("19:", "line 8 has a codon or loop of this name"),
         ("20:", "a loop cannot be in a loop"),
         ("22:", "codon 3: name it: `codon: <name>`"),
@@ -283,7 +291,7 @@ def test_a_file_that_cannot_be_read_is_refused(workspace: Path) -> None:
     with pytest.raises(PlanInvalidError, match=r"no\.yaml: cannot be read: No such file"):
         read_plan(workspace / "no.yaml", workspace)
     (found,) = refusals(f"plan: p\n#{'x' * BYTES_MAX}", workspace)
-    assert f"has more than {BYTES_MAX} bytes; make plans of several runs of it" in found
+    assert f"has more than {BYTES_MAX} bytes; split it into plans of several runs" in found
 
 
 def test_a_plan_is_refused_that_a_record_could_not_keep(workspace: Path) -> None:
@@ -313,7 +321,7 @@ def test_a_codon_names_a_sentinel_once(workspace: Path) -> None:
     text = f"plan: p\n{watching}\ncodons:\n{CODON % 'sentinels: [s, s]'}"
 
     assert refusals(text, workspace) == [
-        "4: codon 'c': sentinels.1: s is there twice; take one out"
+        "4: codon 'c': sentinels.1: s is listed twice; take one out"
     ]
 
 
@@ -325,16 +333,16 @@ def test_a_codon_names_a_sentinel_once(workspace: Path) -> None:
         ("a/..", "it goes up with .."),
         ("~/a", "only a shell knows ~"),
         (".", "it is the whole workspace"),
-        (".git/config", ".git is kept for checkpoints"),
-        ("a/.GIT/hooks", ".GIT is kept for checkpoints"),
-        (".interlock", ".interlock is kept for checkpoints"),
+        (".git/config", ".git is reserved for checkpoints"),
+        ("a/.GIT/hooks", ".GIT is reserved for checkpoints"),
+        (".interlock", ".interlock is reserved for checkpoints"),
         ("out/a", "a link leads out of the workspace"),
         ("deep/a", "a link leads out of the workspace"),
-        ("hidden/x", ".interlock is kept for checkpoints"),
+        ("hidden/x", ".interlock is reserved for checkpoints"),
         ("round", "keep them apart"),
         ('"a\\0b"', "no path has a NUL character"),
-        ("3", "write a path inside of the workspace"),
-        ("[a]", "write a path inside of the workspace"),
+        ("3", "write a path inside the workspace"),
+        ("[a]", "write a path inside the workspace"),
     ],
 )
 def test_a_path_that_is_not_within_the_workspace_is_refused(
@@ -404,13 +412,13 @@ def test_links_within_the_workspace_are_followed(workspace: Path) -> None:
         ("prompt: x", "a prompt is for a model"),
         ("rig: []", "rig: it is empty; write at least one item"),
         ("rig: [{}]", "rig.0: write one thing, `copy: {from: <path>, to: <path>}`"),
-        ("rig: [{command: {in: workspace}}]", "say what to run: `run: <command>`"),
-        ("rig: [{command: {run: x, in: copied}}]", "command.in: nothing is copied before it"),
+        ("rig: [{command: {in: workspace}}]", "write what to run: `run: <command>`"),
+        ("rig: [{command: {run: x, in: copied}}]", "command.in: no copy comes before it"),
         ("rig: [{command: x}]", "rig.0.command: 'x': write lines of the form key: value"),
-        ("rig: [{copy: {to: a}}]", "rig.0.copy: say what to copy: `from: <path>`"),
-        ("rig: [{copy: {from: a}}]", "rig.0.copy: say where to: `to: <path>`"),
-        ("rig: [{copy: {from: a, to: a/b}}]", "a and a/b are in each other; keep them apart"),
-        ("rig: [{copy: {from: a/b, to: a}}]", "a/b and a are in each other; keep them apart"),
+        ("rig: [{copy: {to: a}}]", "rig.0.copy: write what to copy: `from: <path>`"),
+        ("rig: [{copy: {from: a}}]", "rig.0.copy: write where to: `to: <path>`"),
+        ("rig: [{copy: {from: a, to: a/b}}]", "a and a/b are inside each other; keep them apart"),
+        ("rig: [{copy: {from: a/b, to: a}}]", "a/b and a are inside each other; keep them apart"),
         ("rig: [{copy: {from: a, to: b}, allow_failure: 1}]", "allow_failure: 1: write true or"),
         ('rig: [{command: {run: "a\\0"}}]', "command.run: 'a\\x00': no command and no setting"),
     ],
@@ -424,11 +432,14 @@ def test_what_a_codon_cannot_have_is_refused(fields: str, problem: str, workspac
 @pytest.mark.parametrize(
     ("codon", "problem"),
     [
-        ("{codon: c}", "say who works: `command: <command>`, or `model` and `prompt`"),
-        ("{codon: c, command: }", "say who works: `command: <command>`, or `model` and `prompt`"),
+        ("{codon: c}", "write what it runs: `command: <command>`, or `model` and `prompt`"),
+        (
+            "{codon: c, command: }",
+            "write what it runs: `command: <command>`, or `model` and `prompt`",
+        ),
         ("{codon: c, command: ' '}", "command: ' ': it is empty; write a text"),
         ("{codon: c, command: [x]}", "command: ['x']: write a text"),
-        ("{codon: c, model: a:b}", "say what the model is asked: `prompt: <text>`"),
+        ("{codon: c, model: a:b}", "write what the model is asked: `prompt: <text>`"),
         ("{codon: c, model: a, prompt: x}", "model: 'a': write it as <provider>:<name>"),
         ("{codon: c, model: a:b, prompt: x, speaks: plain}", "speaks is for a command"),
         ("{codon: c#0, command: x}", "the sign # is for the iterations of loops"),
@@ -436,7 +447,7 @@ def test_what_a_codon_cannot_have_is_refused(fields: str, problem: str, workspac
         ("{codon: 0c, command: x}", "write up to 63 small letters, digits and -"),
         (f"{{codon: {'c' * 64}, command: x}}", "write up to 63 small letters, digits and -"),
         ("{codon: no, command: x}", "codon: False: it is no text; put it in quotation marks"),
-        ("{loop: l, codons: [{codon: c, command: x}]}", "say when it ends"),
+        ("{loop: l, codons: [{codon: c, command: x}]}", "write when it ends"),
         ("{loop: l, until: {iterations: 2}}", "write `codons:` and a list of at least one codon"),
         ("{loop: l, until: {iterations: 2}, codons: []}", "write at least one codon"),
     ],
@@ -451,7 +462,7 @@ def test_a_step_that_cannot_be_is_refused(codon: str, problem: str, workspace: P
 @pytest.mark.parametrize(
     ("until", "problem"),
     [
-        ("{}", "until: say when it ends"),
+        ("{}", "until: write when it ends"),
         ("3", "until: 3: write {iterations: <n>} or context_exceeded"),
         ("{iterations: 0}", "until.iterations: 0: write 1 or more"),
         ("{iterations: 10001}", "until.iterations: 10001: write 10000 or less"),
@@ -469,14 +480,14 @@ def test_a_loop_without_a_sound_end_is_refused(until: str, problem: str, workspa
 @pytest.mark.parametrize(
     ("sentinel", "problem"),
     [
-        ("{command: x}", "say what it watches: `on: [<event>]`"),
+        ("{command: x}", "write what it watches: `on: [<event>]`"),
         ("{on: [], command: x}", "on: it is empty; write at least one event"),
         ("{on: [progress], sequence: [progress], command: x}", "it has on and sequence"),
-        ("{on: [progress, progress], command: x}", "on: progress is there more than once"),
+        ("{on: [progress, progress], command: x}", "on: progress is listed more than once"),
         ("{on: progress, command: x}", "on: 'progress': write a list"),
         ("{on: [[progress]], command: x}", "on.0: ['progress'] is no event; known: codon_started"),
         ("{true: [progress], command: x}", "the key True is no text"),
-        ("{on: [progress]}", "say who works"),
+        ("{on: [progress]}", "write what it runs"),
         ("{on: [progress], command: x, speaks: plain}", "'speaks' is no field here"),
         ("{on: [progress], command: x, required: 1}", "required: 1: write true or false"),
         ("{on: [progress], command: x, timeout_s: 0}", "timeout_s: 0: write 1 or more"),
@@ -531,6 +542,6 @@ def test_only_the_very_first_codon_has_nothing_to_continue(workspace: Path) -> N
     loop = "{loop: l, until: {iterations: 2}, codons: [%s]}"
     first = loop % (going_on % "a")
 
-    assert "nothing comes before" in refusals(f"plan: p\ncodons: [{first}]", workspace)[0]
+    assert "no codon comes before" in refusals(f"plan: p\ncodons: [{first}]", workspace)[0]
     then = loop % f"{{codon: a, command: x}}, {going_on % 'b'}"
     assert read(f"plan: p\ncodons: [{then}, {going_on % 'c'}]", workspace).name == "p"

@@ -1,4 +1,4 @@
-"""Sentinels observe beside the codon: told without a wait, drained within a limit, never lost."""
+"""Sentinels run beside the codon: they never delay it, and are drained within a limit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from interlock.kernel.machines.runs.values import UnloadReason
-from interlock.workers.runs.sentinels.call import Book, FatalSentinelError, SentinelCallError
+from interlock.workers.runs.sentinels.call import BookCost, FatalSentinelError, SentinelCallError
 from interlock.workers.runs.sentinels.host import SentinelHost
-from tests.workers.runs.sentinels.observed import (
+from tests.workers.runs.sentinels.sentinel_hosts import (
     alive,
     calls_in,
     host_in,
-    nobody_left,
+    no_thread_left,
+    notify,
     pid_in,
     sentinel,
     state,
-    tell,
-    until_calls,
+    wait_for_calls,
 )
 
-KEEPS = "cat >> calls"
-WAITS = f"{KEEPS}; until [ -e go ]; do sleep 0.01; done"
-TALKS: dict[str, Any] = {"command": None, "model": "some:model", "prompt": "I am $sentinel."}
+APPENDS_CALLS = "cat >> calls"
+WAITS = f"{APPENDS_CALLS}; until [ -e go ]; do sleep 0.01; done"
+WITH_MODEL: dict[str, Any] = {"command": None, "model": "some:model", "prompt": "I am $sentinel."}
 
 
 def numbers(file: Path) -> list[list[int]]:
@@ -35,7 +35,7 @@ def numbers(file: Path) -> list[list[int]]:
 
 
 class Models:
-    """Models that answer by a script: a text, or the error that an answer is."""
+    """Models that answer by a script, with a text or an error."""
 
     def __init__(self, *script: str | SentinelCallError, cost_micro: int = 30) -> None:
         self.asked: list[tuple[str, str, str]] = []
@@ -43,25 +43,25 @@ class Models:
         self._script, self._cost_micro = list(script), cost_micro
 
     def open(self, model: str) -> None:
-        """Know one model."""
+        """Accept one model."""
         if model != "some:model":
             raise FatalSentinelError(f"there is no {model}")
 
     async def ask(
-        self, model: str, instructions: str, words: str, *, timeout_s: float, book: Book
+        self, model: str, instructions: str, material: str, *, timeout_s: float, book: BookCost
     ) -> str:
-        """Answer what is next; where nothing is, never."""
+        """Return the next answer; without one, wait forever."""
         del timeout_s
-        self.asked.append((model, instructions, words))
+        self.asked.append((model, instructions, material))
         book(self._cost_micro)
         if not self._script:
             await asyncio.Event().wait()
-        if isinstance(said := self._script.pop(0), SentinelCallError):
-            raise said
-        return said
+        if isinstance(answer := self._script.pop(0), SentinelCallError):
+            raise answer
+        return answer
 
     async def close(self) -> None:
-        """Remember."""
+        """Remember that they were closed."""
         self.closed = True
 
 
@@ -69,9 +69,9 @@ def test_a_state_tells_the_whole_story(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="true --all", strategy={"count": 2})) as host:
         host.load()
         loaded = state(host)
-        tell(host, 4)
-        until_calls(host, 2)
-        tell(host, 3, name="other")
+        notify(host, 4)
+        wait_for_calls(host, 2)
+        notify(host, 3, name="other")
         host.drain(20)
 
     found = state(host)
@@ -89,21 +89,21 @@ def test_changes_are_told_once(tmp_path: Path) -> None:
         host.load()
         assert host.take_changes() == host.states()
         assert host.take_changes() is None
-        tell(host, name="other")
-        tell(host)
+        notify(host, name="other")
+        notify(host)
         host.drain(20)
         assert host.take_changes() == host.states()
         assert host.take_changes() is None
 
 
 def test_what_waits_for_silence_is_handed_over_by_itself(tmp_path: Path) -> None:
-    observer = sentinel(command=KEEPS, strategy={"debounce_s": 0.05})
-    with host_in(tmp_path, observer) as host:
+    runner = sentinel(command=APPENDS_CALLS, strategy={"debounce_s": 0.05})
+    with host_in(tmp_path, runner) as host:
         host.load()
-        tell(host, 3)
-        until_calls(host, 1)
-        tell(host, 1, first=3)
-        until_calls(host, 2)
+        notify(host, 3)
+        wait_for_calls(host, 1)
+        notify(host, 1, first=3)
+        wait_for_calls(host, 2)
         host.drain(20)
 
     assert [number for call in numbers(tmp_path / "calls") for number in call] == [0, 1, 2, 3]
@@ -113,11 +113,11 @@ def test_what_waits_for_silence_is_handed_over_by_itself(tmp_path: Path) -> None
 def test_a_drain_hands_over_what_has_accumulated(
     tmp_path: Path, strategy: dict[str, float]
 ) -> None:
-    with host_in(tmp_path, sentinel(command=KEEPS, strategy=strategy)) as host:
+    with host_in(tmp_path, sentinel(command=APPENDS_CALLS, strategy=strategy)) as host:
         host.load()
-        tell(host, 3)
+        notify(host, 3)
         assert host.drain(20)
-        tell(host)
+        notify(host)
 
     assert numbers(tmp_path / "calls") == [[0, 1, 2]]
     assert state(host).total_triggers == 3
@@ -127,10 +127,10 @@ def test_a_drain_ends_at_its_limit_and_kills_what_runs(tmp_path: Path) -> None:
     slow = sentinel("slow", "echo $$ > pid; exec sleep 300")
     with host_in(tmp_path, slow, sentinel(command="true")) as host:
         host.load()
-        tell(host, 3)
+        notify(host, 3)
         pid = pid_in(tmp_path / "pid")
         assert not host.drain(0.05)
-        assert nobody_left()
+        assert no_thread_left()
         assert not alive(pid)
 
     found = state(host, "slow")
@@ -142,7 +142,7 @@ def test_a_drain_ends_at_its_limit_and_kills_what_runs(tmp_path: Path) -> None:
 def test_a_shutdown_from_elsewhere_ends_a_drain(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="echo $$ > pid; exec sleep 300")) as host:
         host.load()
-        tell(host)
+        notify(host)
         pid_in(tmp_path / "pid")
         elsewhere = threading.Thread(target=host.shutdown)
         elsewhere.start()
@@ -156,7 +156,7 @@ def test_after_a_drain_nothing_is_left_to_shut_down(tmp_path: Path) -> None:
     with host_in(tmp_path, sentinel(command="true")) as host:
         host.load()
         assert host.drain(20)
-        assert nobody_left()
+        assert no_thread_left()
         assert host.drain(20)
         host.shutdown()
 
@@ -167,9 +167,9 @@ def test_a_slow_sentinel_delays_neither_who_tells_nor_the_others(tmp_path: Path)
     slow, quick = sentinel("slow", WAITS), sentinel("quick", "true")
     with host_in(tmp_path, slow, quick) as host:
         host.load()
-        tell(host, 5)
-        until_calls(host, 5, "quick")
-        # Nobody lets it go before this line: whoever waited for it would wait for ever.
+        notify(host, 5)
+        wait_for_calls(host, 5, "quick")
+        # The slow sentinel waits for this test, so a host that waited for it would hang.
         assert state(host, "slow").llm_call_count == 1
         (tmp_path / "go").touch()
         assert host.drain(20)
@@ -184,7 +184,7 @@ def test_sentinels_run_at_the_same_time(tmp_path: Path) -> None:
     one, two = sentinel("one", meets("a", "b")), sentinel("two", meets("b", "a"))
     with host_in(tmp_path, one, two) as host:
         host.load()
-        tell(host)
+        notify(host)
         assert host.drain(20)
 
 
@@ -192,18 +192,18 @@ def test_a_sentinel_is_called_once_at_a_time(tmp_path: Path) -> None:
     alone = "mkdir busy || exit 3; sleep 0.01; rmdir busy"
     with host_in(tmp_path, sentinel(command=alone)) as host:
         host.load()
-        tell(host, 10)
+        notify(host, 10)
         assert host.drain(20)
 
     assert (state(host).llm_call_count, state(host).failed_llm_calls) == (10, 0)
 
 
 def test_a_sequence_calls_with_the_events_that_made_it_up(tmp_path: Path) -> None:
-    observer = sentinel(command=KEEPS, on=None, sequence=["a", "b"])
-    with host_in(tmp_path, observer) as host:
+    runner = sentinel(command=APPENDS_CALLS, on=None, sequence=["a", "b"])
+    with host_in(tmp_path, runner) as host:
         host.load()
         for number, name in enumerate("abxaxb"):
-            tell(host, name=name, first=number)
+            notify(host, name=name, first=number)
         assert host.drain(20)
 
     assert numbers(tmp_path / "calls") == [[0, 1], [3, 5]]
@@ -212,14 +212,14 @@ def test_a_sequence_calls_with_the_events_that_made_it_up(tmp_path: Path) -> Non
 
 def test_a_model_is_asked_with_its_prompt_and_the_events(tmp_path: Path) -> None:
     models = Models("all is well", SentinelCallError("it is busy"))
-    with host_in(tmp_path, sentinel(**TALKS), asks=models) as host:
+    with host_in(tmp_path, sentinel(**WITH_MODEL), models=models) as host:
         assert host.load() == []
-        tell(host, 2)
+        notify(host, 2)
         assert host.drain(20)
 
     first, second = host.take_remarks()
-    assert (first.said, first.problem) == ("all is well", "")
-    assert (second.said, second.problem) == ("", "it is busy")
+    assert (first.text, first.problem) == ("all is well", "")
+    assert (second.text, second.problem) == ("", "it is busy")
     assert models.asked[0] == (
         "some:model",
         "I am eye.",
@@ -234,9 +234,9 @@ def test_a_model_is_asked_with_its_prompt_and_the_events(tmp_path: Path) -> None
 def test_a_model_that_does_not_answer_in_time_has_failed_and_its_cost_counts(
     tmp_path: Path,
 ) -> None:
-    with host_in(tmp_path, sentinel(**TALKS, timeout_s=0.05), asks=Models()) as host:
+    with host_in(tmp_path, sentinel(**WITH_MODEL, timeout_s=0.05), models=Models()) as host:
         host.load()
-        tell(host)
+        notify(host)
         assert host.drain(20)
 
     assert (state(host).failed_llm_calls, state(host).total_cost) == (1, 30)
@@ -245,13 +245,13 @@ def test_a_model_that_does_not_answer_in_time_has_failed_and_its_cost_counts(
     ]
 
 
-def refusal(folder: Path, asks: Models | None, **changes: str) -> str:
+def refusal(folder: Path, models: Models | None, **changes: str) -> str:
     host = SentinelHost(
-        [sentinel(**{**TALKS, **changes})],
+        [sentinel(**{**WITH_MODEL, **changes})],
         codon="tidy",
         folder=folder,
         environment={},
-        asks=asks,
+        models=models,
         clock_ms=lambda: 1,
     )
     with host:

@@ -1,4 +1,4 @@
-"""A language model that observes: its answers, its costs, and that events give it no orders."""
+"""The models of sentinels: their answers, their costs, and the marks around their material."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from interlock.workers.runs.sentinels.call import FatalSentinelError, SentinelCallError
 from interlock.workers.runs.sentinels.models import SentinelModels
 from tests.fakes.openai_server import OpenAIServer, Script, hangs, refuses, writes
-from tests.workers.gateways.llm.asking import Sleeper
+from tests.workers.threads.inference.questions import Sleeper
 
 MODEL = "openai:gpt-4o-mini"
 
@@ -37,26 +37,26 @@ def asked(*script: Script, timeout_s: float = 20.0) -> tuple[str, list[int], Ope
 
 
 def test_an_answer_comes_with_its_price() -> None:
-    said, booked, server = asked(writes("all is well"))
+    answer, booked, server = asked(writes("all is well"))
 
-    assert (said, booked) == ("all is well", [36])
-    system, words = (str(message["content"]) for message in server.asked[0].body["messages"])
+    assert (answer, booked) == ("all is well", [36])
+    system, message_text = (str(message["content"]) for message in server.asked[0].body["messages"])
     assert system.startswith("Look closely.\n\n")
     [marker] = re.findall(r"`BEGIN ([0-9a-f]{32})`", system)
-    assert words == f"BEGIN {marker}\n{{}}\nEND {marker}"
+    assert message_text == f"BEGIN {marker}\n{{}}\nEND {marker}"
 
 
 def test_a_provider_that_refuses_is_a_failure() -> None:
-    said, booked, _ = asked(refuses(400))
+    answer, booked, _ = asked(refuses(400))
 
-    assert said.startswith(f"{MODEL} refused with status 400")
+    assert answer.startswith(f"{MODEL} refused with status 400")
     assert booked == [0]
 
 
 def test_a_request_without_an_answer_is_booked_at_its_bound() -> None:
-    said, booked, _ = asked(hangs(), timeout_s=0.3)
+    answer, booked, _ = asked(hangs(), timeout_s=0.3)
 
-    assert said == f"{MODEL} did not answer within 0.3 s."
+    assert answer == f"{MODEL} did not answer within 0.3 s."
     assert booked[0] > 36
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.workers.runs.sentinels.trigger import Event, Trigger
+from interlock.workers.runs.sentinels.trigger import SentinelEvent, SentinelTrigger
 
 
-def matched(trigger: Trigger, names: str) -> list[str]:
-    """Return the places of the events of each match, as text."""
-    seen: tuple[Event, ...] = ()
+def matched(trigger: SentinelTrigger, names: str) -> list[str]:
+    """Return the numbers of the events of each match, as text."""
+    partial: tuple[SentinelEvent, ...] = ()
     found = []
-    for place, name in enumerate(names):
-        seen, match = trigger.advance(seen, Event(name, place, {}))
+    for number, name in enumerate(names):
+        partial, match = trigger.advance(partial, SentinelEvent(name, number, {}))
         if match:
             found.append("".join(str(event.at_ms) for event in match))
     return found
@@ -23,7 +23,7 @@ def matched(trigger: Trigger, names: str) -> list[str]:
     [("", []), ("xyx", []), ("axb", ["0", "2"]), ("aab", ["0", "1", "2"])],
 )
 def test_any_of_its_events_triggers_a_sentinel(names: str, matches: list[str]) -> None:
-    assert matched(Trigger(("a", "b"), ordered=False), names) == matches
+    assert matched(SentinelTrigger(("a", "b"), ordered=False), names) == matches
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_any_of_its_events_triggers_a_sentinel(names: str, matches: list[str]) -
 def test_a_sequence_triggers_when_its_events_came_in_their_order(
     names: str, matches: list[str]
 ) -> None:
-    assert matched(Trigger(("a", "b", "c"), ordered=True), names) == matches
+    assert matched(SentinelTrigger(("a", "b", "c"), ordered=True), names) == matches
 
 
 def test_one_event_may_stand_in_a_sequence_twice() -> None:
-    assert matched(Trigger(("a", "a"), ordered=True), "axaaxa") == ["02", "35"]
+    assert matched(SentinelTrigger(("a", "a"), ordered=True), "axaaxa") == ["02", "35"]

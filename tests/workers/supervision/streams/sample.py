@@ -12,50 +12,50 @@ from pathlib import Path
 from typing import Any
 
 from interlock.workers.supervision.reports import (
+    AgentReady,
     Compacted,
     CompactNeeded,
     Progress,
-    Ready,
-    Rejected,
+    RejectedLine,
     Report,
+    TokensUsed,
     ToolCompleted,
     ToolStarted,
-    Usage,
     VerifyRequested,
 )
 from interlock.workers.supervision.streams.claude import ClaudeStream
 
 SAMPLE = (Path(__file__).parents[3] / "golden" / "agent_stream.jsonl").read_bytes().splitlines()
 REPORTS = [
-    Ready(),
-    Usage(tokens_in=16204, tokens_out=2, context_used=16204),
+    AgentReady(),
+    TokensUsed(tokens_in=16204, tokens_out=2, context_used=16204),
     Progress("I run the tests first, then read the code."),
     ToolStarted("Bash", "toolu_01A"),
-    Usage(tokens_in=0, tokens_out=146, context_used=16204),
+    TokensUsed(tokens_in=0, tokens_out=146, context_used=16204),
     ToolStarted("Read", "toolu_01B"),
     ToolCompleted("Read", "toolu_01B", success=True),
     ToolCompleted("Bash", "toolu_01A", success=False),
-    Usage(tokens_in=16621, tokens_out=1, context_used=16621),
+    TokensUsed(tokens_in=16621, tokens_out=1, context_used=16621),
     ToolStarted("Task", "toolu_01C"),
-    Usage(tokens_in=2103, tokens_out=40),
+    TokensUsed(tokens_in=2103, tokens_out=40),
     ToolStarted("Grep", "toolu_01D"),
     ToolCompleted("Grep", "toolu_01D", success=True),
     ToolCompleted("Task", "toolu_01C", success=True),
     CompactNeeded(),
     Compacted(),
-    Usage(tokens_in=6602, tokens_out=3, context_used=6602),
+    TokensUsed(tokens_in=6602, tokens_out=3, context_used=6602),
     ToolStarted("Edit", "toolu_01E"),
     ToolCompleted("Edit", "toolu_01E", success=True),
-    Usage(tokens_in=6692, tokens_out=1, context_used=6692),
+    TokensUsed(tokens_in=6692, tokens_out=1, context_used=6692),
     Progress("The sum is right now and its test passes."),
-    Usage(tokens_in=300, tokens_out=303, context_size=200_000, cost_micro=87_654),
+    TokensUsed(tokens_in=300, tokens_out=303, context_size=200_000, cost_micro=87_654),
     VerifyRequested("The sum is right now and its test passes."),
 ]
 TOKENS_IN = 9 + 7210 + 38900 + 303 + 2100  # as the sample's result has them, model by model
 TOKENS_OUT = 401 + 95
 
 
-def fed(lines: Iterable[bytes], stream: ClaudeStream | None = None) -> list[Report | Rejected]:
+def fed(lines: Iterable[bytes], stream: ClaudeStream | None = None) -> list[Report | RejectedLine]:
     stream = stream or ClaudeStream()
     return [one for line in lines for one in stream.feed(line)]
 

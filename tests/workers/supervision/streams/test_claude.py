@@ -11,11 +11,11 @@ from interlock.kernel.reason import TransitionReason
 from interlock.workers.specs.json_line import NAME_LENGTH_MAX, TEXT_LENGTH_MAX
 from interlock.workers.supervision.reports import (
     LINE_BYTES_MAX,
+    AgentFailed,
     Compacted,
     CompactNeeded,
-    Failed,
     Progress,
-    Rejected,
+    RejectedLine,
     ToolCompleted,
     ToolStarted,
     VerifyRequested,
@@ -45,7 +45,7 @@ def test_a_stream_that_ends_early_reports_what_it_had_said(lines: int) -> None:
     reports = fed(SAMPLE[:lines])
 
     assert reports == REPORTS[: len(reports)]
-    assert not [one for one in reports if isinstance(one, VerifyRequested | Failed)]
+    assert not [one for one in reports if isinstance(one, VerifyRequested | AgentFailed)]
 
 
 @pytest.mark.parametrize("number", range(len(SAMPLE)))
@@ -54,7 +54,7 @@ def test_a_line_cut_in_the_middle_costs_only_itself(number: int) -> None:
 
     reports = fed([*SAMPLE[:number], cut, *SAMPLE[number + 1 :]])
 
-    assert "the line is no JSON" in next(x.reason for x in reports if isinstance(x, Rejected))
+    assert "the line is no JSON" in next(x.reason for x in reports if isinstance(x, RejectedLine))
     assert (reports[-1] == REPORTS[-1]) is (number < len(SAMPLE) - 1)
 
 
@@ -62,7 +62,7 @@ def test_a_line_cut_in_the_middle_costs_only_itself(number: int) -> None:
 def test_garbage_between_the_lines_is_told_and_changes_nothing(garbage: bytes) -> None:
     reports = fed(one for known in SAMPLE for one in (garbage, known))
 
-    assert [one for one in reports if not isinstance(one, Rejected)] == REPORTS
+    assert [one for one in reports if not isinstance(one, RejectedLine)] == REPORTS
     assert len(reports) == len(REPORTS) + len(SAMPLE)
 
 
@@ -111,7 +111,7 @@ def test_blank_lines_and_kinds_that_say_nothing_of_the_work_are_passed_over() ->
 def test_a_known_kind_with_another_shape_is_told(given_line: bytes, reason: str) -> None:
     (rejected,) = fed([given_line])
 
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedLine)
     assert reason in rejected.reason
 
 
@@ -119,7 +119,7 @@ def test_what_comes_before_a_broken_block_is_kept() -> None:
     reports = fed([assistant(tool_use("a"), 7)])
 
     assert reports[0] == ToolStarted("Bash", "a")
-    assert isinstance(reports[1], Rejected)
+    assert isinstance(reports[1], RejectedLine)
 
 
 def test_a_tool_result_larger_than_our_own_lines_still_ends_its_tool() -> None:
@@ -131,7 +131,7 @@ def test_a_tool_result_larger_than_our_own_lines_still_ends_its_tool() -> None:
 def test_a_line_beyond_the_streams_own_limit_is_not_read() -> None:
     (rejected,) = fed([line("user", padding="x" * ClaudeStream.line_bytes_max)])
 
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedLine)
     assert "at most 4194304 are allowed" in rejected.reason
 
 
@@ -153,14 +153,14 @@ def test_what_is_told_is_bounded() -> None:
 def test_a_tool_that_ends_without_having_started_is_told() -> None:
     (rejected,) = fed([tool_result("a")])
 
-    assert rejected == Rejected("the tool call 'a' ended but is not known to run")
+    assert rejected == RejectedLine("the tool call 'a' ended without a start")
 
 
 def test_a_tool_ends_once() -> None:
     reports = fed([assistant(tool_use("a")), tool_result("a"), tool_result("a")])
 
     assert reports[1] == ToolCompleted("Bash", "a", success=True)
-    assert isinstance(reports[2], Rejected)
+    assert isinstance(reports[2], RejectedLine)
 
 
 def test_a_tool_that_starts_twice_is_told() -> None:
@@ -168,7 +168,7 @@ def test_a_tool_that_starts_twice_is_told() -> None:
 
     assert reports == [
         ToolStarted("Bash", "a"),
-        Rejected("the tool call 'a' was started twice"),
+        RejectedLine("the tool call 'a' was started twice"),
     ]
 
 
@@ -177,7 +177,7 @@ def test_tools_that_never_end_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
     reports = fed([assistant(tool_use("a"), tool_use("b"))])
 
-    assert reports[1] == Rejected("more than 1 tool calls run at once")
+    assert reports[1] == RejectedLine("more than 1 tool calls run at once")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_each_compaction_is_told_once_however_it_is_announced(lines: list[bytes]
 def test_a_compaction_that_fails_fails_the_run() -> None:
     lines = [status("compacting"), status(None, compact_result="failed", compact_error="no room")]
 
-    assert fed(lines)[-1] == Failed(
+    assert fed(lines)[-1] == AgentFailed(
         "the context could not be compacted: no room", TransitionReason.COMPACTION_FAILED
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.reason import TransitionReason
 from interlock.workers.supervision.reports import (
-    Failed,
+    AgentFailed,
 )
 from tests.workers.supervision.streams.sample import (
     assistant,
@@ -17,9 +17,9 @@ from tests.workers.supervision.streams.sample import (
 )
 
 
-def failed(**fields: Any) -> Failed:
+def failed(**fields: Any) -> AgentFailed:
     last = fed([result(**fields)])[-1]
-    assert isinstance(last, Failed), last
+    assert isinstance(last, AgentFailed), last
     return last
 
 
@@ -87,7 +87,7 @@ def failed(**fields: Any) -> Failed:
 def test_a_run_that_did_not_complete_failed_for_the_reason_it_names(
     fields: dict[str, Any], error: str, reason: TransitionReason | None
 ) -> None:
-    assert failed(**fields) == Failed(error, reason)
+    assert failed(**fields) == AgentFailed(error, reason)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_run_that_did_not_complete_failed_for_the_reason_it_names(
 def test_an_error_of_the_last_answer_explains_a_failure(
     error: str, reason: TransitionReason | None
 ) -> None:
-    assert fed([assistant(error=error), result(is_error=True, result="e")])[-1] == Failed(
+    assert fed([assistant(error=error), result(is_error=True, result="e")])[-1] == AgentFailed(
         "e", reason
     )
 
@@ -109,10 +109,10 @@ def test_an_error_of_the_last_answer_explains_a_failure(
 def test_an_error_that_was_got_over_explains_no_later_failure() -> None:
     lines = [assistant(error="overloaded"), assistant(), result(is_error=True, result="e")]
 
-    assert fed(lines)[-1] == Failed("e", None)
+    assert fed(lines)[-1] == AgentFailed("e", None)
 
 
 def test_an_error_of_one_run_explains_no_failure_of_the_next() -> None:
     lines = [assistant(error="overloaded"), result(is_error=True), result(is_error=True)]
 
-    assert fed(lines)[-1] == Failed("no reason was given", None)
+    assert fed(lines)[-1] == AgentFailed("no reason was given", None)

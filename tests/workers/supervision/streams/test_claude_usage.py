@@ -8,9 +8,9 @@ import pytest
 
 from interlock.workers.specs.json_line import COUNT_MAX
 from interlock.workers.supervision.reports import (
-    Rejected,
+    RejectedLine,
+    TokensUsed,
     ToolStarted,
-    Usage,
     VerifyRequested,
 )
 from interlock.workers.supervision.streams import claude_usage
@@ -28,7 +28,7 @@ from tests.workers.supervision.streams.sample import (
 
 
 def test_what_was_used_adds_up_to_the_totals_of_the_result() -> None:
-    used = [one for one in fed(SAMPLE) if isinstance(one, Usage)]
+    used = [one for one in fed(SAMPLE) if isinstance(one, TokensUsed)]
 
     assert sum(one.tokens_in or 0 for one in used) == TOKENS_IN
     assert sum(one.tokens_out or 0 for one in used) == TOKENS_OUT
@@ -38,7 +38,7 @@ def test_the_lines_of_one_message_repeat_its_usage_and_count_once() -> None:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
 
     assert fed([assistant(usage=usage), assistant(usage=usage)]) == [
-        Usage(tokens_in=15, tokens_out=3, context_used=15)
+        TokensUsed(tokens_in=15, tokens_out=3, context_used=15)
     ]
 
 
@@ -48,7 +48,7 @@ def test_of_one_message_the_largest_figures_count() -> None:
 
     used = fed([usage(2), usage(7), usage(1), usage(8)])
 
-    assert [one.tokens_out for one in used if isinstance(one, Usage)] == [2, 5, 1]
+    assert [one.tokens_out for one in used if isinstance(one, TokensUsed)] == [2, 5, 1]
 
 
 def test_messages_to_remember_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_messages_to_remember_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_subagent_says_nothing_of_the_main_conversations_window() -> None:
     (usage,) = fed([assistant(usage={"input_tokens": 9}, parent_tool_use_id="a")])
 
-    assert usage == Usage(tokens_in=9, tokens_out=0, context_used=None)
+    assert usage == TokensUsed(tokens_in=9, tokens_out=0, context_used=None)
 
 
 def test_the_programs_own_notices_have_no_usage() -> None:
@@ -73,8 +73,8 @@ def test_the_programs_own_notices_have_no_usage() -> None:
 def test_what_the_stream_does_not_say_is_absent() -> None:
     assert fed([assistant()]) == []
     assert fed([result()]) == [VerifyRequested("")]
-    assert fed([result(total_cost_usd=0.5)])[0] == Usage(cost_micro=500_000)
-    assert fed([result(usage={"input_tokens": 2})])[0] == Usage(tokens_in=2, tokens_out=0)
+    assert fed([result(total_cost_usd=0.5)])[0] == TokensUsed(cost_micro=500_000)
+    assert fed([result(usage={"input_tokens": 2})])[0] == TokensUsed(tokens_in=2, tokens_out=0)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_what_the_stream_does_not_say_is_absent() -> None:
 def test_an_absurd_figure_is_told_and_does_not_hide_the_outcome(broken: dict[str, Any]) -> None:
     rejected, outcome = fed([result(**broken)])
 
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedLine)
     assert outcome == VerifyRequested("")
 
 
 def test_an_absurd_usage_does_not_hide_the_tools_of_its_message() -> None:
     rejected, started = fed([assistant(tool_use("a"), usage={"input_tokens": "many"})])
 
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedLine)
     assert started == ToolStarted("Bash", "a")
 
 
@@ -118,9 +118,9 @@ def test_a_session_restates_its_totals_and_only_what_is_new_is_reported() -> Non
         result(total_cost_usd=0.25, modelUsage=model_usage(30, 4)),
     ]
 
-    used = [one for one in fed(lines) if isinstance(one, Usage)]
+    used = [one for one in fed(lines) if isinstance(one, TokensUsed)]
 
-    assert used == [Usage(10, 1, None, None, 100_000), Usage(20, 3, None, None, 150_000)]
+    assert used == [TokensUsed(10, 1, None, None, 100_000), TokensUsed(20, 3, None, None, 150_000)]
 
 
 def test_another_session_starts_from_zero() -> None:
@@ -133,25 +133,25 @@ def test_another_session_starts_from_zero() -> None:
         result(total_cost_usd=0.25, modelUsage=model_usage(30, 4)),
     ]
 
-    used = [one for one in fed(lines) if isinstance(one, Usage)]
+    used = [one for one in fed(lines) if isinstance(one, TokensUsed)]
 
     assert used[2:] == [
-        Usage(tokens_in=11, tokens_out=0, context_used=11),
-        Usage(19, 4, None, None, 250_000),
+        TokensUsed(tokens_in=11, tokens_out=0, context_used=11),
+        TokensUsed(19, 4, None, None, 250_000),
     ]
 
 
 def test_a_total_cost_that_fell_is_that_of_another_process() -> None:
     used = fed([result(total_cost_usd=0.3), result(total_cost_usd=0.1)])
 
-    assert [one.cost_micro for one in used if isinstance(one, Usage)] == [300_000, 100_000]
+    assert [one.cost_micro for one in used if isinstance(one, TokensUsed)] == [300_000, 100_000]
 
 
 def test_totals_below_what_was_counted_take_nothing_back() -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
     lines = [assistant(usage=usage), result(modelUsage=model_usage(4, 2))]
 
-    assert fed(lines)[1] == Usage(tokens_in=0, tokens_out=0)
+    assert fed(lines)[1] == TokensUsed(tokens_in=0, tokens_out=0)
 
 
 def test_the_window_is_that_of_the_main_conversations_model() -> None:
@@ -170,7 +170,7 @@ def test_the_window_is_that_of_the_main_conversations_model() -> None:
         assistant(usage=usage, inner={"id": "p", "model": "small"}, parent_tool_use_id="a"),
     ]
 
-    used = [one for one in fed(lines) if isinstance(one, Usage)]
+    used = [one for one in fed(lines) if isinstance(one, TokensUsed)]
 
     assert [one.context_size for one in used] == [None, None, 900, 900, 900, None]
 
@@ -178,4 +178,4 @@ def test_the_window_is_that_of_the_main_conversations_model() -> None:
 def test_a_window_that_could_be_any_models_is_absent() -> None:
     models = {"small": {"contextWindow": 100}, "big": {"contextWindow": 900}}
 
-    assert fed([result(modelUsage=models)])[0] == Usage(tokens_in=0, tokens_out=0)
+    assert fed([result(modelUsage=models)])[0] == TokensUsed(tokens_in=0, tokens_out=0)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.workers.supervision.reports import (
-    Ready,
-    Rejected,
+    AgentReady,
+    RejectedLine,
+    TokensUsed,
     ToolCompleted,
-    Usage,
 )
 from interlock.workers.supervision.streams import STREAMS
 from tests.workers.supervision.streams.sample import (
@@ -49,7 +49,7 @@ def test_any_value_in_any_place_of_the_sample_is_read_without_an_error(data: st.
     place[key] = data.draw(JSON)
 
     for one in fed([*SAMPLE, json.dumps(message).encode()]):
-        if isinstance(one, Rejected):
+        if isinstance(one, RejectedLine):
             one.reason.encode()
 
 
@@ -59,7 +59,7 @@ def test_lines_in_any_order_end_no_tool_twice_and_cost_once(lines: list[bytes]) 
 
     ended = [one.id for one in reports if isinstance(one, ToolCompleted)]
     assert len(ended) == len(set(ended))
-    cost = [one.cost_micro for one in reports if isinstance(one, Usage) and one.cost_micro]
+    cost = [one.cost_micro for one in reports if isinstance(one, TokensUsed) and one.cost_micro]
     assert cost == [87_654]
 
 
@@ -67,10 +67,10 @@ def test_plain_output_tells_nothing_and_our_own_lines_are_read_one_by_one() -> N
     ready = b'{"type": "ready"}\n'
 
     assert list(STREAMS["plain"]().feed(ready)) == []
-    assert list(STREAMS["interlock"]().feed(ready)) == [Ready()]
+    assert list(STREAMS["interlock"]().feed(ready)) == [AgentReady()]
     assert list(STREAMS["interlock"]().feed(b"\n")) == []
     assert list(STREAMS["interlock"]().feed(b"no")) == [
-        Rejected("the line is no JSON: Expecting value at column 1")
+        RejectedLine("the line is no JSON: Expecting value at column 1")
     ]
 
 

@@ -1,0 +1,62 @@
+"""What a graph is created from and what each of its triggers carries."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.kernel.payload import Shape
+
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$")]
+Detail = Annotated[str, Field(max_length=8_000)]
+
+
+class GraphLimits(Shape):
+    """What all its jobs together may use: micro-dollars, s at work, runs of workers."""
+
+    cost_micro: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    time_s: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
+    iterations: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+
+class NewGraph(Shape):
+    """What its jobs share. `slots` is how many of them run at once; 0 sets no limit.
+
+    `stewards` and `on_cancel` are for the jobs that name none of their own.
+    """
+
+    description: Annotated[str, Field(max_length=64_000)] = ""
+    slots: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    limits: GraphLimits = GraphLimits()
+    stewards: Annotated[list[Word], Field(max_length=100)] = []
+    on_cancel: Literal["starve", "cancel"] = "starve"
+    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] = 86_400
+
+
+class GraphConfiguration(Shape):
+    """The fields that change."""
+
+    description: Annotated[str, Field(max_length=64_000)] | None = None
+    slots: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    limits: GraphLimits | None = None
+    stewards: Annotated[list[Word], Field(max_length=100)] | None = None
+    on_cancel: Literal["starve", "cancel"] | None = None
+    remind_s: Annotated[int, Field(ge=60, le=31_536_000)] | None = None
+    by: Annotated[str, Field(max_length=200)] = "person"
+
+
+class GraphLimitsRaised(Shape):
+    """The limits from now on; one that is not named stays."""
+
+    limits: GraphLimits
+    reason: Detail = ""
+    by: Annotated[str, Field(max_length=200)] = "person"
+
+
+class GraphLimitReached(Shape):
+    """The limit that was reached, how much was used, and how much was allowed at that time."""
+
+    limit: Literal["cost", "time", "iterations"]
+    used: Annotated[float, Field(ge=0)]
+    allowed: Annotated[float, Field(ge=0)]

@@ -1,0 +1,96 @@
+"""What the kernel owes a long-lived agent in each of its states: effects and time limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
+from interlock.kernel.machines.loops.loop.names import SELF, Next, State, Trigger
+from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
+
+LOOK_MS = 3_600_000
+UNBEGUN = {"unbegun": True}
+
+
+def seconds(name: str) -> Callable[[Data], int | None]:
+    """Return the delay, in ms, that the agent's data has under this name, in s."""
+
+    def delay(data: Data) -> int | None:
+        return None if data.get(name) is None else int(data[name]) * 1_000
+
+    return delay
+
+
+def next_ms(data: Data) -> int:
+    """Return when an effect looks whether the next session is due."""
+    return int(data["every_s"]) * 1_000 if data["next"] == Next.LATER else LOOK_MS
+
+
+def its_name(data: Data) -> tuple[str, ...]:
+    """Return the name that only one life of an agent holds at a time."""
+    del data
+    return (SELF,)
+
+
+STAGES = (
+    Active(
+        State.INITIALIZING,
+        (Timer("limit", seconds("initializing_s"), Trigger.OVERDUE, unbegun_payload=UNBEGUN),),
+        effect=WORKTREE,
+        outcomes=(Trigger.WORKTREE_READY, Trigger.FATAL_ERROR),
+        exhausted=Trigger.FATAL_ERROR,
+        holds=its_name,
+    ),
+    Active(
+        State.BUILDING_PROMPT,
+        (Timer("limit", seconds("building_s"), Trigger.OVERDUE, unbegun_payload=UNBEGUN),),
+        effect=PROMPT,
+        outcomes=(Trigger.PROMPT_READY, Trigger.FATAL_ERROR),
+        exhausted=Trigger.FATAL_ERROR,
+        holds=its_name,
+    ),
+    Active(
+        State.SPAWNING,
+        (Timer("limit", seconds("spawning_s"), Trigger.SESSION_TIMEOUT, unbegun_payload=UNBEGUN),),
+        effect=SESSION,
+        outcomes=(Trigger.SESSION_STARTED, Trigger.SESSION_ERROR),
+        exhausted=Trigger.SESSION_ERROR,
+        holds=its_name,
+    ),
+    Active(
+        State.RUNNING,
+        (
+            Timer("session", seconds("session_timeout_s"), Trigger.SESSION_TIMEOUT),
+            Timer("look", lambda _: LOOK_MS, effect=DRAIN),
+        ),
+        outcomes=(Trigger.SESSION_SUCCEEDED, Trigger.SESSION_ERROR),
+        crash=Trigger.SESSION_ERROR,
+        holds=its_name,
+    ),
+    Active(
+        State.INTERRUPTING,
+        (
+            Timer("grace", seconds("grace_s"), Trigger.GRACE_EXCEEDED),
+            # It is due first where a session may take less time than its grace.
+            Timer("session", seconds("session_timeout_s"), Trigger.SESSION_TIMEOUT),
+        ),
+        outcomes=(Trigger.SESSION_SUCCEEDED, Trigger.SESSION_ERROR),
+        crash=Trigger.SESSION_ERROR,
+        holds=its_name,
+    ),
+    Waiting(
+        State.SESSION_COMPLETE,
+        (Timer("next", next_ms, effect=DRAIN),),
+        asks=never,
+        offers=DRAIN,
+        holds=its_name,
+    ),
+    Waiting(
+        State.COOLING_DOWN,
+        (Timer("backoff", lambda data: int(data["cooling_ms"]), Trigger.BACKOFF_ELAPSED),),
+        asks=never,
+        holds=its_name,
+    ),
+    Terminal(State.STOPPED, clears=RETIREMENT),
+)
+LIVE = tuple(stage.state for stage in STAGES[:-1])

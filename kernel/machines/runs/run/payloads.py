@@ -1,0 +1,72 @@
+"""What a run is created from and what each of its triggers carries; money is in micro-dollars."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from interlock.kernel.machines.runs.values import (
+    Detail,
+    FreshStart,
+    Micro,
+    Path,
+    Sha,
+    StartingConditions,
+)
+from interlock.kernel.payload import Shape
+
+EXECUTIONS_MAX = 10_000
+
+
+class CostsBefore(Shape):
+    """What a workspace had cost, and what was spent there, before the run."""
+
+    cost: Micro = 0
+    spent: Micro = 0
+
+
+class NewRun(Shape):
+    """A stored plan, the folder and its host, and what the run begins with.
+
+    `done` are executions of the plan's codons that count already, oldest first: those that a
+    continued run goes on from.
+    """
+
+    plan: dict[str, Any]
+    folder: Path
+    host: Annotated[str, Field(max_length=255)] = ""
+    starting: StartingConditions = FreshStart()
+    done: Annotated[tuple[dict[str, Any], ...], Field(max_length=EXECUTIONS_MAX)] = ()
+    before: CostsBefore = CostsBefore()
+
+
+class RunEnd(Shape):
+    """Why the run ends, and in which codon."""
+
+    reason: Detail = ""
+    codon: Annotated[str, Field(max_length=200)] = ""
+
+
+class RunCrash(Shape):
+    """How the supervisor was lost, by a code and in words."""
+
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Detail = ""
+
+
+class RunInitialCheckpoint(Shape):
+    """The workspace as the run begins with it; `left_out` are paths that no checkpoint can hold.
+
+    `rescued` is the checkpoint of the workspace before it was reset to this one.
+    """
+
+    sha: Sha
+    rescued: Sha | None = None
+    left_out: Annotated[tuple[str, ...], Field(max_length=1_000)] = ()
+
+
+class RunStopRequested(Shape):
+    """Why a person stops the run."""
+
+    reason: Detail = ""

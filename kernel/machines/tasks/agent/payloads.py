@@ -1,0 +1,71 @@
+"""What an agent is created from and what each of its triggers carries."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.kernel.payload import Shape
+from interlock.kernel.reason import AbortReason, TransitionReason
+
+SPAWN_S = 60
+PROGRESS_S = 900
+IDLE_S = 300
+Line = Annotated[str, Field(min_length=1, max_length=2_000)]
+Seconds = Annotated[int, Field(ge=1, le=86_400)]
+
+
+class NewAgent(Shape):
+    """Who the agent is (name, role and command decide on trust), its task and its time limits.
+
+    A process that is silent loses its lease; `progress_limit_s` is for a process that lives and
+    makes no progress. A `session` agent that is idle takes another task within `idle_limit_s`. Its
+    `parent` is the agent that split the task. The last two flags say how far an abort of it goes.
+    """
+
+    name: Line
+    role: Line
+    command: Line
+    task: Line
+    identity: Line = "unknown"
+    parent: Line | None = None
+    tool_to_sibling: bool = False
+    sibling_to_session: bool = False
+    session: bool = False
+    spawn_limit_s: Seconds = SPAWN_S
+    progress_limit_s: Seconds = PROGRESS_S
+    idle_limit_s: Seconds = IDLE_S
+
+
+class AgentTaskAssigned(Shape):
+    """The task that the agent works on next."""
+
+    task: Line
+
+
+class AgentConfirmedAlive(Shape):
+    """Where the process is, and by what the processes that it starts are held together."""
+
+    pid: Annotated[int, Field(ge=1)] | None = None
+    containment: Annotated[str, Field(max_length=100)] = ""
+    host: Annotated[str, Field(max_length=255)] = ""
+
+
+class AgentAbortRaised(Shape):
+    """An abort that does not end the agent's own session: of one tool call, or of its siblings."""
+
+    scope: Literal["tool", "sibling"]
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+
+
+class AgentEnd(Shape):
+    """How the process ended: an exit code (-n: killed by signal n), and why."""
+
+    exit_code: int | None = None
+    why: TransitionReason | None = None
+    abort: AbortReason | None = None
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+    code: Annotated[str, Field(max_length=100)] = ""
+    detail: Annotated[str, Field(max_length=8_000)] = ""
+    left_behind: Annotated[int, Field(ge=0)] = 0

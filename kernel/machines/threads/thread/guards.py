@@ -1,0 +1,193 @@
+"""The guards of a thread's rows, and their explanations. Pure functions of an Ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.kernel.machines.threads.autonomy import (
+    ActionAsk,
+    ActionKind,
+    AdvanceVerdict,
+    AutonomyPolicy,
+    Gate,
+    InvocationContext,
+    ProposalKind,
+    Review,
+    Risk,
+    demands_review,
+    effective,
+    join,
+    judge,
+    parse,
+)
+from interlock.kernel.machines.threads.thread.payloads import PROPOSED
+from interlock.kernel.payload import validated
+from interlock.kernel.table import Ask, Data
+
+TARGETS = ("intent", "context", "action")
+TARGET_OF = dict(zip(ProposalKind, TARGETS, strict=True))
+
+
+def policy_of(data: Data, facts: Data) -> AutonomyPolicy:
+    """Return the effective policy: the most conservative of the record's and its ancestors'."""
+    above = [parse(fact["policy"]) for _, fact in sorted(facts.items()) if fact.get("policy")]
+    return effective([*above, parse(data["policy"])])
+
+
+def risk_of(action: Data, declared: Data | None) -> Risk:
+    """Return an action's risk: at least what its capability declares, whatever a model claims.
+
+    An action whose capability declares nothing counts as the worst.
+    """
+    return join(Risk.read(declared or {}), Risk.read(action))
+
+
+def checked_proposal(ask: Ask, target: str) -> dict[str, Any]:
+    """Return the proposal of a payload. Raises InvalidPayloadError where it is not for `target`."""
+    # The shape that a proposal must have is known only with the record in hand.
+    proposal = dict(ask.payload["proposal"])
+    payload = proposal["payload"] if isinstance(proposal["payload"], dict) else {}
+    validated(PROPOSED[target], f"the proposed {target}", payload)
+    return proposal
+
+
+# --- inference -------------------------------------------------------------------------------
+
+
+def at_intent(ask: Ask) -> bool:
+    """Whether the next inference is about the intent."""
+    return bool(ask.data["target"] == "intent")
+
+
+def at_context(ask: Ask) -> bool:
+    """Whether the next inference is about the context."""
+    return bool(ask.data["target"] == "context")
+
+
+def intent_advances(ask: Ask) -> bool:
+    """Whether an inferred intent needs no person."""
+    return _intent_verdict(ask).advance
+
+
+def context_advances(ask: Ask) -> bool:
+    """Whether an inferred context needs no person."""
+    return _context_verdict(ask).advance
+
+
+def action_advances(ask: Ask) -> bool:
+    """Whether an inferred action needs no person."""
+    return _action_verdict(ask).advance
+
+
+def explain_intent(ask: Ask) -> Data:
+    """Explain the decision about an intent."""
+    return _intent_verdict(ask).as_data()
+
+
+def explain_context(ask: Ask) -> Data:
+    """Explain the decision about a context."""
+    return _context_verdict(ask).as_data()
+
+
+def explain_action(ask: Ask) -> Data:
+    """Explain the decision about an action."""
+    return _action_verdict(ask).as_data()
+
+
+def unclear(ask: Ask) -> bool:
+    """Whether the model says that it cannot propose an action."""
+    return bool(checked_proposal(ask, "action")["payload"]["kind"] == ActionKind.CLARIFICATION)
+
+
+def _intent_verdict(ask: Ask) -> AdvanceVerdict:
+    return _verdict(ask, Gate.AWAITING_INTENT_CONFIRMATION, ProposalKind.INTENT_INFERRED)
+
+
+def _context_verdict(ask: Ask) -> AdvanceVerdict:
+    return _verdict(ask, Gate.AWAITING_CONTEXT_CONFIRMATION, ProposalKind.CONTEXT_INFERRED)
+
+
+def _action_verdict(ask: Ask) -> AdvanceVerdict:
+    return _verdict(ask, Gate.AWAITING_CONFIRMATION, ProposalKind.ACTION_INFERRED)
+
+
+def _verdict(ask: Ask, gate: Gate, kind: ProposalKind) -> AdvanceVerdict:
+    proposal = checked_proposal(ask, TARGET_OF[kind])
+    action = None
+    if kind is ProposalKind.ACTION_INFERRED:
+        action = ActionAsk(
+            kind=ActionKind(proposal["payload"]["kind"]),
+            risk=risk_of(proposal["payload"], ask.payload.get("declared")),
+            invocation=InvocationContext.ACTION_PROPOSAL,
+        )
+    return judge(
+        policy_of(ask.data, ask.facts),
+        wait_state=gate,
+        proposal_kind=kind,
+        confidence=proposal["confidence"],
+        action=action,
+    )
+
+
+# --- answers of people -----------------------------------------------------------------------
+
+
+def gives_action(ask: Ask) -> bool:
+    """Whether a person's answer is a whole action."""
+    return bool(ask.payload.get("capability"))
+
+
+def runnable(ask: Ask) -> bool:
+    """Whether the current proposal can be executed; a cleared one cannot, nor anything older."""
+    action = ask.data["proposals"].get("action")
+    if not action or action.get("cleared"):
+        return False
+    standard = action["payload"].get("kind") == ActionKind.STANDARD
+    return bool(standard and action["payload"].get("capability"))
+
+
+def edits_intent(ask: Ask) -> bool:
+    """Whether an edit fits the card that asks about the intent."""
+    return set(ask.payload) - {"clear"} == {"intent"}
+
+
+def edits_context(ask: Ask) -> bool:
+    """Whether an edit fits the card that asks about the context."""
+    return set(ask.payload) - {"clear"} == {"item_ids"}
+
+
+def edits_action(ask: Ask) -> bool:
+    """Whether an edit fits the card that asks about the action."""
+    fields = {name for name, value in ask.payload.items() if value is not False}
+    known = bool(ask.data["proposals"].get("action"))
+    fits = fields <= {"capability", "parameters", "declared", "clear"}
+    return fits and bool(ask.payload.get("clear") or ask.payload.get("capability") or known)
+
+
+# --- execution and children ------------------------------------------------------------------
+
+
+def review_demanded(ask: Ask) -> bool:
+    """Whether a person looks at what was done."""
+    return _review(ask).demanded
+
+
+def explain_review(ask: Ask) -> Data:
+    """Explain the decision about a review."""
+    return _review(ask).as_data()
+
+
+def _review(ask: Ask) -> Review:
+    action = ask.data["proposals"]["action"]
+    declared = action.get("declared") or {}
+    return demands_review(
+        policy_of(ask.data, ask.facts),
+        risk_of(action["payload"], declared),
+        requires_post_review=bool(declared.get("requires_post_review")),
+    )
+
+
+def all_dismissed(ask: Ask) -> bool:
+    """Whether every alternative of a singular matter was dismissed."""
+    tally = ask.payload["tally"]
+    return ask.data.get("relationship") == "singular" and set(tally) == {"dismissed"}

@@ -1,0 +1,38 @@
+"""What payloads are declared with, and the check of one payload against its model."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from interlock.kernel.errors import InvalidPayloadError
+
+
+class Shape(BaseModel):
+    """Base of the models of payloads: an unknown field is refused, never dropped."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def validated(model: type[BaseModel], subject: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a payload against its model and return it as JSON-able data.
+
+    `subject` names the payload in the InvalidPayloadError that is raised where it does not fit.
+    """
+    try:
+        return model.model_validate(payload).model_dump(mode="json", exclude_none=True)
+    except ValidationError as refusal:
+        problems = [_problem(error) for error in refusal.errors(include_url=False)]
+        raise InvalidPayloadError(subject, problems) from None
+
+
+def _problem(error: ErrorDetails) -> str:
+    """Name the field that is wrong, what it should be and, where that helps, what it is."""
+    field = ".".join(str(part) for part in error["loc"])
+    message = error["msg"].removeprefix("Value error, ")
+    message = f"{field}: {message}" if field else message
+    return f"{message}, not {reprlib.repr(error['input'])}" if "should be" in message else message

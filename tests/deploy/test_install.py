@@ -1,0 +1,166 @@
+"""What is installed collides with nothing: a project may have its own `workers` and `kernel`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.processes.bound import end_bound, start_bound
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("interlock", "kernel", "workers", "pyproject.toml", "README.md", "LICENSE")
+READY_S = 60.0
+
+CAPABILITIES = """
+from pathlib import Path
+
+from interlock import capability
+from workers.notes import NAME
+
+
+@capability(idempotent=True, irreversibility="low", deadline_s=10)
+def jot(text: str) -> str:
+    '''Write a note.'''
+    Path(NAME).write_text(text)
+    return NAME
+"""
+PRODUCER = """
+import interlock
+import kernel
+import workers
+from interlock import Client, Threads
+
+assert kernel.OWNER == workers.OWNER == "the project"
+assert "site-packages" in interlock.__file__, interlock.__file__
+action = {
+    "kind": "standard",
+    "capability": "jot",
+    "parameters": {"text": "from the project"},
+    "irreversibility": "low",
+    "regret_potential": "low",
+    "risk_amplifier": False,
+}
+request = {
+    "inciting": {"source": "test", "title": "note it"},
+    "policy": "end_to_end",
+    "given": {"intent": "note it", "item_ids": [], "action": action},
+}
+client = Client()
+thread = Threads(client).submit(request).id
+print(client.wait(thread, timeout_s=60).data["result"])
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a new environment in which only the wheel of this project is installed.
+
+    Its dependencies are those of the environment of the tests; our own folder is not on its path.
+    """
+    folder = tmp_path_factory.mktemp("install")
+    source = folder / "source"
+    source.mkdir()
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            skipped = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=skipped)
+        else:
+            shutil.copy(ROOT / part, source / part)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
+    run([*pip, "wheel", *offline, "--wheel-dir", str(folder), str(source)])
+    [wheel] = folder.glob("interlock-*.whl")
+    environment = folder / "environment"
+    run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+    made = environment / "bin" / "python"
+    run([*pip, "--python", str(made), "install", "--no-deps", "--no-index", str(wheel)])
+    [site] = environment.glob("lib/python*/site-packages")
+    # A path alone: what would make our editable install importable there is not followed.
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with packages of its own that are called as our folders are."""
+    for name in ("workers", "kernel"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text('OWNER = "the project"\n')
+    (tmp_path / "workers" / "notes.py").write_text('NAME = "note.txt"\n')
+    (tmp_path / "capabilities.py").write_text(CAPABILITIES)
+    return tmp_path
+
+
+@pytest.fixture
+def environment(server: EmbeddedServer, prefix: str, project: Path) -> Mapping[str, str]:
+    kept = {name: os.environ[name] for name in os.environ if not name.startswith("PYTHON")}
+    return {
+        **kept,
+        "INTERLOCK_STORE_URL": server.url,
+        "INTERLOCK_PREFIX": prefix,
+        "INTERLOCK_NAMESPACE": prefix,
+        "INTERLOCK_HOME": str(project / "home"),
+        "INTERLOCK_CAPABILITIES": "capabilities",
+        # Nobody listens there: the thread brings its proposals along.
+        "INTERLOCK_MODEL": "local",
+        "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
+    }
+
+
+@pytest.fixture
+def worker(python: Path, project: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Start a worker in the project's folder and return its log."""
+    log = project / "worker.log"
+    command = [str(python), "-m", "celery", "-A", "interlock.workers.main", "worker"]
+    quiet = ["-P", "threads", "-c", "2", "--without-mingle", "--without-gossip", "--loglevel=INFO"]
+    with log.open("wb") as output:
+        process = start_bound(
+            [*command, *quiet], folder=project, output=output, grace_s=20, environment=environment
+        )
+    try:
+        until(lambda: b" ready." in log.read_bytes(), what="the worker is ready", within_s=READY_S)
+        yield log
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        end_bound(process, patience_s=30)
+
+
+def test_a_thread_runs_beside_a_projects_own_workers_and_kernel(
+    python: Path, project: Path, environment: Mapping[str, str], worker: Path
+) -> None:
+    assert worker.exists()
+
+    done = run([str(python), "-c", PRODUCER], folder=project, environment=environment)
+
+    assert done.stdout.strip() == "note.txt"
+    assert (project / "note.txt").read_text() == "from the project"
+
+
+def test_the_wheel_brings_files_and_no_links(python: Path) -> None:
+    listed = "import interlock, pathlib; print(pathlib.Path(interlock.__file__).parent)"
+    folder = Path(run([str(python), "-c", listed], folder=Path("/")).stdout.strip())
+
+    assert not [path for path in folder.rglob("*") if path.is_symlink()]
+    assert (folder / "py.typed").exists()
+    assert (folder / "kernel" / "store" / "lua" / "commit.lua").exists()
+    assert (folder / "workers" / "processes" / "agent" / "watchdog.py").exists()
+
+
+def run(
+    command: list[str], *, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done

@@ -1,0 +1,276 @@
+"""`interlock top` reads each kind of claim, what waits, and draws it so that it fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from interlock.kernel.machines.tasks.visual_state import VisualState
+from interlock.workers.client import Client
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.ops.top.claim_row import ClaimRow
+from interlock.workers.ops.top.screen import amount, dollars, duration, rendered, shortened, verdict
+from interlock.workers.ops.top.snapshot import ROWS_MAX, Snapshot, SnapshotReader
+from interlock.workers.runs.client import Runs
+from interlock.workers.tasks.client import Tasks
+from tests.workers.tasks.claims import (
+    claimed,
+    fire,
+    noted,
+    scene,
+    submitted,
+    taken,
+    unsupervised,
+    used,
+)
+from tests.workers.threads.threads import client_of
+
+STALL_S = 30.0
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix, stall_s=STALL_S)
+
+
+def only_row(client: Client, *, backlog: str = "") -> ClaimRow:
+    snapshot = SnapshotReader(client, backlog=backlog).read()
+    assert len(snapshot.lines) == 1, snapshot.lines
+    return snapshot.lines[0]
+
+
+def text(snapshot: Snapshot, *, width: int = 200, height: int | None = None) -> str:
+    console = Console(width=width, height=height or 100, force_terminal=False)
+    with console.capture() as capture:
+        console.print(rendered(snapshot, width=width, height=height))
+    return capture.get()
+
+
+# --- one claim -------------------------------------------------------------------------------
+
+
+def test_a_claim_whose_agent_is_about_to_start_is_spawning(client: Client) -> None:
+    claimed(client, "b/one", role="tester")
+
+    row = only_row(client)
+
+    assert (row.look, row.state, row.doing) == (VisualState.SPAWNING, "claimed", "spawning")
+    assert (row.agent, row.role, row.task) == ("one~1", "tester", "b/one")
+
+
+def test_a_running_agent_shows_its_activity_usage_and_last_message(client: Client) -> None:
+    claim = claimed(client, "b/one").alive(pid=4711, host="anvil", containment="cgroup")
+    claim.turn("tool_started", tool="grep")
+    used(client, claim.names.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
+    noted(client, claim.names.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
+    noted(client, claim.names.agent, "progress")
+
+    row = only_row(client)
+
+    assert (row.look, row.state, row.doing) == (VisualState.RUNNING, "in_progress", "tool_use")
+    assert (row.tokens, row.spent_micro) == (1_234, 31_000)
+    assert row.said == "40 % reading [2Jthe tests", "control characters are removed"
+    assert (row.pid, row.host, row.containment) == (4711, "anvil", "cgroup")
+    assert row.heartbeat_age_s is not None
+    assert row.heartbeat_age_s < STALL_S
+
+
+def test_an_agent_whose_last_heartbeat_is_a_lease_ago_is_stalled(client: Client) -> None:
+    claimed(client, "b/one").alive().silent()
+
+    row = only_row(client)
+
+    assert row.look is VisualState.STALLED
+    assert row.heartbeat_age_s == pytest.approx(60, abs=10)
+
+
+def test_an_agent_without_a_lease_is_unknown(client: Client) -> None:
+    unsupervised(client, "b/one")
+
+    assert only_row(client).look is VisualState.UNKNOWN
+
+
+def test_the_claim_of_an_external_agent_is_shown_by_its_own_lease(client: Client) -> None:
+    tasks = Tasks(client)
+    tasks.submit({"title": "one"}, backlog="b", name="one")
+    claim = tasks.claim("b/one", owner="ann\x1b[1m")
+
+    assert (only_row(client).look, only_row(client).agent) == (VisualState.RUNNING, "ann [1m")
+    tasks.report(claim.key, claim.token, "started")
+    client.dispatch.leases.renew({claim.key: (claim.token, 1, 0)})
+    assert only_row(client).look is VisualState.STALLED
+
+
+def test_an_agent_that_commits_is_shown_as_merging_before_its_task_is_done(client: Client) -> None:
+    claimed(client, "b/one").alive()
+    noted(client, "b/one", "activity", word="committing")
+
+    assert (only_row(client).look, only_row(client).doing) == (VisualState.MERGING, "committing")
+
+
+def test_verification_and_merge_are_shown_after_the_agent_has_ended(client: Client) -> None:
+    claim = claimed(client, "b/one").alive()
+    noted(client, "b/one", "activity", word="committing")
+    claim.delivered()
+    assert client.show(claim.names.agent).state == "dead"
+
+    judged = only_row(client)
+    fire(client, taken(client, "b/one"), "verified", {"commit": "0" * 40})
+    lease = taken(client, "b/one")
+    shown = []
+    for activity in ("merging", "pushing"):
+        noted(client, "b/one", "activity", word=activity)
+        shown.append((only_row(client).look, only_row(client).doing))
+    noted(client, "b/one", "effect_failed", detail="main has changes")
+    client.dispatch.leases.release(lease, delay_ms=60_000, counted=True)
+
+    assert (judged.look, judged.state, judged.doing) == ("running", "done", "verifying")
+    assert shown == [("merging", "merging"), ("merging", "pushing")]
+    assert only_row(client).said == "main has changes", "the last error of the merge"
+
+
+def test_an_idle_agent_and_the_task_that_it_delivered_are_two_rows(client: Client) -> None:
+    claim = claimed(client, "b/one").alive()
+    claim.turn("verify_requested")
+    claim.task_fires("completed", {"summary": "done"})
+    claim.agent_fires("task_finished")
+
+    looks = [(row.look, row.agent) for row in SnapshotReader(client).read().lines]
+
+    assert looks == [("running", "one~1"), ("idle", "one~1")]
+
+
+def test_a_dead_agent_is_shown_for_a_minute_and_says_why(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = claimed(client, "b/one").alive()
+    claim.agent_fires("ended", {"exit_code": 3})
+    claim.task_fires("failed", {"reason": "no luck"})
+
+    row = only_row(client)
+
+    assert (row.look, row.state) == (VisualState.DEAD, "failed")
+    assert row.said == "exit code 3"
+    monkeypatch.setattr("interlock.workers.ops.top.snapshot.DEAD_SHOWN_MS", 0)
+    assert SnapshotReader(client).read().lines == ()
+
+
+# --- the whole snapshot ----------------------------------------------------------------------
+
+
+def test_each_look_is_counted_and_claims_that_need_attention_come_first(client: Client) -> None:
+    scene(client)
+
+    snapshot = SnapshotReader(client).read()
+
+    assert snapshot.looks == {str(look): 1 for look in VisualState}
+    assert [row.look for row in snapshot.lines][:3] == ["stalled", "unknown", "merging"]
+    assert snapshot.lines[-1].look == "dead"
+    assert {state: n for state, n in snapshot.tasks.items() if n} == {
+        "open": 2,
+        "claimed": 1,
+        "in_progress": 4,
+        "done": 1,
+        "failed": 1,
+    }
+    assert (snapshot.asks, snapshot.asked[0].id, snapshot.asked[0].state) == (
+        1,
+        "b/crashed",
+        "failed",
+    )
+    assert [(record.id, record.why) for record in snapshot.starved] == [
+        ("b/never", "it depends on gone, which does not exist")
+    ]
+    assert snapshot.oldest is not None
+    assert snapshot.oldest.id == "b/first"
+    assert snapshot.queues["assignment"] > 0, "no worker serves this queue"
+    assert str(verdict(snapshot)) == "1 stalled"
+    assert snapshot.more == 0
+
+
+def test_a_snapshot_of_one_backlog_has_only_its_records(client: Client) -> None:
+    scene(client)
+    claimed(client, "other/one").alive()
+    everything, filtered = SnapshotReader(client).read(), SnapshotReader(client, backlog="b").read()
+    other = SnapshotReader(client, backlog="other").read()
+
+    assert len(everything.lines) == len(filtered.lines) + 1
+    assert (filtered.tasks["in_progress"], everything.tasks["in_progress"]) == (4, 5)
+    assert [row.task for row in other.lines] == ["other/one"]
+    assert (other.asks, other.starved, other.oldest) == (0, (), None)
+    assert SnapshotReader(client, backlog="nothing").read().lines == ()
+
+
+def test_claims_beyond_the_limit_of_rows_are_counted(client: Client) -> None:
+    tasks = Tasks(client)
+    for number in range(ROWS_MAX + 5):
+        tasks.submit({"title": "x"}, backlog=f"b{number % 7}", name=f"n{number}")
+        tasks.claim(f"b{number % 7}/n{number}", owner="ann")
+
+    snapshot = SnapshotReader(client).read()
+
+    assert (len(snapshot.lines), snapshot.more) == (ROWS_MAX, 5)
+    assert "at least 5 more are not read" in text(snapshot)
+    assert f"{ROWS_MAX - 9} more below" in text(snapshot, width=80, height=20)
+
+
+def test_an_empty_store_has_nothing_to_do(client: Client) -> None:
+    snapshot = SnapshotReader(client).read()
+
+    assert str(verdict(snapshot)) == "nothing to do"
+    submitted(client, "b/one")
+    assert str(verdict(SnapshotReader(client).read())) == "tasks are open, nobody works"
+    assert "no task is claimed" in text(snapshot)
+
+
+def test_records_of_other_machines_are_counted_by_state(client: Client, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("plan: one\ncodons: [{codon: only, command: 'true'}]\n")
+    Runs(client).start(plan, tmp_path)
+    client.submit(
+        {"inciting": {"title": "one", "text": "two"}, "policy": "plan_then_review"},
+        machine="thread",
+    )
+
+    snapshot = SnapshotReader(client).read()
+
+    assert snapshot.others["run"] == {"running": 1}
+    assert sum(snapshot.others["thread"].values()) == 1
+    assert "runs     1 running" in text(snapshot)
+    assert verdict(snapshot).plain == "work flows"
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 81, 119, 120, 160, 179, 180, 240])
+def test_no_row_is_wider_than_the_terminal(client: Client, width: int) -> None:
+    scene(client)
+    claimed(client, "a-long-backlog/" + "with-a-very-long-name" * 3, role="role" * 8).alive()
+
+    rows = text(SnapshotReader(client).read(), width=width, height=40).splitlines()
+
+    assert max(map(cell_len, rows)) <= width
+    assert sum(row.startswith("○") for row in rows) == 1, "each claim is one row"
+
+
+def test_durations_numbers_and_names_fit_their_columns() -> None:
+    seconds = (0, 59, 99, 100, 5_999, 6_000, 86_399, 86_400, 10**9)
+    assert [duration(value) for value in seconds] == (
+        ["0s", "59s", "99s", "1m", "99m", "1h", "23h", "1d", "99d"]
+    )
+    numbers = (0, 999, 1_000, 12_345, 99_960, 1_234_567, 10**9)
+    assert [amount(value) for value in numbers] == [
+        "0",
+        "999",
+        "1.0k",
+        "12.3k",
+        "100k",
+        "1.2M",
+        "1.0G",
+    ]
+    micro = (0, 4_200, 999_499, 999_500, 12_340_000, 99_994_999, 99_996_000, 12_000_000_000)
+    assert [dollars(value) for value in micro] == (
+        ["$.000", "$.004", "$.999", "$1.00", "$12.34", "$99.99", "$100", "$12.0k"]
+    )
+    assert shortened("make-the-tests-pass-a1b2c3~1", 12) == "make-t…2c3~1"

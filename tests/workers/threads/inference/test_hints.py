@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import process_time
+from typing import Any
+
+import pytest
+
+from interlock.workers.threads.inference.hints import (
+    TEXT_CHARS_MAX,
+    fill,
+    has_question,
+    rare_hints,
+    read,
+)
+from interlock.workers.threads.inference.question import Choice
+from tests.workers.threads.inference.questions import question
+
+AT = "2026-03-10T09:00:00+01:00"
+
+
+def choice(required: tuple[str, ...] = (), **hints: str) -> Choice:
+    properties: dict[str, Any] = {
+        name: {"type": "array" if hint == "list" else "string", "x-from": hint}
+        for name, hint in hints.items()
+    }
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return Choice("add_task", "put an item on the todo list", (), schema)
+
+
+def found(
+    title: str, text: str, chosen: Choice, *, fields: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    inciting = {"title": title, "text": text, "at": AT, "fields": fields or {}}
+    return fill(chosen, read(question(inciting=inciting))).parameters
+
+
+@pytest.mark.parametrize(
+    ("hint", "title", "text", "value"),
+    [
+        ("title", "Buy milk", "the oat one", "Buy milk"),
+        ("title", "Todo", "Buy milk. The oat one.", "Buy milk."),
+        ("title", "", "Buy milk\nand bread", "Buy milk"),
+        ("text", "Milk", "the oat one", "the oat one"),
+        ("text", "Milk", "", "Milk"),
+        ("date", "pay", "by 1 April please", "2026-04-01"),
+        ("datetime", "call", "tomorrow at 10:30", "2026-03-11T10:30:00"),
+        ("command", "run", "see:\n```sh\nls -l\ndf -h\n```\nthanks", "ls -l\ndf -h"),
+        ("command", "run", "just `make test` it", "make test"),
+        ("path", "file scans/a-1.pdf", "under taxes", "scans/a-1.pdf"),
+        ("path", "x", "it is ~/Desktop/b_2.docx, I think.", "~/Desktop/b_2.docx"),
+        ("path", "x", "move ./report.final.odt!", "./report.final.odt"),
+        ("list", "three things", "- milk\n- bread\n2. butter", ["milk", "bread", "butter"]),
+    ],
+)
+def test_a_hint_says_where_to_take_a_value_from(
+    hint: str, title: str, text: str, value: object
+) -> None:
+    assert found(title, text, choice(it=hint)) == {"it": value}
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        ("date", "some day"),
+        ("datetime", "tomorrow"),
+        ("datetime", "at 10:30"),
+        ("command", "run it"),
+        ("command", "``` ```"),
+        ("path", "see https://example.org/a.html or me@example.org, e.g. at 3.14 p.m."),
+        ("list", "milk and bread"),
+        ("colour", "green"),
+    ],
+)
+def test_what_is_not_there_is_not_invented(hint: str, text: str) -> None:
+    assert found("x", text, choice(it=hint)) == {}
+
+
+def test_what_the_producer_gave_goes_before_what_is_found() -> None:
+    given = {"it": "from the front matter", "other": 1}
+
+    assert found("Milk", "", choice(it="title"), fields=given) == {"it": "from the front matter"}
+
+
+def test_a_guess_that_does_not_fit_is_none() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"short": {"type": "string", "maxLength": 3, "x-from": "title"}},
+    }
+
+    assert found("too long", "", Choice("a", "b", (), schema)) == {}
+
+
+def test_a_text_that_is_too_long_is_not_cut_but_asked_about() -> None:
+    inciting = {"title": "x", "text": "a" * (TEXT_CHARS_MAX + 1)}
+    filled = fill(choice(("it",), it="text"), read(question(inciting=inciting)))
+
+    assert filled.parameters == {}
+    assert filled.problems == ("it: a text of at most 16000 characters",)
+
+
+@pytest.mark.parametrize("unit", ["\n", " ", "a/", "a.", "`", "```\n", "- ", "1.1 ", "`a", "a" * 9])
+def test_a_long_and_odd_text_is_read_in_no_time(unit: str) -> None:
+    text = "x" + unit * (200_000 // len(unit)) + "x"
+    began = process_time()
+    read(question(inciting={"title": text, "text": text, "at": AT}))
+
+    assert process_time() - began < 5
+
+
+def test_a_problem_is_named_for_each_missing_parameter() -> None:
+    chosen = choice(("when", "file"), when="datetime", file="path")
+    problems = fill(chosen, read(question(inciting={"title": "x"}))).problems
+
+    assert ["when" in problems[1], "file" in problems[0]] == [True, True]
+
+
+def test_only_required_and_rare_hints_are_telling() -> None:
+    chosen = choice(("a", "b"), a="title", b="datetime", c="command")
+
+    assert rare_hints(chosen) == ("datetime",)
+
+
+@pytest.mark.parametrize("inciting", [{}, {"title": None, "text": 3, "fields": [], "at": {}}])
+def test_an_odd_request_is_an_empty_one(inciting: Mapping[str, Any]) -> None:
+    request = read(question(inciting=inciting, feedback=({"text": None, "values": None},)))
+
+    assert (request.title, request.text, request.remarks) == ("", "", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("How tall is it", True),
+        ("The bridge. Is it safe", True),
+        ("two sugars, right?", True),
+        ("Could you note this down?", False),
+        ("note what he said", False),
+        ("run `ls *.txt?`", False),
+        ("Whatever", False),
+        ("", False),
+    ],
+)
+def test_a_question_is_told_from_a_polite_wish(text: str, *, asked: bool) -> None:
+    assert has_question(text) is asked

@@ -1,0 +1,92 @@
+"""The name, branch, worktree and work folders of a long-lived agent on this machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.kernel.machines.loops.loop.payloads import NAME
+from interlock.kernel.record import record_id
+from interlock.workers.config import Settings
+from interlock.workers.gateways.git.branch import PREFIX, mark_of
+from interlock.workers.gateways.git.errors import Refusal, RefusedError
+from interlock.workers.gateways.git.repository import Identity, Repository
+from interlock.workers.gateways.git.worktree import Worktree, add_worktree, rehome
+
+FOLDER = "agents"
+# The prompts and output of this many attempts are kept for each life.
+ATTEMPTS_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPaths:
+    """The paths of one life of an agent. `id` is the record's: <name>/<number of the life>."""
+
+    id: str
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """The name that mail is addressed to."""
+        return name_of(self.id)
+
+    @property
+    def branch(self) -> str:
+        """The branch that all lives of this name work on."""
+        return f"{PREFIX}{FOLDER}/{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder in which this machine creates the worktree, if there is none yet."""
+        return self.settings.home.absolute() / "worktrees" / FOLDER / self.name
+
+    @property
+    def work_folder(self) -> Path:
+        """The folder that holds the prompts and the output of this life's sessions."""
+        return self.settings.home.absolute() / FOLDER / self.id
+
+    def session(self, attempt: int) -> Path:
+        """Return the work folder of one attempt to run a session."""
+        return self.work_folder / f"{attempt:06d}"
+
+    def delete_old_attempt(self, attempt: int) -> None:
+        """Delete the work folder of the attempt that lies ATTEMPTS_KEPT before this one."""
+        if attempt > ATTEMPTS_KEPT:
+            shutil.rmtree(self.session(attempt - ATTEMPTS_KEPT), ignore_errors=True)
+
+    @property
+    def identity(self) -> Identity:
+        """The author of the commit that saves what the agent left uncommitted."""
+        return Identity(self.name, f"{self.name}@interlock.invalid")
+
+
+def name_of(life_id: str) -> str:
+    """Return the agent's name from the id of one of its lives."""
+    return record_id(life_id).partition("/")[0]
+
+
+def is_name(name: str) -> bool:
+    """Return whether an agent can have this name."""
+    return re.fullmatch(NAME, name) is not None
+
+
+def prepare_worktree(paths: AgentPaths, repository: Repository, *, base: str) -> Worktree:
+    """Return the agent's worktree. Create it here if its folder does not exist.
+
+    Raises GitError.
+    """
+    mark = mark_of(repository, paths.branch)
+    if mark is not None and mark.folder != paths.folder and not mark.folder.is_dir():
+        rehome(repository, paths.branch, paths.folder)
+    # Machines that share their files use the worktree where the first of them created it.
+    exists = mark is not None and mark.folder.is_dir()
+    folder = mark.folder if mark is not None and exists else paths.folder
+    try:
+        return add_worktree(repository, branch=paths.branch, folder=folder, base=base)
+    except RefusedError as refusal:
+        # An agent may check out another branch in its worktree. Its files stay as they are.
+        if mark is None or refusal.refusal is not Refusal.WRONG_BRANCH:
+            raise
+        return Worktree(mark.branch, folder, mark.base, present=True)

@@ -1,0 +1,196 @@
+"""One claim of a task as `interlock top` shows it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.kernel.event import Event, Note
+from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
+from interlock.kernel.reason import AbortReason
+from interlock.kernel.record import Entry, Record
+from interlock.workers.tasks.claim_names import ClaimNames
+
+LeaseMs = Callable[[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRecords:
+    """A claim, and the records of its task, agent and turn. Logs are newest first.
+
+    `present` means that this is the task's current claim. There is a task or an agent, or both.
+    """
+
+    names: ClaimNames
+    task: Record | None = None
+    agent: Record | None = None
+    turn: Record | None = None
+    present: bool = False
+    task_log: Sequence[Event | Note] = ()
+    agent_log: Sequence[Event | Note] = ()
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the agent has delivered its work, which is now verified and merged."""
+        return self.present and self.task is not None and self.task.state == "done"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """The fields of a claim that are shown. Ages are in seconds; None means not known."""
+
+    look: VisualState
+    agent: str
+    agent_id: str
+    role: str
+    task: str
+    number: int
+    state: str
+    doing: str
+    age_s: float
+    heartbeat_age_s: float | None
+    retries: int
+    tokens: int | None
+    spent_micro: int | None
+    said: str
+    host: str
+    pid: int | None
+    containment: str
+
+
+def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: LeaseMs) -> ClaimRow:
+    """Return the row of a claim. `lease_ms` returns how long the lease of an effect is."""
+    task, agent, turn = claim.task, claim.agent, claim.turn
+    task_data = task.data if task else {}
+    agent_data = agent.data if agent else {}
+    counters = agent.counters if agent else {}
+    token_counts = [counters[name] for name in ("tokens_in", "tokens_out") if name in counters]
+    beat_ms = _beat_ms(claim, lease_ms)
+    started = turn or agent  # the agent of a session is older than its claim
+    started_ms = started.created_ms if started else task.since_ms if task else now_ms
+    return ClaimRow(
+        look=_look(claim, now_ms, beat_ms, thresholds),
+        agent=_one_line(
+            agent_data.get("name") or (task_data.get("claim") or {}).get("owner") or "?"
+        ),
+        agent_id=agent.id if agent else "",
+        role=_one_line(agent_data.get("role") or task_data.get("role")),
+        task=claim.names.task,
+        number=claim.names.number,
+        state=task.state if task else "",
+        doing=_one_line(_activity(claim) or (turn.state if turn else "")),
+        age_s=_age_s(now_ms, started_ms),
+        heartbeat_age_s=None if beat_ms is None else _age_s(now_ms, beat_ms),
+        retries=int(task_data.get("retries", 0)),
+        tokens=sum(token_counts) if token_counts else None,
+        spent_micro=counters.get("spent"),
+        said=_last_message(claim),
+        host=_one_line(agent_data.get("host")),
+        pid=agent_data.get("pid"),
+        containment=_one_line(agent_data.get("containment")),
+    )
+
+
+def _look(
+    claim: ClaimRecords, now_ms: int, beat_ms: int | None, thresholds: Thresholds
+) -> VisualState:
+    task, agent = claim.task, claim.agent
+    heartbeat_s = None if beat_ms is None else _age_s(now_ms, beat_ms)
+    if claim.delivered:
+        # The agent's process has ended or has its next task, but this task is still verified and
+        # merged. Those effects have the heartbeat now.
+        state, created_ms, has_pid = "working", now_ms, False
+    elif agent is not None:
+        state, created_ms = agent.state, agent.created_ms
+        has_pid = agent.data.get("pid") is not None
+    else:
+        assert task is not None, "a claim has a task or an agent"
+        # A task that names an agent is claimed before the agent's record exists: it is starting.
+        # An external agent has no record at all, and works from the moment of its claim.
+        state, created_ms = ("starting" if task.data.get("agent") else "working"), task.since_ms
+        has_pid = False
+    return classify(
+        state,
+        activity=_activity(claim),
+        spawn_age_s=_age_s(now_ms, created_ms),
+        heartbeat_age_s=heartbeat_s,
+        has_pid=has_pid,
+        thresholds=thresholds,
+    )
+
+
+def _beat_ms(claim: ClaimRecords, lease_ms: LeaseMs) -> int | None:
+    """Return the time of the last heartbeat, from the end of the lease that it renewed."""
+    task = claim.task
+    if claim.delivered:
+        assert task is not None, "only a task can be delivered"
+        # The transition to this state counts too: verification may be busy with other tasks.
+        return max(task.since_ms, _renewed_ms(task, lease_ms) or 0)
+    if claim.agent is not None:
+        return _renewed_ms(claim.agent, lease_ms)
+    return _renewed_ms(task, lease_ms) if task else None
+
+
+def _renewed_ms(record: Record, lease_ms: LeaseMs) -> int | None:
+    held = [entry for entry in record.entries if _is_held(entry)]
+    return max(
+        (entry.lease_until - lease_ms(record.machine, entry.name) for entry in held), default=None
+    )
+
+
+def _is_held(entry: Entry) -> bool:
+    # A lease that was given back ends at once, without its grace: that is no heartbeat.
+    lapsed = entry.state == "lapsed" and entry.kill_by > entry.lease_until
+    return lapsed or entry.state in ("leased", "draining")
+
+
+def _activity(claim: ClaimRecords) -> str | None:
+    """Return the last activity that the task's log has since its last transition."""
+    if not claim.present:
+        return None
+    words = (note.detail.get("word") for note in _since_event(claim.task_log, "activity"))
+    return next((str(word) for word in words if word), None)
+
+
+def _last_message(claim: ClaimRecords) -> str:
+    """Return the last error of a delivered task, the end of a dead agent, or its last report."""
+    if claim.delivered:
+        failures = _since_event(claim.task_log, "effect_failed")
+        return next((_one_line(note.detail.get("detail")) for note in failures), "")
+    agent = claim.agent
+    if agent is not None and agent.state == "dead":
+        return _end_of(agent.data.get("end") or {})
+    for note in claim.agent_log:
+        if isinstance(note, Note) and note.kind == "said":
+            percent = note.detail.get("percent")
+            message = _one_line(note.detail.get("message"))
+            return message if percent is None else f"{percent} % {message}"
+    return ""
+
+
+def _end_of(end: Mapping[str, Any]) -> str:
+    if end.get("reason"):
+        return _one_line(end["reason"])
+    parts = [end["abort"]] if end.get("abort") not in (None, AbortReason.UNKNOWN) else []
+    code = end.get("exit_code")
+    return _one_line(", ".join([*parts, *([f"exit code {code}"] if code is not None else [])]))
+
+
+def _since_event(log: Sequence[Event | Note], kind: str) -> Iterator[Note]:
+    """Yield the notes of a kind since the last transition, newest first."""
+    for line in log:
+        if isinstance(line, Event):
+            return
+        if line.kind == kind:
+            yield line
+
+
+def _one_line(text: object) -> str:
+    """Return a text as one line, without control characters."""
+    printable = (sign if sign.isprintable() else " " for sign in str(text or ""))
+    return " ".join("".join(printable).split())
+
+
+def _age_s(now_ms: int, since_ms: int) -> float:
+    return max(now_ms - since_ms, 0) / 1_000

@@ -1,0 +1,128 @@
+"""The supervisor's connection to a watchdog: sends orders, reads reports, takes over its work."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from interlock.workers.processes.agent.cgroup import Cgroup
+from interlock.workers.processes.agent.containment import (
+    LABEL_VARIABLE,
+    AgentGroup,
+    Containment,
+    ProcessTree,
+    adopt_orphans,
+    kill_everything,
+)
+from interlock.workers.processes.agent.process_table import ProcessInfo, newest_processes
+from interlock.workers.processes.agent.reaper import Reaper
+from interlock.workers.processes.agent.watchdog import KILL_S_MAX, WatchdogSpec, start_watchdog
+
+START_S_MAX = 20.0
+# A watchdog that is ending an agent reports more often than this.
+SILENCE_S_MAX = 10.0
+_POLL_S = 0.5
+_ROUNDS_MAX = 600
+_READ_BYTES = 64 * 1024
+
+
+class WatchdogClient:
+    """A watchdog, the agent that it starts, and the processes that belong to neither."""
+
+    def __init__(self, spec: WatchdogSpec) -> None:
+        # Children that exist already do not belong to the agent, if this process has to kill it.
+        self._excluded = _children()
+        if any(kind != Containment.GROUP for kind in spec.kinds):
+            adopt_orphans(enabled=True)
+        self._spec = spec
+        self._process = start_watchdog(spec)
+        assert self._process.stdin is not None, "started with pipes"
+        self._orders, self._lock = self._process.stdin, threading.Lock()
+        os.set_blocking(self._orders.fileno(), False)
+        self._silent_until = time.monotonic() + START_S_MAX
+
+    def order(self, *fields: object) -> bool:
+        """Send the watchdog an order; False if it does not read orders any more."""
+        line = " ".join(map(str, fields)).encode() + b"\n"
+        with self._lock:
+            try:
+                written = not self._orders.closed and self._orders.write(line) is not None
+            except BrokenPipeError:
+                return False
+        if not written:
+            # It has not read a whole pipe of orders, so it is frozen and guards nothing.
+            self._process.kill()
+        return written
+
+    def expect_report_within(self, silence_s: float) -> None:
+        """Kill the watchdog if it reports nothing for so long and SILENCE_S_MAX more."""
+        self._silent_until = time.monotonic() + silence_s + SILENCE_S_MAX
+
+    def reports(self) -> Iterator[list[Any]]:
+        """Yield the reports of the watchdog until it is gone."""
+        assert self._process.stdout is not None, "started with pipes"
+        descriptor, pending = self._process.stdout.fileno(), b""
+        while True:
+            ready, _, _ = select.select([descriptor], [], [], _POLL_S)
+            now = time.monotonic()
+            if ready:
+                chunk = os.read(descriptor, _READ_BYTES)
+                if not chunk:
+                    return
+                self._silent_until = max(self._silent_until, now + SILENCE_S_MAX)
+                *lines, pending = (pending + chunk).split(b"\n")
+                yield from map(json.loads, lines)
+            elif now > self._silent_until:
+                self._process.kill()
+
+    def close(self) -> None:
+        """Kill the watchdog if it still runs, and close the pipes to it."""
+        self._process.kill()
+        # Its children become ours only after it is reaped.
+        self._process.wait()
+        with self._lock:
+            self._orders.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def release(self) -> None:
+        """Stop adopting orphans, because no process of the agent is left."""
+        adopt_orphans(enabled=False)
+
+    def take_over(
+        self, leader: int, kind: str | None, *, on_survivors: Callable[[list[int]], None]
+    ) -> Reaper | None:
+        """Kill all processes of the agent after the watchdog died; None if that was not possible.
+
+        `kind` is None if the watchdog did not report a containment. `on_survivors` is called with
+        the ids of processes that survive a round.
+        """
+        folder = self._spec.cgroup
+        # A cgroup that was not made behaves like an empty one.
+        cgroup = None if folder is None else Cgroup(Path(folder))
+        processes: ProcessTree | AgentGroup = AgentGroup(leader)
+        if kind != Containment.GROUP:
+            label = self._spec.environment[LABEL_VARIABLE]
+            processes = ProcessTree(
+                os.getpid(), cgroup=cgroup, excluded=self._excluded, label=label
+            )
+        reaper = Reaper(leader)
+        for _ in range(_ROUNDS_MAX):
+            if kill_everything(
+                processes, nothing_left=lambda: reaper.reap_ended(processes), within_s=KILL_S_MAX
+            ):
+                if cgroup is not None:
+                    cgroup.remove()
+                return reaper
+            on_survivors(processes.pids())
+        return None
+
+
+def _children() -> list[ProcessInfo]:
+    return [process for process in newest_processes() if process.parent == os.getpid()]

@@ -1,0 +1,116 @@
+"""The fork server: a process that has imported what supervisors need, and forks them on request.
+
+`python -m interlock.workers.supervision.fork_server NUMBER ROOM`. Requests come over the socket
+with the descriptor NUMBER; the server ends when the other end is closed. ROOM makes its command
+line long enough to be replaced by that of a supervisor. The server has one thread, and opens
+neither store nor broker because its forks would share them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import json
+import os
+import socket
+import sys
+import threading
+from importlib import import_module
+from pathlib import Path
+
+# Modules that every supervisor imports at its start.
+PRELOADED = ("celery.fixups.django", "celery.worker.worker")
+REQUEST_BYTES_MAX = 65_536
+DESCRIPTORS_MAX = 16
+# The fields of /proc/self/stat with the begin and the end of argv, counted after the name.
+ARGUMENTS, ARGUMENTS_END = 45, 46
+
+
+def main() -> None:
+    """Fork supervisors. In each fork, run its supervisor."""
+    # Registered first, so that it is called last.
+    atexit.register(exit_at_once)
+    for module in PRELOADED:
+        import_module(module)
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    if request is not None:
+        module, spec_file = request
+        sys.argv = [module, spec_file]
+        set_command_line([sys.executable, "-m", module, spec_file])
+        import_module(module).main()
+
+
+def serve(link: socket.socket) -> tuple[str, str] | None:
+    """Serve requests until the socket is closed. In a fork, return its module and spec file."""
+    while True:
+        # A request with descriptors is never read together with the next one.
+        request, descriptors, _, _ = socket.recv_fds(link, REQUEST_BYTES_MAX, DESCRIPTORS_MAX)
+        if not request:
+            return None
+        try:
+            preload(json.loads(request)[0])
+            if fork_orphan():
+                break
+        except (ImportError, OSError) as refusal:
+            os.write(descriptors[0], f"it cannot be forked: {refusal}".encode())
+        for descriptor in descriptors:
+            os.close(descriptor)
+    link.close()
+    os.dup2(descriptors[0], 2)
+    os.close(descriptors[0])
+    module, spec_file = json.loads(request)
+    return module, spec_file
+
+
+def preload(module: str) -> None:
+    """Import a supervisor's module before its first fork. Raises ImportError."""
+    if module in sys.modules:
+        return
+    import_module(module)
+    assert threading.active_count() == 1, "a fork copies only the thread that calls it"
+    # A garbage collection in a fork would write to the memory that all forks share.
+    gc.collect()
+    gc.freeze()
+
+
+def fork_orphan() -> bool:
+    """Fork a process without a parent in a new session; return True in it. Raises OSError."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        if status:
+            raise BlockingIOError("there are too many processes, or there is too little memory")
+        return False
+    try:
+        grandchild = os.fork()
+    except OSError:
+        os._exit(1)
+    if grandchild:
+        os._exit(0)
+    os.setsid()
+    return True
+
+
+def set_command_line(arguments: list[str]) -> None:
+    """Show these arguments as this process's command line, if the system allows it."""
+    try:
+        values = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begin, end = int(values[ARGUMENTS]), int(values[ARGUMENTS_END])
+    except (OSError, IndexError):
+        return
+    room = end - begin
+    if room > 0:
+        shown = b"".join(os.fsencode(word) + b"\0" for word in arguments)[: room - 1]
+        ctypes.memmove(begin, shown.ljust(room, b"\0"), room)
+
+
+def exit_at_once() -> None:
+    """Exit without tearing down the imported modules, which takes longer than a fork."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

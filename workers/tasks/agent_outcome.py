@@ -1,0 +1,52 @@
+"""Decides which outcome to report for an agent, from how its process ended. Pure."""
+
+from __future__ import annotations
+
+from interlock.kernel.machines.tasks.breaker import Trip
+from interlock.kernel.reason import AbortReason, TransitionReason, why_of
+from interlock.workers.engine.work import Outcome
+from interlock.workers.processes.agent.process import Exit
+from interlock.workers.supervision.reports import AgentFailed
+from interlock.workers.tasks.turn_reports import EndReport
+
+REASON_LENGTH_MAX = 2_000
+DETAIL_LENGTH_MAX = 2_000
+
+
+def agent_outcome(
+    ended: Exit,
+    abort: AbortReason | None,
+    end_report: EndReport | None,
+    *,
+    trip: Trip | None,
+    alive: bool,
+) -> Outcome:
+    """Return the outcome: `spawn_failed` if the agent never gave a sign of life, else `ended`."""
+    end = {
+        "exit_code": ended.code,
+        "abort": abort,
+        "why": why_of(abort) if abort else TransitionReason.COMPLETED,
+        "left_behind": ended.left_behind,
+        "detail": ended.errors[-DETAIL_LENGTH_MAX:],
+    }
+    if trip is not None:
+        end |= {"code": f"breaker_{trip.cause}", "reason": trip.reason}
+    if alive:
+        return Outcome("ended", end)
+    return Outcome("spawn_failed", {**end, **_spawn_failure(end_report)})
+
+
+def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:
+    if not isinstance(end_report, AgentFailed):
+        return {"code": "fast_exit", "reason": "it ended before it gave a sign of life"}
+    overloaded = end_report.reason is TransitionReason.PROVIDER_529
+    limited = overloaded or end_report.retry_after_s is not None
+    code = "rate_limit" if limited else "spawn_error"
+    return {"code": code, "reason": end_report.error[:REASON_LENGTH_MAX]}
+
+
+def abort_by_us(reason: str | None) -> AbortReason | None:
+    """Return why Interlock ended a process, or None if it did not. Its watchdog means a timeout."""
+    if reason is None:
+        return None
+    return AbortReason(reason) if reason in set(AbortReason) else AbortReason.TIMEOUT

@@ -1,0 +1,155 @@
+"""Applies an agent's reports to the record of its turn, and keeps what its supervisor needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from interlock.kernel.errors import KernelError
+from interlock.kernel.event import Cause
+from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.workers.engine.dispatch import Dispatch
+from interlock.workers.supervision.reports import (
+    AbortRaised,
+    AgentBlocked,
+    AgentFailed,
+    AgentReady,
+    CancelRequested,
+    Compacted,
+    CompactNeeded,
+    Progress,
+    RejectedLine,
+    Report,
+    SplitRequested,
+    TokensUsed,
+    ToolCompleted,
+    ToolStarted,
+    VerifyRequested,
+)
+
+COMPONENT = "supervision"
+# An agent whose context window is fuller than this is compacting.
+COMPACT_AT = 0.9
+EndReport = AgentFailed | AgentBlocked | SplitRequested
+Request = AbortRaised | CancelRequested
+
+
+class TurnReports:
+    """The reports of one turn. A report that the turn's machine refuses becomes a note.
+
+    `end_report` is the report by which the agent ended its work, `requests` are those that ask
+    the supervisor to act while the work goes on.
+    """
+
+    def __init__(self, dispatch: Dispatch, turn: str, agent: Record) -> None:
+        self.dispatch, self.turn_id, self.agent = dispatch, turn, agent
+        self.summary: str | None = None
+        self.end_report: EndReport | None = None
+        self.requests: list[Request] = []
+        self.spent_micro = 0
+        self.tools_ended = 0
+        self.failures_in_row = 0
+        self._tools: set[str] = set()
+        self._compacting = self._verifying = False
+
+    def apply(self, reports: Sequence[Report | RejectedLine]) -> None:
+        """Apply the reports of one line."""
+        for report in reports:
+            self._apply_one(report)
+
+    def fire(self, trigger: str, **payload: Any) -> None:
+        """Fire a trigger at the turn."""
+        call = Call(Cause(COMPONENT), warrant=Warrant.party(COMPONENT))
+        fields = {name: value for name, value in payload.items() if value is not None}
+        try:
+            self.dispatch.fire(self.turn_id, trigger, fields, call)
+        except KernelError as refusal:
+            # An error of the store is noted as well: the end of the task ends its turn anyway.
+            self._note("report_refused", {"trigger": trigger, "reason": str(refusal)})
+
+    def finish(self) -> None:
+        """Lead the turn to its verification, even if the agent left a report out."""
+        if self._tools:
+            self.fire("tool_completed", tool="(unfinished)")
+        if self._compacting:
+            self.fire("verify_requested")
+        if not self._verifying:
+            self.fire("verify_requested")
+
+    def _apply_one(self, report: Report | RejectedLine) -> None:
+        match report:
+            case ToolStarted() | ToolCompleted():
+                self._apply_tool(report)
+            case CompactNeeded() | Compacted():
+                self._apply_compaction(report)
+            case VerifyRequested():
+                self.summary = report.summary
+                self._verify()
+            case AgentFailed() | AgentBlocked() | SplitRequested():
+                self.end_report = self.end_report or report
+            case TokensUsed():
+                self._count_usage(report)
+            case AbortRaised() | CancelRequested():
+                self.requests.append(report)
+            case Progress():
+                self._note("said", {"message": report.message, "percent": report.percent})
+            case RejectedLine():
+                self._note("report_refused", {"reason": report.reason})
+            case AgentReady():
+                pass
+
+    def _apply_tool(self, report: ToolStarted | ToolCompleted) -> None:
+        """Fire when the first of several parallel tool calls starts, and when the last ends."""
+        match report:
+            case ToolStarted():
+                if not self._tools and not self._verifying:
+                    self.fire("tool_started", tool=report.tool)
+                self._tools.add(report.id)
+            case ToolCompleted():
+                self.tools_ended += 1
+                self.failures_in_row = 0 if report.success else self.failures_in_row + 1
+                was_running = bool(self._tools)
+                self._tools.discard(report.id)
+                if was_running and not self._tools and not self._verifying:
+                    self.fire("tool_completed", tool=report.tool, success=report.success)
+
+    def _apply_compaction(self, report: CompactNeeded | Compacted) -> None:
+        match report:
+            case CompactNeeded():
+                self._compact()
+            case Compacted():
+                if self._compacting:
+                    self._compacting = False
+                    self.fire("verify_requested")
+
+    def _verify(self) -> None:
+        """Begin the verification once. An agent that a stop hook sent back is still in it."""
+        if not (self._verifying or self._tools or self._compacting):
+            self._verifying = True
+            self.fire("verify_requested")
+
+    def _compact(self) -> None:
+        if self._verifying:
+            # The turn is running again, and must be verified once more.
+            self._verifying = False
+            self.fire("compact_needed")
+        elif not self._compacting and not self._tools:
+            self._compacting = True
+            self.fire("compact_needed")
+
+    def _count_usage(self, usage: TokensUsed) -> None:
+        self.spent_micro += usage.cost_micro or 0
+        if usage.deltas:
+            self._note("usage", {}, usage.deltas)
+        if usage.context_size and (usage.context_used or 0) > COMPACT_AT * usage.context_size:
+            self._compact()
+
+    def _note(
+        self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None
+    ) -> None:
+        draft = Jot(kind, detail, deltas or {})
+        with suppress(KernelError):
+            self.dispatch.note(self.agent, draft, op_id=uuid4().hex)

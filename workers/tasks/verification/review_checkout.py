@@ -1,0 +1,41 @@
+"""Checks a commit out into a temporary worktree for its verification.
+
+So exactly the commit is verified that will be merged. The worktree of the claim will not do: the
+agent may still write there, and tests, hooks or an earlier verification may have left files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from interlock.workers.config import Settings
+from interlock.workers.gateways.git.branch import delete_branch
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import add_worktree, remove_worktree
+from interlock.workers.tasks.claim_names import REVIEW_MARK, ClaimNames
+
+
+@asynccontextmanager
+async def review_checkout(
+    repository: Repository, names: ClaimNames, commit: str, settings: Settings
+) -> AsyncIterator[Path]:
+    """Check a commit out into a folder of its own during the block. Raises GitError."""
+    branch, worktree = names.review_branch(commit), names.worktree(settings)
+    folder = worktree.with_name(f"{worktree.name}{REVIEW_MARK}{commit[:12]}")
+    # A verification that was lost may have left its checkout.
+    await asyncio.to_thread(_remove, repository, branch, folder, commit)
+    try:
+        tree = await asyncio.to_thread(
+            add_worktree, repository, branch=branch, folder=folder, base=commit
+        )
+        yield tree.folder
+    finally:
+        await asyncio.to_thread(_remove, repository, branch, folder, commit)
+
+
+def _remove(repository: Repository, branch: str, folder: Path, commit: str) -> None:
+    remove_worktree(repository, folder, force=True)
+    delete_branch(repository, branch, target=commit, force=True)

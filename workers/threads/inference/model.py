@@ -1,0 +1,105 @@
+"""The models that answer the questions of threads: opened by name, chosen by tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from interlock.kernel.scales import Tier
+from interlock.workers.config import Settings
+from interlock.workers.gateways.llm.exchange import ExchangeLimits
+from interlock.workers.gateways.llm.model import MODEL_VARIABLE, is_embedded, open_exchange
+from interlock.workers.gateways.llm.retry import Sleep
+from interlock.workers.threads.inference.embedded import EmbeddedModel
+from interlock.workers.threads.inference.outcome import InferenceOutcome
+from interlock.workers.threads.inference.provider import ProviderModel
+from interlock.workers.threads.inference.question import Question
+
+_LIMITS = ExchangeLimits()
+
+
+class InferenceModel(Protocol):
+    """Anything that answers questions."""
+
+    name: str
+
+    def estimate_micro(self, question: Question) -> int:
+        """Return an upper bound of one answer's cost in micro-dollars, all attempts included."""
+
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
+        """Return an outcome within that time; raise nothing but the task's own cancellation."""
+
+    async def close(self) -> None:
+        """Close the connections of the model."""
+
+
+class TieredModel:
+    """One model for each tier that has its own, and a default for the other tiers."""
+
+    def __init__(self, default: InferenceModel, by_tier: Mapping[Tier, InferenceModel]) -> None:
+        self.name = default.name
+        self._default = default
+        self._by_tier = dict(by_tier)
+
+    def estimate_micro(self, question: Question) -> int:
+        """Return the estimate of the model for the question's tier."""
+        return self._chosen(question).estimate_micro(question)
+
+    async def answer(self, question: Question, *, timeout_s: float) -> InferenceOutcome:
+        """Return the answer of the model for the question's tier."""
+        return await self._chosen(question).answer(question, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        """Close every model."""
+        for model in (self._default, *self._by_tier.values()):
+            await model.close()
+
+    def _chosen(self, question: Question) -> InferenceModel:
+        return self._by_tier.get(question.tier, self._default)
+
+
+def open_model(settings: Settings) -> InferenceModel:
+    """Open the model that the settings name, and those of their tiers. See `model_named`."""
+    return model_named(
+        settings.model,
+        base_url=settings.model_base_url,
+        api_key=settings.model_api_key,
+        attempts_max=settings.model_attempts_max,
+        tier_models=settings.tier_models,
+    )
+
+
+def model_named(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    attempts_max: int = _LIMITS.attempts_max,
+    wait_s_max: float = _LIMITS.wait_s_max,
+    request_s_max: float = _LIMITS.request_s_max,
+    tier_models: Mapping[Tier, str] | None = None,
+    sleep: Sleep = _LIMITS.sleep,
+) -> InferenceModel:
+    """Open a model that infers. Raises ConfigurationError.
+
+    `spec` is "embedded:wordllama", or a name as in `open_exchange`. Address and key hold for all
+    of `tier_models` too.
+    """
+    limits = ExchangeLimits(attempts_max, wait_s_max, request_s_max, sleep)
+    default = _open(spec, base_url, api_key, limits)
+    if not tier_models:
+        return default
+    opened = {name: _open(name, base_url, api_key, limits) for name in set(tier_models.values())}
+    return TieredModel(default, {tier: opened[name] for tier, name in tier_models.items()})
+
+
+def _open(
+    spec: str, base_url: str | None, api_key: str | None, limits: ExchangeLimits
+) -> InferenceModel:
+    if is_embedded(spec):
+        return EmbeddedModel(spec)
+    return ProviderModel(
+        open_exchange(
+            spec, variable=MODEL_VARIABLE, base_url=base_url, api_key=api_key, limits=limits
+        )
+    )

@@ -1,0 +1,68 @@
+"""What a model is asked in each phase of a thread: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum, auto
+from typing import Any
+
+from interlock.kernel.scales import Tier
+
+# Raise it with every change of what a phase asks or shows; each proposal keeps the version it had.
+PROMPT_VERSION = 1
+
+
+class Target(StrEnum):
+    """What is to be inferred."""
+
+    INTENT = auto()
+    CONTEXT = auto()
+    ACTION = auto()
+    COMBINED = auto()
+
+
+PHASES: Mapping[Target, tuple[Target, ...]] = {
+    Target.INTENT: (Target.INTENT,),
+    Target.CONTEXT: (Target.CONTEXT,),
+    Target.ACTION: (Target.ACTION,),
+    Target.COMBINED: (Target.INTENT, Target.CONTEXT, Target.ACTION),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A capability as the model sees it; its schema lacks the parameters bound at run time."""
+
+    name: str
+    description: str
+    examples: tuple[str, ...]
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything that one inference may know.
+
+    `feedback` lists what people answered to earlier proposals, oldest first: {"phase", "kind",
+    "text", "values"}, with the kind provided, redirected or edited. `intent` and `context` are the
+    confirmed results of the phases before. `previous` is the action proposal that was redirected
+    or edited. `failure` says why the last execution failed. Give the catalog in every phase: a
+    provider's model sees it in the action phase alone, but the embedded model can express an
+    intent only in the words of the catalog.
+    """
+
+    target: Target
+    inciting: Mapping[str, Any]
+    items: tuple[Mapping[str, Any], ...]
+    feedback: tuple[Mapping[str, Any], ...]
+    intent: str | None
+    context: Mapping[str, Any] | None
+    catalog: tuple[Choice, ...]
+    previous: Mapping[str, Any] | None
+    failure: str | None
+    tier: Tier
+
+    def choice(self, name: str | None) -> Choice | None:
+        """Return the capability of the catalog with this name."""
+        return next((choice for choice in self.catalog if choice.name == name), None)
