@@ -35,7 +35,7 @@ def unauthorised(machine: Machine, decision: Decision, warrant: Warrant) -> str:
             names = {ORPHANS}
         case "due":
             names = {STALLS}
-        case "party":
+        case "component":
             names = {warrant.words[0]}
         case _:
             # A parent's end closes its children: the cascade's lease is one of the parent's.

@@ -36,7 +36,7 @@ HOLDER = "import"
 WHY_NOT = {
     "taken": "another record has its id; nothing of that was changed",
     "pruned": "it was forgotten here on purpose, and its id stays taken for a while",
-    "remains": "a part of it is still in the store without its record; repair that by hand",
+    "leftovers": "a part of it is still in the store without its record; repair that by hand",
     "held": "something of its family is at work here",
     "closed": "its family is not being restored, or the record above it is not back",
 }

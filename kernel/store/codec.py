@@ -91,26 +91,45 @@ def counts(pairs: Pairs) -> dict[str, int]:
 def entry_of(suffix: str, line: str) -> Entry:
     """Parse an effect's entry; the order of words is that of lua/part/entry.lua."""
     words = ["" if word == "-" else word for word in line.split(" ")]
+    name, kind, state, token, holder, countdown = words[:6]
+    (
+        attempts,
+        attempts_max,
+        _releases,
+        lease_until,
+        kill_by,
+        _not_before,
+        _begun,
+        carried,
+        _once,
+        interrupts,
+        _acknowledged,
+        _polls,
+        _reserved,
+        _grace_ms,
+        _fires_exhausted,
+        exclusive,
+    ) = words[6:]
     return Entry(
         suffix=suffix,
-        name=words[0],
-        kind=Kind(words[1]),
-        state=words[2],
-        token=words[3],
-        holder=words[4],
-        attempts=int(words[5]),
-        attempts_max=int(words[6]),
-        lease_until=int(words[8]),
-        kill_by=int(words[9]),
-        carried=words[12] == "1",
-        posted=int(words[14]),
-        exclusive=words[20] == "1",
-        countdown=words[21],
+        name=name,
+        kind=Kind(kind),
+        state=state,
+        token=token,
+        holder=holder,
+        attempts=int(attempts),
+        attempts_max=int(attempts_max),
+        lease_until=int(lease_until),
+        kill_by=int(kill_by),
+        carried=carried == "1",
+        posted=int(interrupts),
+        exclusive=exclusive == "1",
+        countdown=countdown,
     )
 
 
 def timer_of(name: str, line: str) -> TimerEntry:
-    """Parse a timer of a record."""
+    """Parse a timer of a record; the order of words is that of lua/part/timer.lua."""
     due_at, born, left, fired = line.split(" ")
     left_ms = None if left == "-" else int(left)
     return TimerEntry(name, int(due_at), int(born), left_ms, int(fired))
@@ -132,7 +151,7 @@ def record_of(record_id: str, pairs: Pairs, counters: Pairs = ()) -> Record:
         created_ms=int(text["created"]),
         priority=int(text["priority"]),
         paused=text.get("paused") == "1",
-        counted=text["counted"],
+        counted=text["countdown"],
         entries=tuple(entry_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "e:"),
         timers=tuple(timer_of(n[2:], v) for n, v in sorted(text.items()) if n[:2] == "t:"),
         counters=counts(counters),

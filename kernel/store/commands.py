@@ -77,7 +77,7 @@ class Warrant:
     @classmethod
     def party(cls, name: str) -> Warrant:
         """A part of this house acts on a record whose work it does not hold; it says which part."""
-        return cls("party", (name,))
+        return cls("component", (name,))
 
     @classmethod
     def person(cls, entered: int) -> Warrant:
@@ -182,32 +182,29 @@ def shares_plan(shares: Shares | None) -> dict[str, Any]:
     """Return what the scripts need to change what a family shares; nothing where none does."""
     if shares is None:
         return {}
-    found = {"left": shares.left, "line": shares.line}
-    return {"shares": found | {"frees": list(shares.frees), "takes": list(shares.takes)}}
+    queues = {"left": shares.left, "entered": shares.line}
+    return {"shares": queues | {"frees": list(shares.frees), "takes": list(shares.takes)}}
 
 
 def bounds_plan(bounds: Bounds) -> dict[str, int]:
-    """Return what the scripts need to bound what a family uses; nothing where nothing is said."""
-    named = {"cap": bounds.cap, "most": bounds.runs}
-    return {name: bound for name, bound in named.items() if bound is not None}
+    """Return what the scripts need to limit what a tree uses; nothing where no limit is given."""
+    limits = {"cap": bounds.cap, "runs_max": bounds.runs}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def chronicle_plan(machine: Machine) -> dict[str, int]:
-    """Return what the scripts need to list a commit in its family's chronicle."""
-    return {"chronicle": CHRONICLE_MIN} if machine.in_family_log else {}
+    """Return what the scripts need to add a commit to the log of its family."""
+    return {"family_log_length": CHRONICLE_MIN} if machine.in_family_log else {}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
-    """Return what the scripts need to lease the state's effect to who fires."""
+    """Return what the scripts need to lease the state's effect to the caller at once."""
     if initial_lease is None:
         return {}
     exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
-    words = {
-        "nonce": initial_lease.nonce,
-        "holder": word_of(initial_lease.holder),
-        "ms": initial_lease.lease_ms,
-    }
-    return {"lease": words | {"exclusive": exclusive}}
+    holder = word_of(initial_lease.holder)
+    lease = {"nonce": initial_lease.nonce, "holder": holder, "lease_ms": initial_lease.lease_ms}
+    return {"initial_lease": lease | {"exclusive": exclusive}}
 
 
 def rings(
@@ -227,26 +224,26 @@ def word_of(holder: str) -> str:
 
 def timers_plan(timers: Sequence[TimerDue]) -> list[dict[str, Any]]:
     """Return what the scripts need to set timers."""
-    return [{"name": timer.name, "ms": timer.delay_ms} for timer in timers]
+    return [{"name": timer.name, "delay_ms": timer.delay_ms} for timer in timers]
 
 
 def owes_plan(machine: Machine, state: str, owes: Sequence[Owed]) -> list[dict[str, Any]]:
-    """Return what the scripts need to owe a decision's effects."""
+    """Return what the scripts need to create a decision's effects."""
     fires = machine.exhausts(state)
     return [owed_plan(owed, fires=fires and owed.kind is Kind.STATE) for owed in owes]
 
 
 def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
-    """Return what the scripts need to owe one effect."""
+    """Return what a script needs to create one effect: the fields of its entry."""
     return {
         "name": owed.effect.name,
         "kind": str(owed.kind),
+        "countdown": owed.countdown or "-",
+        "attempts_max": owed.effect.attempts_max,
         "once": int(owed.once),
-        "max": owed.effect.attempts_max,
-        "grace": owed.effect.grace_ms,
-        "fires": int(fires),
+        "grace_ms": owed.effect.grace_ms,
+        "fires_exhausted": int(fires),
         "exclusive": int(owed.effect.exclusive),
-        "countdown": owed.countdown,
     }
 
 
@@ -272,16 +269,15 @@ def advance_bell(
     return Doorbell(key, machine, CASCADE.name, priority)
 
 
-def parent_plan(parent: RecordId, countdown: str) -> dict[str, Any]:
-    """Return what the scripts need to owe that advance."""
+def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits) -> dict[str, Any]:
+    """Return what the scripts need to create that advance."""
     name, _, generation = countdown.partition(":")
     return {
         "id": parent,
-        "name": name,
         "generation": generation,
-        "effect": CASCADE.name,
-        "max": CASCADE.attempts_max,
-        "grace": CASCADE.grace_ms,
+        "nonce": nonce,
+        "poll_ms": limits.look_ms,
+        "advance": owed_plan(Owed(CASCADE, Kind.ADVANCE, countdown=name), fires=False),
     }
 
 

@@ -68,13 +68,13 @@ class Inboxes:
         queues, messages = pushes((bell,), render)
         plan = {
             "id": record.id,
-            "op": op_id,
+            "op_id": op_id,
             "digest": codec.digest("mail", written),
             "nonce": nonce,
-            "most": MAILS_MAX,
-            "read": read_upto,
-            "owed": owed_plan(Owed(drains, Kind.TRANSITION), fires=False),
-            "look_ms": self.limits.look_ms,
+            "length_max": MAILS_MAX,
+            "read_up_to": read_upto,
+            "effect": owed_plan(Owed(drains, Kind.TRANSITION), fires=False),
+            "poll_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
         }
         names = [

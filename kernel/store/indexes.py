@@ -1,4 +1,4 @@
-"""What sweeps do to the indexes: look, take, meet, prune. The truth is in the records."""
+"""The scripts that sweeps run on the indexes, and pruning. What is true is in the records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.kernel.store.commands import Doorbell, Limits
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
-FORMAT = 1
+FORMAT = 2
 BUSY_MS = 600_000  # until a family that could not be forgotten is looked at again
 
 
@@ -69,13 +69,13 @@ class Indexes:
 
     def due_effects(self, partition: int, limit: int) -> list[str]:
         """Return effects to look at now, by id."""
-        reply = call(self.client, "due", [self.keys.effects(partition)], [limit])
-        return [member.decode() for member in reply[1:]]
+        reply = call(self.client, "list_due", [self.keys.effects(partition)], [limit])
+        return [member.decode() for member in reply]
 
     def due_timers(self, partition: int, limit: int) -> list[str]:
         """Return timers to look at now, as <record>:<name>."""
-        reply = call(self.client, "due", [self.keys.timers(partition)], [limit])
-        return [member.decode() for member in reply[1:]]
+        reply = call(self.client, "list_due", [self.keys.timers(partition)], [limit])
+        return [member.decode() for member in reply]
 
     def take(
         self, partition: int, members: Sequence[str], *, gate_open: bool, server: str = ""
@@ -89,46 +89,47 @@ class Indexes:
             self.keys.waits(partition),
             self.keys.timers(partition),
         ]
-        looks: list[dict[str, Any]] = []
+        polls: list[dict[str, Any]] = []
         for member in members:
             record_id, suffix = split_key(member)
             chain = self.keys.chain(record_id)
             names += [self.keys.record(record_id), self.keys.log(record_id), *chain]
-            jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads looks, no secret
-            looks.append({"id": record_id, "suffix": suffix, "jitter": jitter, "chain": len(chain)})
+            poll = {"id": record_id, "suffix": suffix, "chain_length": len(chain)}
+            polls.append(poll | {"jitter": _jitter()})
         plan = {
-            "members": looks,
-            "look_ms": self.limits.look_ms,
-            "gate": gate_open,
+            "polls": polls,
+            "poll_ms": self.limits.look_ms,
+            "gate_open": gate_open,
             "server": server,
             "remind_ms": self.limits.remind_ms,
         }
-        reply = [part.decode() for part in call(self.client, "take", names, [json.dumps(plan)])]
+        reply = [
+            part.decode() for part in call(self.client, "poll_effects", names, [json.dumps(plan)])
+        ]
         answers = zip(members, reply[::2], reply[1::2], strict=True)
         return [Look(*answer) for answer in answers]
 
     def take_timers(self, partition: int, members: Sequence[str]) -> list[TimerLook]:
         """Look at due timers of one partition; each one's score moves in the same step."""
         names = [self.keys.timers(partition)]
-        looks: list[dict[str, Any]] = []
+        polls: list[dict[str, Any]] = []
         for member in members:
             record_id, _, name = member.partition(":")
             names.append(self.keys.record(record_id))
-            jitter = random.uniform(0.8, 1.2)  # noqa: S311 - spreads looks, no secret
-            looks.append({"id": record_id, "name": name, "jitter": jitter})
-        plan = {"members": looks, "look_ms": self.limits.look_ms}
-        reply = call(self.client, "take_timer", names, [json.dumps(plan)])
+            polls.append({"id": record_id, "name": name, "jitter": _jitter()})
+        plan = {"polls": polls, "poll_ms": self.limits.look_ms}
+        reply = call(self.client, "poll_timers", names, [json.dumps(plan)])
         rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
         return [
             TimerLook(
-                record_id=RecordId(look["id"]),
-                name=look["name"],
+                record_id=RecordId(poll["id"]),
+                name=poll["name"],
                 word=row[0].decode(),
                 due_at=int(row[1]),
                 born=int(row[2]),
                 fired=int(row[3]),
             )
-            for look, row in zip(looks, rows, strict=True)
+            for poll, row in zip(polls, rows, strict=True)
         ]
 
     def meet(
@@ -140,7 +141,7 @@ class Indexes:
         """
         flag = "1" if passing else ""
         args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
-        reply = call(self.client, "meet", [self.keys.meta(partition)], args)
+        reply = call(self.client, "check_server", [self.keys.meta(partition)], args)
         incarnation, written, partitions, gate, changed, server = (p.decode() for p in reply)
         if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
             raise StoreMisconfiguredError(
@@ -176,10 +177,10 @@ class Indexes:
             keys.kids(record.id),
             keys.state_index(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
+            *(self._shared(record) if last else ()),
             keys.dependents(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
-            *(self._shared(record) if last else ()),
         ]
         args = [record.id, age_ms, self.limits.tombstone_ms, "1" if last else ""]
         word: bytes = call(self.client, "prune", names, args)[0]
@@ -195,3 +196,8 @@ class Indexes:
             keys.post_times(of),
             keys.chronicle(of),
         )
+
+
+def _jitter() -> float:
+    """Return by what to multiply the time to a next poll, so that polls spread."""
+    return random.uniform(0.8, 1.2)  # noqa: S311 - no secret

@@ -48,7 +48,7 @@ class Keys:
 
     def op_times(self, record_id: str) -> str:
         """Sorted set: op-ids by ms, to trim them."""
-        return f"{self._of(record_id)}opt:{record_id}"
+        return f"{self._of(record_id)}op-times:{record_id}"
 
     def tombstone(self, record_id: str) -> str:
         """String: what remains of a pruned record, so that its id stays taken."""
@@ -56,7 +56,7 @@ class Keys:
 
     def kids(self, record_id: str) -> str:
         """Set: every child ever born."""
-        return f"{self._of(record_id)}kids:{record_id}"
+        return f"{self._of(record_id)}children:{record_id}"
 
     def members(self, record_id: str, countdown: str) -> str:
         """Set: who is still counted; `countdown` is <name>:<generation>."""
@@ -68,7 +68,7 @@ class Keys:
 
     def dependents(self, record_id: str) -> str:
         """Set: who is to be told of a record's end."""
-        return f"{self._of(record_id)}dependents:{record_id}"
+        return f"{self._of(record_id)}subscribers:{record_id}"
 
     def inbox(self, record_id: str) -> str:
         """Stream: mail to the records of this one's family."""
@@ -80,11 +80,11 @@ class Keys:
 
     def post_times(self, record_id: str) -> str:
         """Sorted set: these op-ids by ms, to trim them."""
-        return f"{self._of(record_id)}postt:{root_of(record_id)}"
+        return f"{self._of(record_id)}post-times:{root_of(record_id)}"
 
     def chronicle(self, record_id: str) -> str:
         """Stream: which record of this one's family came to which version, in order."""
-        return f"{self._of(record_id)}chronicle:{root_of(record_id)}"
+        return f"{self._of(record_id)}family-log:{root_of(record_id)}"
 
     def slots(self, name: str) -> str:
         """Sorted set: who has a slot of this name, by since when."""
@@ -92,7 +92,7 @@ class Keys:
 
     def slots_line(self, name: str) -> str:
         """Sorted set: who waits for a slot of this name, first come first."""
-        return f"{self._of(name)}slots-line:{name}"
+        return f"{self._of(name)}slots-queue:{name}"
 
     def holds(self, record_id: str) -> str:
         """Hash: names that a record of this one's family holds, and which."""
@@ -100,11 +100,11 @@ class Keys:
 
     def line(self, record_id: str, name: str) -> str:
         """Sorted set: records of this one's family that wait to be taken, first come first."""
-        return f"{self._of(record_id)}line:{root_of(record_id)}:{name}"
+        return f"{self._of(record_id)}queue:{root_of(record_id)}:{name}"
 
     def lines(self, record_id: str) -> str:
         """Set: the lines of this one's family in which somebody stands."""
-        return f"{self._of(record_id)}lines:{root_of(record_id)}"
+        return f"{self._of(record_id)}queues:{root_of(record_id)}"
 
     def state_index(self, record_id: str, machine: str, state: str) -> str:
         """Sorted set: records in a state by since when, in the partition of this one."""
@@ -136,8 +136,8 @@ class Keys:
 
     def rejected(self) -> str:
         """List: messages that nobody can act on."""
-        return f"{self.prefix}:{{aside}}:rejected"
+        return f"{self.prefix}:{{rejected}}:messages"
 
     def rejected_counts(self) -> str:
         """Hash: how many of them, by kind."""
-        return f"{self.prefix}:{{aside}}:counts"
+        return f"{self.prefix}:{{rejected}}:counts"

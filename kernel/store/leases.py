@@ -67,7 +67,7 @@ class Leases:
         record_id, suffix = split_key(key)
         names = [*self._held(record_id), *self.keys.chain(record_id)]
         args = [record_id, suffix, nonce, word_of(holder), effect.lease_ms, schema, effect.name]
-        word, token, _, attempt, pairs, counters = call(self.client, "claim", names, args)
+        word, token, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())
         record = codec.record_of(record_id, pairs, counters)
@@ -131,7 +131,13 @@ class Leases:
             token, lease_ms, acked = held[key]
             names.append(self.keys.record(record_id))
             plan.append(
-                {"id": record_id, "suffix": suffix, "token": token, "ms": lease_ms, "acked": acked}
+                {
+                    "id": record_id,
+                    "suffix": suffix,
+                    "token": token,
+                    "lease_ms": lease_ms,
+                    "acknowledged": acked,
+                }
             )
         reply = [part.decode() for part in call(self.client, "renew", names, [json.dumps(plan)])]
         answers = zip(reply[::2], reply[1::2], strict=True)
@@ -152,9 +158,7 @@ class Leases:
             "id": record_id,
             "suffix": lease.suffix,
             "token": lease.token,
-            "chain": len(chain),
-            "nonce": nonce,
-            "look_ms": self.limits.look_ms,
+            "chain_length": len(chain),
         }
         bell = Doorbell(
             f"{record_id}:{generation}.advance.{name}:{nonce}",
@@ -164,7 +168,7 @@ class Leases:
         )
         pushed = render(bell) if name else None
         if name:
-            plan["parent"] = parent_plan(record_id, countdown)
+            plan["parent"] = parent_plan(record_id, countdown, nonce=nonce, limits=self.limits)
         names = [
             keys.record(record_id),
             keys.effects(partition),

@@ -93,13 +93,13 @@ class Store:
             "nonce": nonce,
             "waits": decision.waits,
             "timers": timers_plan(decision.timers),
-            "owes": owes_plan(machine, record.state, decision.owes),
-            "look_ms": self.limits.look_ms,
+            "effects": owes_plan(machine, record.state, decision.owes),
+            "poll_ms": self.limits.look_ms,
         }
-        plan |= {"parent": countdown} if parent else {}
+        plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= chronicle_plan(machine) | ({"within": True} if machine.needs_parent else {})
+        plan |= chronicle_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
         owed = doorbells(record, nonce, decision.owes)
         queues, messages = pushes(owed, render)
@@ -115,9 +115,10 @@ class Store:
         ]
         if parent:
             names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
-        names += [*self._shared(decision), *queues]
+        names += self._shared(decision)
         names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
         names += [keys.chronicle(record.id)] if machine.in_family_log else []
+        names += queues
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
@@ -159,7 +160,7 @@ class Store:
         queues, messages = pushes(doors, render)
         plan = {
             "id": after.id,
-            "op": op_id,
+            "op_id": op_id,
             "digest": digest,
             "warrant": [warrant.kind, *warrant.words],
             "version": str(before.version),
@@ -170,22 +171,24 @@ class Store:
             "waits": decision.waits,
             "interrupts": decision.interrupts,
             "nonce": nonce,
-            "fires": machine.exhausts(after.state),
-            "owes": owes_plan(machine, after.state, decision.owes),
+            "fires_exhausted": machine.exhausts(after.state),
+            "effects": owes_plan(machine, after.state, decision.owes),
+            "spawns": any(owed.kind is Kind.SPAWN for owed in decision.owes),
             "timers": timers_plan(decision.timers),
-            "facts": [str(fact["version"]) for fact in decision.facts.values()],
-            "chain": len(chain),
+            "fact_versions": [str(fact["version"]) for fact in decision.facts.values()],
+            "chain_length": len(chain),
             "deltas": dict(deltas),
-            "look_ms": self.limits.look_ms,
+            "poll_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
         }
-        plan |= {"parent": parent_plan(*counted[:2])} if counted else {}
+        if counted:
+            plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
         plan |= chronicle_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*queues, *([keys.chronicle(after.id)] if machine.in_family_log else [])]
+        names += [*([keys.chronicle(after.id)] if machine.in_family_log else []), *queues]
         reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
         publish: tuple[Doorbell, ...] = ()
@@ -207,16 +210,16 @@ class Store:
         chain = keys.chain(record.id)
         plan = {
             "id": record.id,
-            "op": op_id,
+            "op_id": op_id,
             "digest": codec.digest(jot.kind, written),
             "warrant": [warrant.kind, *warrant.words],
             "kind": jot.kind,
             "nonce": nonce,
-            "chain": len(chain),
+            "chain_length": len(chain),
             "deltas": dict(jot.deltas),
-            "timers": [{"name": n, "ms": ms, "fired": fired} for n, ms, fired in jot.timers],
-            "owes": [owed_plan(owed, fires=False) for owed in owes],
-            "look_ms": self.limits.look_ms,
+            "timers": [{"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in jot.timers],
+            "effects": [owed_plan(owed, fires=False) for owed in owes],
+            "poll_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
         }
         names = [
@@ -263,11 +266,9 @@ class Store:
         bell = advance_bell(parent.id, parent.machine, countdown, nonce, parent.priority)
         queues, messages = pushes((bell,), render)
         plan = {
-            "parent": parent_plan(parent.id, countdown),
+            "parent": parent_plan(parent.id, countdown, nonce=nonce, limits=self.limits),
             "member": member,
             "outcome": outcome,
-            "nonce": nonce,
-            "look_ms": self.limits.look_ms,
         }
         names = [
             keys.record(parent.id),
@@ -276,7 +277,7 @@ class Store:
             keys.tally(parent.id, countdown),
             *queues,
         ]
-        advance = call(self.client, "depart", names, [packed(plan), *messages])[0].decode()
+        advance = call(self.client, "leave_countdown", names, [packed(plan), *messages])[0].decode()
         return Answer("departed", owed=(bell,) if advance and not messages else ())
 
     def _bell(self, record: Record, suffix: str, effect: str) -> Doorbell:

@@ -34,7 +34,7 @@ class Aside:
         entry = {"kind": kind, "reason": reason, "body": shown[:BODY_MAX]}
         written = json.dumps(entry, ensure_ascii=True)
         names = [self.keys.rejected(), self.keys.rejected_counts()]
-        count: int = call(self.client, "aside", names, [kind, written, KEPT_MAX])[0]
+        count: int = call(self.client, "reject", names, [kind, written, KEPT_MAX])[0]
         return count
 
     def counts(self) -> dict[str, int]:

@@ -27,7 +27,7 @@ class Repairs:
     def recount(
         self, root: str, sums: Mapping[str, Mapping[str, int]], *, position: str, why: Any
     ) -> str:
-        """Set counters of records of a chronicled family: recounted, moved or missing.
+        """Set counters of records of a family that has a log: recounted, moved or missing.
 
         They are refused where anything was committed after `position`; `why` is noted on the root.
         """
@@ -42,5 +42,5 @@ class Repairs:
     def free(self, root: str, name: str, holder: str) -> str:
         """Free a name whose holder is not there, or has ended: freed, moved or lives."""
         names = [self.keys.holds(root), self.keys.record(holder)]
-        word: bytes = call(self.client, "unhold", names, [name, holder])[0]
+        word: bytes = call(self.client, "free_hold", names, [name, holder])[0]
         return word.decode()

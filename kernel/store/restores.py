@@ -47,7 +47,7 @@ class Restores:
     ) -> str:
         """Write a record as it is given, with its log and its sums.
 
-        Words: restored, there, taken, pruned, remains, held, closed.
+        The answer is restored, present, taken, pruned, leftovers, held or closed.
         """
         keys, partition = self.keys, partition_of(record.id)
         above = ancestors(record.id)
@@ -63,14 +63,14 @@ class Restores:
             "since": str(record.since_ms),
             "created": str(record.created_ms),
             "priority": str(record.priority),
-            "birth": birth,
+            "digest": birth,
             "ends": isinstance(stage, Terminal),
             "timers": timers_plan(stage.due(record.data)),
             "sums": {name: n for name, n in sums.items() if n},
-            "chain": len(chain),
-            "name": lock.name,
+            "chain_length": len(chain),
+            "hold": lock.name,
             "holder": lock.holder,
-            "read": _read_upto(machine, record),
+            "read_up_to": _read_upto(machine, record),
         }
         names = [
             keys.record(record.id),
@@ -90,13 +90,14 @@ class Restores:
         return word.decode()
 
     def relist(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
-        """List commits in a family's chronicle again, oldest first: relisted or closed."""
+        """Write commits into a family's log again, the oldest first: restored or closed."""
         names = [self.keys.chronicle(root), self.keys.holds(root)]
-        word = b"relisted"
-        for at in range(0, len(commits), PAGE):
-            told = [part for commit in commits[at : at + PAGE] for part in commit]
-            word = call(self.client, "relist", names, [lock.name, lock.holder, *told])[0]
-            if word != b"relisted":
+        word = b"restored"
+        for start in range(0, len(commits), PAGE):
+            rows = [part for commit in commits[start : start + PAGE] for part in commit]
+            args = [lock.name, lock.holder, *rows]
+            word = call(self.client, "restore_family_log", names, args)[0]
+            if word != b"restored":
                 break
         return word.decode()
 

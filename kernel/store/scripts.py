@@ -1,4 +1,4 @@
-"""The Lua scripts, assembled from their files and called by name; it never retries by itself."""
+"""The Lua scripts, put together from their files and called by name. It repeats no call."""
 
 from __future__ import annotations
 
@@ -24,19 +24,26 @@ from interlock.kernel.store.connections import Line
 Client = Redis | RedisCluster
 # A cluster's own trouble is no RedisError.
 FAULTS = (exceptions.RedisError, exceptions.RedisClusterException)
-_USE = "--@use "
+_USE = "--@use"
 
 
 @cache
 def source_of(name: str) -> str:
-    """Return a script's text, the shared parts that it names put before it."""
-    folder = files("interlock.kernel.store") / "lua"
-    text = (folder / f"{name}.lua").read_text("utf-8")
-    head, _, body = text.partition("\n")
-    if not head.startswith(_USE):
-        return text
-    parts = [(folder / "part" / f"{part}.lua").read_text("utf-8") for part in head.split()[1:]]
-    return "\n".join([*parts, body])
+    """Return a script's text, before it every part that it or one of its parts uses, each once."""
+    parts: dict[str, str] = {}
+    script = _without_uses(f"{name}.lua", parts)
+    return "\n".join([*parts.values(), script])
+
+
+def _without_uses(path: str, parts: dict[str, str]) -> str:
+    """Read a file of Lua, add to `parts` the parts that it names first, and return the rest."""
+    lines = (files("interlock.kernel.store") / "lua" / path).read_text("utf-8").splitlines()
+    uses = [line for line in lines if line.startswith(_USE)]
+    for part in " ".join(uses).split():
+        if part != _USE and part not in parts:
+            # A part comes after those that it uses: Lua sees only what was defined before.
+            parts[part] = _without_uses(f"part/{part}.lua", parts)
+    return "\n".join(lines[len(uses) :])
 
 
 @cache

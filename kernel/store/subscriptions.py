@@ -40,7 +40,7 @@ class Tells:
         MISSING where there is no such record.
         """
         names = [self.keys.record(target), self.keys.dependents(target)]
-        word, state = call(self.client, "register", names, [_line(dependent)])
+        word, state = call(self.client, "subscribe", names, [_line(dependent)])
         if word == b"missing":
             return MISSING
         return str(state.decode()) if word == b"ended" else ""
@@ -52,7 +52,9 @@ class Tells:
             self.keys.members(dependent.id, dependent.countdown),
         ]
         pages = [members[at : at + PAGE] for at in range(0, len(members), PAGE)]
-        return all(call(self.client, "join", names, list(page))[0] == b"joined" for page in pages)
+        return all(
+            call(self.client, "join_countdown", names, list(page))[0] == b"joined" for page in pages
+        )
 
     def dependents(self, record_id: str) -> Iterator[Dependent]:
         """Yield who is to be told of a record's end; nobody is added once it has ended."""

@@ -174,7 +174,7 @@ class Views:
     def births(self, record_ids: Iterable[str]) -> dict[str, str]:
         """Return the digest of what each record was born from; who does not exist is left out."""
         asked = list(dict.fromkeys(record_ids))
-        found = read_all(self.client, [("HGET", self.keys.record(one), "birth") for one in asked])
+        found = read_all(self.client, [("HGET", self.keys.record(one), "digest") for one in asked])
         rows = zip(asked, found, strict=True)
         return {one: born.decode() for one, born in rows if born is not None}
 
@@ -278,7 +278,7 @@ class Views:
                 raise MissedError(root, after)
             rows = rows[1:]
         found = [(position.decode(), dict(fields)) for position, fields in rows[:limit]]
-        return [(at, RecordId(row[b"of"].decode()), int(row[b"version"])) for at, row in found]
+        return [(at, RecordId(row[b"record"].decode()), int(row[b"version"])) for at, row in found]
 
     def events(self, wanted: Iterable[tuple[str, int]]) -> list[Event]:
         """Return events by record and version, in one round trip; what is gone is left out."""

@@ -1,22 +1,41 @@
---@use clock entry grant
--- Hands a lease over to another process, such as a keeper: a new token, no new attempt. The giver is fenced from then on; a repeat gets the same token.
--- KEYS  record, log, effects, waits, timers, counters
--- ARGV  id, suffix, the giver's token, nonce, holder, lease ms
--- Returns {word, token, attempt, {record}, {counters}}: adopted | lost
-local record, suffix, entry = KEYS[1], ARGV[2], entry_read(KEYS[1], ARGV[2])
+--@use entry token effect_note lease quarantine
+-- Hands a lease over to another process: gives it a new token, and counts no new attempt. The
+-- process that gave the lease away is fenced from then on. A repeat gets the same token.
+-- KEYS     record, log, effects, waits, timers, counters
+-- ARGV     id, suffix, token of the giver, nonce, holder, lease in ms
+-- Returns  {status, token, attempt, {record}, {counters}}; status: adopted | lost
+local record = KEYS[1]
+local log = KEYS[2]
+local effects = KEYS[3]
+local waits = KEYS[4]
+local timers = KEYS[5]
+local counters = KEYS[6]
+local id = ARGV[1]
+local suffix = ARGV[2]
+local giver_token = ARGV[3]
+local nonce = ARGV[4]
+local holder = ARGV[5]
+local lease_ms = tonumber(ARGV[6])
+
 local lost = {'lost', '', '0', {}, {}}
-if not entry or entry.state == 'owed' or entry.state == 'draining' then return lost end
-local mine = string.match(entry.token, '^%d+%-(.*)$') == ARGV[4]
-if not mine then
-  if entry.token ~= ARGV[3] then return lost end
-  local stands = redis.call('HMGET', record, 'last', 'version')
-  local number = math.max(tonumber(stands[1]) + 1, now_us)
-  entry.token = whole(number) .. '-' .. ARGV[4]
-  redis.call('HSET', record, 'last', whole(number))
-  redis.call('XADD', KEYS[2], stands[2] .. '-*', 'note', 'adopt', 'detail',
-    '{"effect":"' .. suffix .. '","token":"' .. entry.token .. '","holder":"' .. ARGV[5] .. '"}', 'at', now_text)
+local entry = read_entry(record, suffix)
+if not entry or entry.state == 'owed' or entry.state == 'draining' then
+  return lost
 end
-local was = entry.state
-lease(record, KEYS[3], ARGV[1], suffix, entry, ARGV[5], tonumber(ARGV[6]))
-if was == 'quarantined' then unquarantine(record, KEYS[4], KEYS[5], ARGV[1]) end
-return {'adopted', entry.token, whole(entry.attempts), redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}
+local repeated = string.match(entry.token, '^%d+%-(.*)$') == nonce
+if not repeated then
+  if entry.token ~= giver_token then
+    return lost
+  end
+  local version = renew_token(record, entry, nonce)
+  local fields = '"effect":"%s","token":"%s","holder":"%s"'
+  write_effect_note(log, version, 'adopt', fields, suffix, entry.token, holder)
+end
+
+local was_quarantined = entry.state == 'quarantined'
+lease(record, effects, id, suffix, entry, holder, lease_ms)
+if was_quarantined then
+  end_quarantine(record, waits, timers, id)
+end
+local fields = redis.call('HGETALL', record)
+return {'adopted', entry.token, tostring(entry.attempts), fields, redis.call('HGETALL', counters)}

@@ -1,31 +1,74 @@
---@use clock entry exclusive budget grant
--- Gives an effect to one holder, with a new token, and hands over the record. A repeat with the same nonce gets its own lease back, renewed.
--- KEYS  record, log, effects, waits, timers, chain of counters...
--- ARGV  id, suffix, nonce, holder, lease ms, schema known, the effect's name as the message has it
--- Returns {word, token, lease until, attempt, {record}, {counters}}
-local record, suffix, nonce = KEYS[1], ARGV[2], ARGV[3]
-local function answer(word, detail) return {word, detail or '', '0', '0', {}, {}} end
-local entry = entry_read(record, suffix)
-if not entry or entry.state == 'draining' then return answer('gone') end
-if entry.name ~= ARGV[7] then return answer('other', entry.name) end
-local lease_ms, chain = tonumber(ARGV[5]), {}
-for n = 6, #KEYS do chain[n - 5] = KEYS[n] end
-local mine = entry.token ~= '' and string.match(entry.token, '^%d+%-(.*)$') == nonce and entry.state ~= 'owed'
-if not mine then
-  local stands = redis.call('HMGET', record, 'paused', 'schema')
-  if entry.state == 'quarantined' then return answer('quarantined') end
-  if stands[1] == '1' then return answer('paused') end
-  if entry.state == 'leased' then return answer('held', entry.holder) end
-  if entry.carried == 1 then return answer('carried') end
-  if entry.attempts >= entry.attempts_max then return answer('exhausted') end
-  if now < entry.not_before then return answer('early', whole(entry.not_before)) end
-  local taken = entry.exclusive == 1 and taken_until(record, suffix, entry)
-  if taken then return answer('busy', whole(taken)) end
-  if tonumber(stands[2]) > tonumber(ARGV[6]) then return answer('newer', stands[2]) end
-  unreserve(chain, entry, true)
-  grant(record, KEYS[2], suffix, entry, nonce, ARGV[4])
+--@use clock entry exclusive budget grant lease quarantine
+-- Claims an effect for one holder: gives it a new token and a lease, and returns the record. A
+-- repeat with the nonce of the current token renews that lease.
+-- KEYS     record, log, effects, waits, timers, chain of counters
+-- ARGV     id, suffix, nonce, holder, lease in ms, newest schema that the caller knows, name of the
+--          effect as the message has it
+-- Returns  {status, token, attempt, {record}, {counters}}; status: granted, or with a detail in the
+--          place of the token: gone | other | quarantined | paused | held | carried | exhausted |
+--          early | busy | newer
+local record = KEYS[1]
+local log = KEYS[2]
+local effects = KEYS[3]
+local waits = KEYS[4]
+local timers = KEYS[5]
+local chain = {unpack(KEYS, 6)}
+local id = ARGV[1]
+local suffix = ARGV[2]
+local nonce = ARGV[3]
+local holder = ARGV[4]
+local lease_ms = tonumber(ARGV[5])
+local schema_known = tonumber(ARGV[6])
+local name = ARGV[7]
+
+local function refused(status, detail)
+  return {status, detail or '', '0', {}, {}}
 end
-local was = entry.state
-lease(record, KEYS[3], ARGV[1], suffix, entry, ARGV[4], lease_ms)
-if was == 'quarantined' then unquarantine(record, KEYS[4], KEYS[5], ARGV[1]) end
-return {'granted', entry.token, whole(entry.lease_until), whole(entry.attempts), redis.call('HGETALL', record), redis.call('HGETALL', KEYS[6])}
+
+local entry = read_entry(record, suffix)
+if not entry or entry.state == 'draining' then
+  return refused('gone')
+end
+if entry.name ~= name then
+  return refused('other', entry.name)
+end
+local repeated = entry.state ~= 'owed' and string.match(entry.token, '^%d+%-(.*)$') == nonce
+if not repeated then
+  if entry.state == 'quarantined' then
+    return refused('quarantined')
+  end
+  local paused, schema = unpack(redis.call('HMGET', record, 'paused', 'schema'))
+  if paused == '1' then
+    return refused('paused')
+  end
+  -- However old the lease is: only a sweep, after the health gate, may call a holder lost.
+  if entry.state == 'leased' then
+    return refused('held', entry.holder)
+  end
+  if entry.carried == 1 then
+    return refused('carried')
+  end
+  if entry.attempts >= entry.attempts_max then
+    return refused('exhausted')
+  end
+  if now_ms < entry.not_before then
+    return refused('early', tostring(entry.not_before))
+  end
+  local occupied = entry.exclusive == 1 and occupied_until(record, suffix, entry)
+  if occupied then
+    return refused('busy', tostring(occupied))
+  end
+  if tonumber(schema) > schema_known then
+    return refused('newer', schema)
+  end
+  release_reservation(chain, entry, true)
+  grant(record, log, suffix, entry, nonce, holder)
+end
+
+local was_quarantined = entry.state == 'quarantined'
+lease(record, effects, id, suffix, entry, holder, lease_ms)
+if was_quarantined then
+  end_quarantine(record, waits, timers, id)
+end
+local fields = redis.call('HGETALL', record)
+return {'granted', entry.token, tostring(entry.attempts), fields, redis.call('HGETALL', chain[1])}

@@ -1,60 +1,120 @@
---@use clock chronicle entry exclusive budget ops warrant owe countdown timer revoke leaving family grant forbid
--- Commits one decision, or nothing: op-id, warrant, version, facts are tested first; from the first write on nothing can fail.
--- KEYS  record, log, ops, ops' times, effects, timers, waits, in source, in target, ended index, members begun,
---       chain of counters..., records read..., [parent, parent's members, parent's tally], [holds, line left, line entered, lines], queues...[, chronicle]
--- ARGV  plan, data ('' = as it is), event, messages of owed effects..., message of the parent's advance
--- Returns {word, version, ms, paused, advance}; a refusal's detail stands in the place of advance
+--@use clock keys ops warrant preconditions transition quarantine timer holds_and_queues
+--@use new_effects countdown limits deltas family_log initial_lease
+-- Commits one decision, or nothing. It tests op-id, warrant, version and preconditions first; from
+-- the first write on nothing can fail.
+-- KEYS     record, log, ops, times of ops, effects, timers, waits, index of the old state, index of
+--          the new state, ended index, members of the countdown that begins, chain of counters,
+--          records read as facts, [parent that counts it, its members, its tally], [holds, queue
+--          that is left, queue that is entered, queues], [family log], queues of messages
+-- ARGV     plan, data ('': unchanged), event, messages of its effects and of the parent's advance
+-- Returns  {status, version, ms, paused, suffix of the parent's advance}; status: committed |
+--          replayed | reused | missing | fenced | conflict | held | over | paused | busy, and for
+--          the last four a detail in the place of the suffix
+local record = KEYS[1]
+local log = KEYS[2]
+local ops = KEYS[3]
+local op_times = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
+local waits = KEYS[7]
+local old_state_index = KEYS[8]
+local new_state_index = KEYS[9]
+local ended_index = KEYS[10]
+local spawn_members = KEYS[11]
 local plan = cjson.decode(ARGV[1])
-local record, id = KEYS[1], plan.id
-local known = op_known(KEYS[3], plan.op, plan.digest)
-if known then return {known[1], known[2], known[3], '', ''} end
-local stands = redis.call('HMGET', record, 'version', 'paused', 'ended')
-if not stands[1] then return {'missing', '0', '0', '', ''} end
-if not warranted(record, plan.warrant) then return {'fenced', stands[1], '0', '', ''} end
-if stands[1] ~= plan.version then return {'conflict', stands[1], '0', '', ''} end
-local place = 11 + plan.chain
-local after = place + #plan.facts + (plan.parent and 3 or 0)
-local family, queues = {unpack(KEYS, after + 1, after + 4)}, after + (plan.shares and 4 or 0)
-local refusal = forbidden(plan, record, place, family[1])
-if refusal then return {refusal[1], stands[1], '0', '', refusal[2]} end
-place = place + #plan.facts
-local at, stays, version = {record = record, effects = KEYS[5], timers = KEYS[6], chain = {}, id = id, fields = redis.call('HKEYS', record), again = {}}, plan.mode == 'internal', whole(tonumber(plan.version) + 1)
-for n = 1, plan.chain do at.chain[n] = KEYS[11 + n] end
-local asks = turn(at, plan, plan.warrant[1] == 'token' and plan.warrant[2] or '', stands[2] == '1')
-local paused = stands[2] == '1' and not plan.ends
-if not paused then for _, timer in ipairs(plan.timers) do at.again[timer.name] = true end end
-if ARGV[2] ~= '' then redis.call('HSET', record, 'data', ARGV[2]) end
-if stays then
+local data = ARGV[2]
+local event = ARGV[3]
+local messages = {unpack(ARGV, 4)}
+local chain, next_key = keys_at(12, plan.chain_length)
+local fact_records, next_key = keys_at(next_key, #plan.fact_versions)
+local parent_keys, next_key = keys_at(next_key, plan.parent and 3 or 0)
+local shared_keys, next_key = keys_at(next_key, plan.shares and 4 or 0)
+local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
+local message_queues = keys_at(next_key, #messages)
+local id = plan.id
+
+local known, known_version, known_ms = known_outcome(ops, plan.op_id, plan.digest)
+if known then
+  return {known, known_version, known_ms, '', ''}
+end
+local stored_version, stored_paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
+if not stored_version then
+  return {'missing', '0', '0', '', ''}
+end
+if not is_warranted(record, plan.warrant) then
+  return {'fenced', stored_version, '0', '', ''}
+end
+if stored_version ~= plan.version then
+  return {'conflict', stored_version, '0', '', ''}
+end
+local failed, detail = failed_precondition(plan, record, chain, fact_records, shared_keys[1])
+if failed then
+  return {failed, stored_version, '0', '', detail}
+end
+
+local version = tostring(plan.version + 1)
+local was_paused = stored_paused == '1'
+local paused = was_paused and not plan.ends
+local owner = {
+  id = id,
+  record = record,
+  effects = effects,
+  timers = timers,
+  chain = chain,
+  fields = redis.call('HKEYS', record),
+  paused = paused,
+  poll_ms = plan.poll_ms,
+}
+local reporting = plan.warrant[1] == 'token' and plan.warrant[2] or ''
+local quarantine_left = change_effects(owner, plan, reporting, was_paused)
+if data ~= '' then
+  redis.call('HSET', record, 'data', data)
+end
+if plan.mode == 'internal' then
   redis.call('HSET', record, 'version', version)
-  unquarantine(record, KEYS[7], KEYS[6], id)
+  end_quarantine(record, waits, timers, id)
 else
-  end_timers(at, asks, plan.ends)
-  redis.call('HSET', record, 'version', version, 'state', plan.state, 'entered', version, 'since', now_text, 'person', plan.waits and '1' or '')
-  redis.call('ZREM', KEYS[8], id)
-  redis.call('ZADD', KEYS[9], now_text, id)
-  if plan.waits or asks then redis.call('ZADD', KEYS[7], now_text, id) else redis.call('ZREM', KEYS[7], id) end
+  end_timers(owner, plan, quarantine_left)
+  redis.call(
+    'HSET', record, 'version', version, 'state', plan.state, 'entered', version,
+    'since', now_ms, 'waits', plan.waits and '1' or ''
+  )
+  redis.call('ZREM', old_state_index, id)
+  redis.call('ZADD', new_state_index, now_ms, id)
+  if plan.waits or quarantine_left then
+    redis.call('ZADD', waits, now_ms, id)
+  else
+    redis.call('ZREM', waits, id)
+  end
 end
-for _, timer in ipairs(plan.timers) do set_timer(record, KEYS[6], id, timer.name, timer.ms, version, '0', paused) end
-if plan.ends then redis.call('HSET', record, 'ended', '1', 'paused', '') end
-if plan.ends and plan.root then redis.call('ZADD', KEYS[10], now_text, id) end
-if plan.shares then share(plan.shares, family, record, id) end
-local leased = nil
-for n, owed in ipairs(plan.owes) do
-  if owed.kind == 'spawn' then redis.call('SADD', KEYS[11], '*') end
-  local suffix, held = version .. '.' .. (n - 1) .. ':' .. plan.nonce, plan.lease and owed.kind == 'state'
-  leased = held and suffix or leased
-  owe(record, KEYS[5], id, suffix, owed, paused, plan.look_ms, not held and KEYS[queues + n], ARGV[3 + n])
+for _, timer in ipairs(plan.timers) do
+  set_timer(record, timers, id, timer.name, timer.delay_ms, version, '0', paused)
 end
+if plan.ends then
+  redis.call('HSET', record, 'ended', '1', 'paused', '')
+end
+if plan.ends and plan.root then
+  redis.call('ZADD', ended_index, now_ms, id)
+end
+if plan.shares then
+  change_shares(plan.shares, shared_keys, record, id)
+end
+if plan.spawns then
+  redis.call('SADD', spawn_members, '*')
+end
+local leased_suffix = create_effects(owner, plan, version, message_queues, messages)
 local advance = ''
 if plan.parent then
-  local parent = plan.parent
-  parent.record, parent.effects, parent.members, parent.tally = KEYS[place + 1], KEYS[5], KEYS[place + 2], KEYS[place + 3]
-  parent.nonce, parent.look_ms = plan.nonce, plan.look_ms
-  parent.queue, parent.message = KEYS[queues + #plan.owes + 1], ARGV[4 + #plan.owes]
-  advance = leave(parent, id, plan.state)
+  local last = #plan.effects + 1
+  local queue, message = message_queues[last], messages[last]
+  advance = leave_countdown(plan.parent, parent_keys, effects, id, plan.state, queue, message)
 end
-bound(at.chain[1], plan); count(at.chain, plan.deltas); chronicle(plan, id, version)
-redis.call('XADD', KEYS[2], version .. '-0', 'event', ARGV[3], 'at', now_text)
-if leased then grant_owed(record, KEYS[2], KEYS[5], id, leased, plan.lease) end
-op_record(KEYS[3], KEYS[4], plan.op, plan.digest, version, plan.window_ms)
-return {'committed', version, now_text, paused and '1' or '', advance}
+set_limits(chain[1], plan)
+add_deltas(chain, plan.deltas)
+add_to_family_log(family_log_keys[1], plan.family_log_length, id, version)
+redis.call('XADD', log, version .. '-0', 'event', event, 'at', now_ms)
+if leased_suffix then
+  lease_at_once(record, log, effects, id, leased_suffix, plan.initial_lease)
+end
+record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
+return {'committed', version, tostring(now_ms), paused and '1' or '', advance}

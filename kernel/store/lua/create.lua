@@ -1,41 +1,87 @@
---@use clock chronicle entry budget owe ops timer family grant
--- Bears a record: its first event, its effects and timers, its place under its parent. A repeat changes nothing.
--- KEYS  record, counters, log, tombstone, effects, timers, waits, in state[, parent, parent's members, parent's kids][, holds, line left, line entered, lines], queues...[, who must be above][, chronicle]
--- ARGV  plan, data, event, messages...
--- Returns {word, version, ms}; held says by whom in the place of the version
+--@use clock keys holds_and_queues limits family_log timer new_effects initial_lease
+-- Creates a record: its first event, its effects and timers, its membership in a countdown of its
+-- parent. A repeat changes nothing.
+-- KEYS     record, counters, log, tombstone, effects, timers, waits, index of its state,
+--          [parent that counts it, members of the countdown, children of the parent],
+--          [holds, queue that is left, queue that is entered, queues], [parent that it needs],
+--          [family log], queues of messages
+-- ARGV     plan, data, event, messages of its effects
+-- Returns  {status, version, ms}; status: created | replayed | taken | pruned | closed | held,
+--          which gives the other holder in the place of the version
+local record = KEYS[1]
+local counters = KEYS[2]
+local log = KEYS[3]
+local tombstone = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
+local waits = KEYS[7]
+local state_index = KEYS[8]
 local plan = cjson.decode(ARGV[1])
-local kept = redis.call('HGET', KEYS[1], 'birth')
-if kept then return {kept == plan.digest and 'replayed' or 'taken', redis.call('HGET', KEYS[1], 'version'), '0'} end
-local tombstone = redis.call('GET', KEYS[4])
-if tombstone then return {tombstone == plan.digest and 'pruned' or 'taken', '0', '0'} end
-local shared = plan.parent and 12 or 9
-local queues = shared + (plan.shares and 4 or 0)
-if plan.parent then
-  local parent = redis.call('HMGET', KEYS[9], 'ended', 'state')
-  if parent[1] == '1' or not parent[2] then return {'closed', '0', '0'} end
-  if redis.call('SISMEMBER', KEYS[10], '*') == 0 then return {'closed', '0', '0'} end
+local data = ARGV[2]
+local event = ARGV[3]
+local messages = {unpack(ARGV, 4)}
+local countdown_keys, next_key = keys_at(9, plan.countdown and 3 or 0)
+local shared_keys, next_key = keys_at(next_key, plan.shares and 4 or 0)
+local needed_keys, next_key = keys_at(next_key, plan.needs_parent and 1 or 0)
+local family_log_keys, next_key = keys_at(next_key, plan.family_log_length and 1 or 0)
+local message_queues = keys_at(next_key, #messages)
+local id = plan.id
+
+local function has_ended(parent)
+  local ended, state = unpack(redis.call('HMGET', parent, 'ended', 'state'))
+  return ended == '1' or not state
 end
-if plan.within then
-  local above = redis.call('HMGET', KEYS[#KEYS - (plan.chronicle and 1 or 0)], 'ended', 'state')
-  if above[1] == '1' or not above[2] then return {'closed', '0', '0'} end
+
+local digest = redis.call('HGET', record, 'digest')
+if digest then
+  local status = digest == plan.digest and 'replayed' or 'taken'
+  return {status, redis.call('HGET', record, 'version'), '0'}
 end
-local other = plan.shares and held_by_another(KEYS[shared], plan.shares.takes, plan.id)
-if other then return {'held', other, '0'} end
-if plan.parent then
-  redis.call('SADD', KEYS[10], plan.id)
-  redis.call('SADD', KEYS[11], plan.id)
+local pruned_digest = redis.call('GET', tombstone)
+if pruned_digest then
+  return {pruned_digest == plan.digest and 'pruned' or 'taken', '0', '0'}
 end
-redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1', 'schema', plan.schema, 'since', now_text,
-  'created', now_text, 'priority', plan.priority, 'birth', plan.digest, 'last', '0', 'counted', plan.parent or '', 'person', plan.waits and '1' or '', 'data', ARGV[2])
-bound(KEYS[2], plan); chronicle(plan, plan.id, '1')
-redis.call('XADD', KEYS[3], '1-0', 'event', ARGV[3], 'at', now_text)
-redis.call('ZADD', KEYS[8], now_text, plan.id)
-if plan.waits then redis.call('ZADD', KEYS[7], now_text, plan.id) end
-for _, timer in ipairs(plan.timers) do set_timer(KEYS[1], KEYS[6], plan.id, timer.name, timer.ms, '1', '0', false) end
-if plan.shares then share(plan.shares, {unpack(KEYS, shared, shared + 3)}, KEYS[1], plan.id) end
-for at, owed in ipairs(plan.owes) do
-  local suffix, held = '1.' .. (at - 1) .. ':' .. plan.nonce, plan.lease and owed.kind == 'state'
-  owe(KEYS[1], KEYS[5], plan.id, suffix, owed, false, plan.look_ms, not held and KEYS[queues + at - 1], ARGV[3 + at])
-  if held then grant_owed(KEYS[1], KEYS[3], KEYS[5], plan.id, suffix, plan.lease) end
+if plan.countdown then
+  local parent, members = unpack(countdown_keys)
+  if has_ended(parent) or redis.call('SISMEMBER', members, '*') == 0 then
+    return {'closed', '0', '0'}
+  end
 end
-return {'created', '1', now_text}
+if plan.needs_parent and has_ended(needed_keys[1]) then
+  return {'closed', '0', '0'}
+end
+local holder = plan.shares and other_holder(shared_keys[1], plan.shares.takes, id)
+if holder then
+  return {'held', holder, '0'}
+end
+
+if plan.countdown then
+  local _, members, children = unpack(countdown_keys)
+  redis.call('SADD', members, id)
+  redis.call('SADD', children, id)
+end
+redis.call(
+  'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', '1', 'entered', '1',
+  'schema', plan.schema, 'since', now_ms, 'created', now_ms, 'priority', plan.priority,
+  'digest', plan.digest, 'last_token', '0', 'countdown', plan.countdown or '',
+  'waits', plan.waits and '1' or '', 'data', data
+)
+set_limits(counters, plan)
+add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')
+redis.call('XADD', log, '1-0', 'event', event, 'at', now_ms)
+redis.call('ZADD', state_index, now_ms, id)
+if plan.waits then
+  redis.call('ZADD', waits, now_ms, id)
+end
+for _, timer in ipairs(plan.timers) do
+  set_timer(record, timers, id, timer.name, timer.delay_ms, '1', '0', false)
+end
+if plan.shares then
+  change_shares(plan.shares, shared_keys, record, id)
+end
+local owner = {id = id, record = record, effects = effects, paused = false, poll_ms = plan.poll_ms}
+local leased_suffix = create_effects(owner, plan, '1', message_queues, messages)
+if leased_suffix then
+  lease_at_once(record, log, effects, id, leased_suffix, plan.initial_lease)
+end
+return {'created', '1', tostring(now_ms)}

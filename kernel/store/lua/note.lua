@@ -1,29 +1,49 @@
---@use clock entry budget ops warrant owe timer
--- Writes a line that changes no state: a cost, progress, a refusal, a reminder. Allowed after the end; it never conflicts.
--- KEYS  record, log, ops, ops' times, effects, timers, chain of counters..., queues...
--- ARGV  plan, detail, messages...
--- Returns {word, version, position}
+--@use keys ops warrant deltas timer new_effects record_note
+-- Writes a note, which changes no state: a cost, progress, a refusal, a reminder. It may be written
+-- after the end of the record, and it never conflicts with a commit.
+-- KEYS     record, log, ops, times of ops, effects, timers, chain of counters, queues of messages
+-- ARGV     plan, detail, messages of its effects
+-- Returns  {status, version, position}; status: noted | replayed | reused | missing | fenced
+local record = KEYS[1]
+local log = KEYS[2]
+local ops = KEYS[3]
+local op_times = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
 local plan = cjson.decode(ARGV[1])
-local stands = redis.call('HMGET', KEYS[1], 'version', 'paused')
-if not stands[1] then return {'missing', '0', ''} end
-if plan.op ~= '' then
-  local known = op_known(KEYS[3], plan.op, plan.digest)
-  if known then return {known[1], known[2], ''} end
+local detail = ARGV[2]
+local messages = {unpack(ARGV, 3)}
+local chain, next_key = keys_at(7, plan.chain_length)
+local message_queues = keys_at(next_key, #messages)
+local id = plan.id
+
+local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
+if not version then
+  return {'missing', '0', ''}
 end
-if not warranted(KEYS[1], plan.warrant) then return {'fenced', stands[1], ''} end
-local chain = {}
-for n = 1, plan.chain do chain[n] = KEYS[6 + n] end
-count(chain, plan.deltas)
-for _, timer in ipairs(plan.timers) do
-  local kept = redis.call('HGET', KEYS[1], 't:' .. timer.name)
-  if kept then
-    local born = string.match(kept, '^%S+ (%S+)')
-    set_timer(KEYS[1], KEYS[6], plan.id, timer.name, timer.ms, born, whole(timer.fired), stands[2] == '1')
+paused = paused == '1'
+if plan.op_id ~= '' then
+  local known, known_version = known_outcome(ops, plan.op_id, plan.digest)
+  if known then
+    return {known, known_version, ''}
   end
 end
-for n, owed in ipairs(plan.owes) do
-  owe(KEYS[1], KEYS[5], plan.id, stands[1] .. '.' .. (n - 1) .. ':' .. plan.nonce, owed, stands[2] == '1', plan.look_ms, KEYS[6 + plan.chain + n], ARGV[2 + n])
+if not is_warranted(record, plan.warrant) then
+  return {'fenced', version, ''}
 end
-local position = redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', plan.kind, 'detail', ARGV[2], 'at', whole(now))
-if plan.op ~= '' then op_record(KEYS[3], KEYS[4], plan.op, plan.digest, stands[1], plan.window_ms) end
-return {'noted', stands[1], position}
+
+add_deltas(chain, plan.deltas)
+for _, timer in ipairs(plan.timers) do
+  local _, timer_version = read_timer(record, timer.name)
+  if timer_version then
+    local name, delay_ms, fired = timer.name, timer.delay_ms, timer.fired
+    set_timer(record, timers, id, name, delay_ms, timer_version, fired, paused)
+  end
+end
+local owner = {id = id, record = record, effects = effects, paused = paused, poll_ms = plan.poll_ms}
+create_effects(owner, plan, version, message_queues, messages)
+local position = write_note(log, version, plan.kind, detail)
+if plan.op_id ~= '' then
+  record_outcome(ops, op_times, plan.op_id, plan.digest, version, plan.window_ms)
+end
+return {'noted', version, position}

@@ -1,26 +1,53 @@
---@use clock entry ops
--- Sets the pause flag: owed effects leave the index, timers keep their remainder; holders hear of it at their next renewal.
--- KEYS  record, log, ops, ops' times, effects, timers
--- ARGV  id, op-id, digest, detail, window ms
--- Returns {word}
-local record, id = KEYS[1], ARGV[1]
-local stands = redis.call('HMGET', record, 'version', 'ended', 'paused')
-if not stands[1] then return {'missing'} end
-local known = op_known(KEYS[3], ARGV[2], ARGV[3])
-if known then return {known[1]} end
-if stands[2] == '1' then return {'ended'} end
-if stands[3] == '1' then return {'already'} end
-redis.call('HSET', record, 'paused', '1')
-for _, suffix in ipairs(entries_of(record)) do
-  if entry_read(record, suffix).state == 'owed' then redis.call('ZREM', KEYS[5], id .. ':' .. suffix) end
+--@use clock entry ops timer record_note
+-- Pauses a record: its owed effects leave the index, its timers keep the time that they have left.
+-- Holders get the order at their next renewal.
+-- KEYS     record, log, ops, times of ops, effects, timers
+-- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
+-- Returns  {status}: paused | already | ended | missing | replayed | reused
+local record = KEYS[1]
+local log = KEYS[2]
+local ops = KEYS[3]
+local op_times = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
+local id = ARGV[1]
+local op_id = ARGV[2]
+local digest = ARGV[3]
+local detail = ARGV[4]
+local window_ms = tonumber(ARGV[5])
+
+local version, ended, paused = unpack(redis.call('HMGET', record, 'version', 'ended', 'paused'))
+if not version then
+  return {'missing'}
 end
-for _, field in ipairs(redis.call('HKEYS', record)) do
-  if string.sub(field, 1, 2) == 't:' then
-    local due_at, born, _, fired = string.match(redis.call('HGET', record, field), '^(%S+) (%S+) (%S+) (%S+)$')
-    redis.call('HSET', record, field, due_at .. ' ' .. born .. ' ' .. whole(math.max(tonumber(due_at) - now, 0)) .. ' ' .. fired)
-    redis.call('ZREM', KEYS[6], id .. ':' .. string.sub(field, 3))
+local known = known_outcome(ops, op_id, digest)
+if known then
+  return {known}
+end
+if ended == '1' then
+  return {'ended'}
+end
+if paused == '1' then
+  return {'already'}
+end
+
+redis.call('HSET', record, 'paused', '1')
+local fields = redis.call('HKEYS', record)
+for _, suffix in ipairs(entry_suffixes(record, fields)) do
+  if read_entry(record, suffix).state == 'owed' then
+    redis.call('ZREM', effects, id .. ':' .. suffix)
   end
 end
-redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', 'pause', 'detail', ARGV[4], 'at', whole(now))
-op_record(KEYS[3], KEYS[4], ARGV[2], ARGV[3], stands[1], tonumber(ARGV[5]))
+for _, field in ipairs(fields) do
+  local name = string.match(field, '^t:(.*)$')
+  if name then
+    local due_at, timer_version, _, fired = read_timer(record, name)
+    local left = math.max(tonumber(due_at) - now_ms, 0)
+    local line = due_at .. ' ' .. timer_version .. ' ' .. left .. ' ' .. fired
+    redis.call('HSET', record, field, line)
+    redis.call('ZREM', timers, id .. ':' .. name)
+  end
+end
+write_note(log, version, 'pause', detail)
+record_outcome(ops, op_times, op_id, digest, version, window_ms)
 return {'paused'}

@@ -1,28 +1,61 @@
---@use clock entry owe ops
--- Puts a message into a record's inbox, and owes its draining unless that is owed and unclaimed already. Nothing is posted to what has ended.
--- KEYS  record, log, posts, posts' times, effects, inbox, queue
--- ARGV  plan, mail, note, message
--- Returns {word, the mail's id or what is in the way, owed}
+--@use clock entry ops new_effect record_note
+-- Posts mail to the inbox of a record, and creates the effect that looks into it, unless one is
+-- owed that nobody has claimed yet. A record that has ended gets no mail.
+-- KEYS     record, log, posts, times of posts, effects, inbox, [queue of the message]
+-- ARGV     plan, mail, detail of the note, [message of the effect]
+-- Returns  {status, id of the mail or a detail, '1' if an effect was created}; status: posted |
+--          replayed | reused | missing | ended, in which state | full, of how many
+local record = KEYS[1]
+local log = KEYS[2]
+local posts = KEYS[3]
+local post_times = KEYS[4]
+local effects = KEYS[5]
+local inbox = KEYS[6]
+local message_queue = KEYS[7]
 local plan = cjson.decode(ARGV[1])
-local stands = redis.call('HMGET', KEYS[1], 'version', 'paused', 'ended', 'state')
-if not stands[1] then return {'missing', '', ''} end
-local known = op_known(KEYS[3], plan.op, plan.digest)
-if known then return {known[1], known[2], ''} end
-if stands[3] == '1' then return {'ended', stands[4], ''} end
-if redis.call('XLEN', KEYS[6]) >= plan.most then
-  redis.call('XTRIM', KEYS[6], 'MINID', plan.read)
-  local left = redis.call('XLEN', KEYS[6])
-  if left >= plan.most then return {'full', whole(left), ''} end
+local mail = ARGV[2]
+local detail = ARGV[3]
+local message = ARGV[4]
+
+local version, paused, ended, state = unpack(
+  redis.call('HMGET', record, 'version', 'paused', 'ended', 'state')
+)
+if not version then
+  return {'missing', '', ''}
 end
+local known, known_id = known_outcome(posts, plan.op_id, plan.digest)
+if known then
+  return {known, known_id, ''}
+end
+if ended == '1' then
+  return {'ended', state, ''}
+end
+if redis.call('XLEN', inbox) >= plan.length_max then
+  redis.call('XTRIM', inbox, 'MINID', plan.read_up_to)
+  local length = redis.call('XLEN', inbox)
+  if length >= plan.length_max then
+    return {'full', tostring(length), ''}
+  end
+end
+
 local waiting = false
-for _, suffix in ipairs(entries_of(KEYS[1])) do
-  local entry = entry_read(KEYS[1], suffix)
-  waiting = waiting or entry.name == plan.owed.name and entry.state == 'owed' and entry.not_before <= now
+for _, suffix in ipairs(entry_suffixes(record)) do
+  local entry = read_entry(record, suffix)
+  local owed = entry.name == plan.effect.name and entry.state == 'owed'
+  waiting = waiting or owed and entry.not_before <= now_ms
 end
-local mail = redis.call('XADD', KEYS[6], '*', 'mail', ARGV[2])
-redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', 'mail', 'detail', ARGV[3], 'at', now_text)
+local mail_id = redis.call('XADD', inbox, '*', 'mail', mail)
+write_note(log, version, 'mail', detail)
 if not waiting then
-  owe(KEYS[1], KEYS[5], plan.id, stands[1] .. '.0:' .. plan.nonce, plan.owed, stands[2] == '1', plan.look_ms, KEYS[7], ARGV[4])
+  local owner = {
+    id = plan.id,
+    record = record,
+    effects = effects,
+    paused = paused == '1',
+    poll_ms = plan.poll_ms,
+  }
+  local suffix = version .. '.0:' .. plan.nonce
+  create_effect(owner, suffix, plan.effect, message_queue, message)
 end
-op_record(KEYS[3], KEYS[4], plan.op, plan.digest, mail, plan.window_ms)
-return {'posted', mail, waiting and '' or '1'}
+record_outcome(posts, post_times, plan.op_id, plan.digest, mail_id, plan.window_ms)
+return {'posted', mail_id, waiting and '' or '1'}

@@ -1,7 +1,12 @@
--- Moves a family that cannot be forgotten yet behind those that can: the index only says what to look at next.
--- KEYS  ended index
--- ARGV  root's id, ms from now
--- Returns {word}
-local now = redis.call('TIME')[1] * 1000
-redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
+--@use clock
+-- Moves a family that cannot be pruned yet behind the families that can: the ended index only says
+-- what to try next.
+-- KEYS     ended index
+-- ARGV     id of the root, ms from now
+-- Returns  {status}: postponed
+local ended_index = KEYS[1]
+local root = ARGV[1]
+local delay_ms = tonumber(ARGV[2])
+
+redis.call('ZADD', ended_index, 'XX', now_ms + delay_ms, root)
 return {'postponed'}

@@ -1,20 +1,45 @@
---@use clock entry
--- Forgets one ended record whose log is archived; a tombstone keeps its id taken. Its caller forgets whole families, leaves first.
--- KEYS  record, counters, log, ops, ops' times, tombstone, kids, in state, ended index, dependents, members and tallies...[, holds, inbox, posts, posts' times, chronicle]
--- ARGV  id, age ms, tombstone ms, '1': it is the last of its name, whose inbox goes with it unless somebody lives there by now
--- Returns {word}
-local stands = redis.call('HMGET', KEYS[1], 'ended', 'since', 'birth')
-if not stands[3] then return {'missing'} end
-if stands[1] ~= '1' or now - tonumber(stands[2]) < tonumber(ARGV[2]) then return {'early'} end
-if #entries_of(KEYS[1]) > 0 then return {'busy'} end
-redis.call('SET', KEYS[6], stands[3], 'PX', ARGV[3])
-redis.call('ZREM', KEYS[8], ARGV[1])
-redis.call('ZREM', KEYS[9], ARGV[1])
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[7])
-local last = #KEYS
-if ARGV[4] == '1' then
-  if redis.call('HLEN', KEYS[last - 4]) == 0 then redis.call('UNLINK', unpack(KEYS, last - 3)) end
-  last = last - 5
+--@use clock keys entry
+-- Prunes one ended record. A tombstone keeps its id taken for a while. The caller prunes whole
+-- families, the lowest records first.
+-- KEYS     record, counters, log, ops, times of ops, tombstone, children, index of its state, ended
+--          index, [holds, inbox, posts, times of posts, family log: what the family shares], then
+--          subscribers, members and tallies
+-- ARGV     id, how long ago it must have ended in ms, lifetime of the tombstone in ms, '1' if it is
+--          the last of its family, so that what the family shares goes with it
+-- Returns  {status}: pruned | missing | early | busy
+local record = KEYS[1]
+local tombstone = KEYS[6]
+local state_index = KEYS[8]
+local ended_index = KEYS[9]
+local id = ARGV[1]
+local age_ms = tonumber(ARGV[2])
+local tombstone_ms = ARGV[3]
+local last = ARGV[4] == '1'
+local shared_keys, next_key = keys_at(10, last and 5 or 0)
+
+local ended, since, digest = unpack(redis.call('HMGET', record, 'ended', 'since', 'digest'))
+if not digest then
+  return {'missing'}
 end
-for n = 10, last do redis.call('UNLINK', KEYS[n]) end
+if ended ~= '1' or now_ms - tonumber(since) < age_ms then
+  return {'early'}
+end
+if #entry_suffixes(record) > 0 then
+  return {'busy'}
+end
+redis.call('SET', tombstone, digest, 'PX', tombstone_ms)
+redis.call('ZREM', state_index, id)
+redis.call('ZREM', ended_index, id)
+redis.call('UNLINK', unpack(KEYS, 1, 5))
+redis.call('UNLINK', KEYS[7])
+for n = next_key, #KEYS do
+  redis.call('UNLINK', KEYS[n])
+end
+if last then
+  local holds, inbox, posts, post_times, family_log = unpack(shared_keys)
+  -- Where a record holds a name by now, the family lives again.
+  if redis.call('HLEN', holds) == 0 then
+    redis.call('UNLINK', inbox, posts, post_times, family_log)
+  end
+end
 return {'pruned'}

@@ -1,15 +1,30 @@
---@use clock
--- Sets what records of a family sum, as their data say it, and notes it; nothing where the family has moved since that was read.
--- KEYS  chronicle, root's record, root's log, then counters of each record
--- ARGV  plan: {position: of the newest commit when it was read, sums: [{name: amount}] as the counters come}, note
--- Returns {word}: recounted | moved | missing
+--@use record_note
+-- Sets what records of a family sum to what their data say, and notes it. Nothing is set where the
+-- family has moved on since their data were read.
+-- KEYS     family log, record of the root, log of the root, then the counters of each record
+-- ARGV     plan: {position: of the newest commit when the data were read, sums: [{name: amount}],
+--          one for each counters}, detail of the note
+-- Returns  {status}: recounted | moved | missing
+local family_log = KEYS[1]
+local root = KEYS[2]
+local root_log = KEYS[3]
+local counters = {unpack(KEYS, 4)}
 local plan = cjson.decode(ARGV[1])
-local version = redis.call('HGET', KEYS[2], 'version')
-if not version then return {'missing'} end
-local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-if (newest and newest[1] or '0-0') ~= plan.position then return {'moved'} end
-for n, sums in ipairs(plan.sums) do
-  for name, amount in pairs(sums) do redis.call('HSET', KEYS[3 + n], name, amount) end
+local detail = ARGV[2]
+
+local version = redis.call('HGET', root, 'version')
+if not version then
+  return {'missing'}
 end
-redis.call('XADD', KEYS[3], version .. '-*', 'note', 'recounted', 'detail', ARGV[2], 'at', now_text)
+local newest = redis.call('XREVRANGE', family_log, '+', '-', 'COUNT', 1)[1]
+local position = newest and newest[1] or '0-0'
+if position ~= plan.position then
+  return {'moved'}
+end
+for n, sums in ipairs(plan.sums) do
+  for name, amount in pairs(sums) do
+    redis.call('HSET', counters[n], name, amount)
+  end
+end
+write_note(root_log, version, 'recounted', detail)
 return {'recounted'}

@@ -1,32 +1,61 @@
---@use clock entry exclusive budget
--- Gives an effect back: at shutdown (not counted) or for another attempt later (counted). What may not restart becomes lapsed at once.
--- KEYS  record, effects, waits, timers, chain of counters...
--- ARGV  id, suffix, token, delay ms, counted ('1'), releases allowed
--- Returns {word}
-local record, suffix, member = KEYS[1], ARGV[2], ARGV[1] .. ':' .. ARGV[2]
-local entry = entry_read(record, suffix)
-if not entry or entry.token ~= ARGV[3] or entry.state == 'owed' then return {'lost'} end
-local chain = {}
-for n = 5, #KEYS do chain[n - 4] = KEYS[n] end
-unreserve(chain, entry, false)
+--@use clock entry exclusive budget drop quarantine
+-- Gives an effect back: at shutdown (not counted), or for another attempt later (counted). A
+-- carried effect may not start again, so it is lapsed at once.
+-- KEYS     record, effects, waits, timers, chain of counters
+-- ARGV     id, suffix, token, delay in ms, '1' if the attempt counts, how many releases may be
+--          uncounted
+-- Returns  {status}: owed | lapsed | gone | lost
+local record = KEYS[1]
+local effects = KEYS[2]
+local waits = KEYS[3]
+local timers = KEYS[4]
+local chain = {unpack(KEYS, 5)}
+local id = ARGV[1]
+local suffix = ARGV[2]
+local token = ARGV[3]
+local delay_ms = tonumber(ARGV[4])
+local counted = ARGV[5] == '1'
+local releases_max = tonumber(ARGV[6])
+local member = id .. ':' .. suffix
+
+local entry = read_entry(record, suffix)
+if not entry or entry.token ~= token or entry.state == 'owed' then
+  return {'lost'}
+end
 if entry.state == 'draining' then
-  redis.call('HDEL', record, 'e:' .. suffix)
-  redis.call('ZREM', KEYS[2], member)
-  wake_siblings(record, KEYS[2], ARGV[1], entry)
+  local owner = {id = id, record = record, effects = effects, chain = chain}
+  drop(owner, suffix, entry, false)
   return {'gone'}
 end
-local at, was = now + tonumber(ARGV[4]), entry.state
+
+release_reservation(chain, entry, false)
+local due_at = now_ms + delay_ms
+local was_quarantined = entry.state == 'quarantined'
+-- The holder has left the place that exclusive effects share, so it is free at once.
+entry.kill_by = now_ms
 if entry.carried == 1 then
-  entry.state, entry.lease_until, entry.kill_by, at = 'lapsed', now, now, now
+  entry.state = 'lapsed'
+  entry.lease_until = now_ms
+  due_at = now_ms
 else
-  if ARGV[5] ~= '1' and entry.releases < tonumber(ARGV[6]) then
-    entry.attempts, entry.releases = entry.attempts - 1, entry.releases + 1
+  if not counted and entry.releases < releases_max then
+    entry.attempts = entry.attempts - 1
+    entry.releases = entry.releases + 1
   end
-  entry.state, entry.token, entry.holder, entry.not_before, entry.looks, entry.kill_by = 'owed', '', '', at, 0, now
+  entry.state = 'owed'
+  entry.token = '-'
+  entry.holder = '-'
+  entry.not_before = due_at
+  entry.polls = 0
 end
-entry_write(record, suffix, entry)
-if was == 'quarantined' then unquarantine(record, KEYS[3], KEYS[4], ARGV[1]) end
-if redis.call('HGET', record, 'paused') == '1' and entry.state == 'owed' then redis.call('ZREM', KEYS[2], member)
-else redis.call('ZADD', KEYS[2], whole(at), member) end
-wake_siblings(record, KEYS[2], ARGV[1], entry)
+write_entry(record, suffix, entry)
+if was_quarantined then
+  end_quarantine(record, waits, timers, id)
+end
+if entry.state == 'owed' and redis.call('HGET', record, 'paused') == '1' then
+  redis.call('ZREM', effects, member)
+else
+  redis.call('ZADD', effects, due_at, member)
+end
+wake_siblings(record, effects, id, entry)
 return {entry.state}

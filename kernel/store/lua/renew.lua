@@ -1,26 +1,44 @@
---@use clock entry
--- Prolongs the leases that one process holds in one partition, and answers each with an order: go, interrupt, pause, stop or lost.
--- KEYS  effects, waits, timers, then one record a lease
--- ARGV  leases: [{id, suffix, token, ms, acked}]
--- Returns {order, interrupt number, ...} two words a lease
-local answers = {}
-for n, lease in ipairs(cjson.decode(ARGV[1])) do
-  local record, order = KEYS[3 + n], 'go'
-  local entry = entry_read(record, lease.suffix)
-  local posted = entry and entry.posted or 0
-  if not entry or entry.token ~= lease.token or entry.state == 'owed' then order = 'lost'
-  elseif entry.state == 'draining' then order = 'stop'
-  else
-    local member, stands = lease.id .. ':' .. lease.suffix, redis.call('HGET', record, 'paused')
-    local was = entry.state
-    entry.state, entry.acked = 'leased', math.max(entry.acked, lease.acked)
-    entry.lease_until = now + lease.ms
-    entry.kill_by = entry.lease_until + entry.grace
-    entry_write(record, lease.suffix, entry)
-    if was == 'quarantined' then unquarantine(record, KEYS[2], KEYS[3], lease.id) end
-    redis.call('ZADD', KEYS[1], whole(entry.lease_until), member)
-    if stands == '1' then order = 'pause' elseif entry.posted > entry.acked then order = 'interrupt' end
+--@use clock entry quarantine
+-- Renews the leases that one process holds in one partition, and answers each with an order.
+-- KEYS     effects, waits, timers, then the record of each lease
+-- ARGV     leases: [{id, suffix, token, lease_ms, acknowledged}]
+-- Returns  {order, interrupts posted, ...}, two values a lease; order: go | interrupt | pause |
+--          stop | lost
+local effects = KEYS[1]
+local waits = KEYS[2]
+local timers = KEYS[3]
+local records = {unpack(KEYS, 4)}
+local leases = cjson.decode(ARGV[1])
+
+-- Renews one lease and returns the order for its holder.
+local function renew(record, lease, entry)
+  if not entry or entry.token ~= lease.token or entry.state == 'owed' then
+    return 'lost'
   end
-  answers[2 * n - 1], answers[2 * n] = order, whole(posted)
+  if entry.state == 'draining' then
+    return 'stop'
+  end
+  local paused = redis.call('HGET', record, 'paused') == '1'
+  local was_quarantined = entry.state == 'quarantined'
+  entry.state = 'leased'
+  entry.acknowledged = math.max(entry.acknowledged, lease.acknowledged)
+  entry.lease_until = now_ms + lease.lease_ms
+  entry.kill_by = entry.lease_until + entry.grace_ms
+  write_entry(record, lease.suffix, entry)
+  if was_quarantined then
+    end_quarantine(record, waits, timers, lease.id)
+  end
+  redis.call('ZADD', effects, entry.lease_until, lease.id .. ':' .. lease.suffix)
+  if paused then
+    return 'pause'
+  end
+  return entry.interrupts > entry.acknowledged and 'interrupt' or 'go'
+end
+
+local answers = {}
+for n, lease in ipairs(leases) do
+  local entry = read_entry(records[n], lease.suffix)
+  answers[2 * n - 1] = renew(records[n], lease, entry)
+  answers[2 * n] = tostring(entry and entry.interrupts or 0)
 end
 return answers

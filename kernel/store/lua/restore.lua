@@ -1,42 +1,78 @@
---@use clock budget timer
--- Brings one record back as its log has it, where there is none: its place in the lists, its sums up the tree. A repeat changes nothing.
--- A root takes a name of its family for as long as the others are not back: none of them is restored, and nothing is born, without that.
--- KEYS  record, tombstone, log, timers, in state, ended index, holds, inbox, record above, chain of counters...
--- ARGV  plan, data, then for each line of the log its position, 'event' or a note's kind, its text, its ms
--- Returns {word}: restored | there | taken | pruned | remains | held | closed
+--@use keys deltas timer
+-- Restores one record from its log where it does not exist: its place in the indexes, its sums in
+-- the tree. A repeat changes nothing. While a family is restored its root holds a name: no record
+-- below is restored without it, and none is created that needs it.
+-- KEYS     record, tombstone, log, timers, index of its state, ended index, holds, inbox, parent,
+--          chain of counters
+-- ARGV     plan, data, then for each line of the log its position, 'event' or the kind of a note,
+--          its text and its ms
+-- Returns  {status}: restored | present | taken | pruned | leftovers | held | closed
+local record = KEYS[1]
+local tombstone = KEYS[2]
+local log = KEYS[3]
+local timers = KEYS[4]
+local state_index = KEYS[5]
+local ended_index = KEYS[6]
+local holds = KEYS[7]
+local inbox = KEYS[8]
+local parent = KEYS[9]
 local plan = cjson.decode(ARGV[1])
-local kept = redis.call('HMGET', KEYS[1], 'birth', 'version', 'state', 'data')
-if kept[1] then
-  local same = kept[2] == plan.version and kept[3] == plan.state and kept[4] == ARGV[2]
-  -- A root may have moved on since an interrupted attempt: it takes mail.
-  same = same or plan.chain == 1 and redis.call('HGET', KEYS[7], plan.name) == plan.holder
-  return {same and kept[1] == plan.birth and 'there' or 'taken'}
+local data = ARGV[2]
+local chain = keys_at(10, plan.chain_length)
+local is_root = plan.chain_length == 1
+
+local digest, version, state, stored_data = unpack(
+  redis.call('HMGET', record, 'digest', 'version', 'state', 'data')
+)
+local is_restored_now = redis.call('HGET', holds, plan.hold) == plan.holder
+if digest then
+  local same = version == plan.version and state == plan.state and stored_data == data
+  -- A root may have changed since an attempt that was interrupted, because it takes mail.
+  same = same or is_root and is_restored_now
+  return {same and digest == plan.digest and 'present' or 'taken'}
 end
-if redis.call('EXISTS', KEYS[2]) == 1 then return {'pruned'} end
-if redis.call('EXISTS', KEYS[3], KEYS[10]) > 0 then return {'remains'} end
-if plan.chain == 1 then
-  if redis.call('HLEN', KEYS[7]) > 0 then return {'held'} end
-elseif redis.call('HGET', KEYS[7], plan.name) ~= plan.holder or redis.call('EXISTS', KEYS[9]) == 0 then return {'closed'} end
-if plan.chain == 1 then redis.call('HSET', KEYS[7], plan.name, plan.holder) end
-redis.call('HSET', KEYS[1], 'machine', plan.machine, 'state', plan.state, 'version', plan.version, 'entered', plan.entered, 'schema', plan.schema,
-  'since', plan.since, 'created', plan.created, 'priority', plan.priority, 'birth', plan.birth, 'last', '0', 'counted', '', 'person', '', 'data', ARGV[2])
-for at = 3, #ARGV, 4 do
-  local word = ARGV[at + 1]
-  if word == 'event' then redis.call('XADD', KEYS[3], ARGV[at], 'event', ARGV[at + 2], 'at', ARGV[at + 3])
-  else redis.call('XADD', KEYS[3], ARGV[at], 'note', word, 'detail', ARGV[at + 2], 'at', ARGV[at + 3]) end
+if redis.call('EXISTS', tombstone) == 1 then
+  return {'pruned'}
 end
-redis.call('ZADD', KEYS[5], plan.since, plan.id)
+if redis.call('EXISTS', log, chain[1]) > 0 then
+  return {'leftovers'}
+end
+if is_root then
+  if redis.call('HLEN', holds) > 0 then
+    return {'held'}
+  end
+  redis.call('HSET', holds, plan.hold, plan.holder)
+elseif not is_restored_now or redis.call('EXISTS', parent) == 0 then
+  return {'closed'}
+end
+
+redis.call(
+  'HSET', record, 'machine', plan.machine, 'state', plan.state, 'version', plan.version,
+  'entered', plan.entered, 'schema', plan.schema, 'since', plan.since, 'created', plan.created,
+  'priority', plan.priority, 'digest', plan.digest, 'last_token', '0', 'countdown', '',
+  'waits', '', 'data', data
+)
+for n = 3, #ARGV, 4 do
+  local position, kind, text, at_ms = unpack(ARGV, n, n + 3)
+  if kind == 'event' then
+    redis.call('XADD', log, position, 'event', text, 'at', at_ms)
+  else
+    redis.call('XADD', log, position, 'note', kind, 'detail', text, 'at', at_ms)
+  end
+end
+redis.call('ZADD', state_index, plan.since, plan.id)
 if plan.ends then
-  redis.call('HSET', KEYS[1], 'ended', '1', 'paused', '')
-  redis.call('ZADD', KEYS[6], plan.since, plan.id)
+  redis.call('HSET', record, 'ended', '1', 'paused', '')
+  redis.call('ZADD', ended_index, plan.since, plan.id)
 end
-for _, timer in ipairs(plan.timers) do set_timer(KEYS[1], KEYS[4], plan.id, timer.name, timer.ms, plan.entered, '0', false) end
-local chain = {}
-for n = 1, plan.chain do chain[n] = KEYS[9 + n] end
-count(chain, plan.sums)
--- What is posted from now on comes after what was read before, whatever this server's clock says.
-if plan.read ~= '' and redis.call('EXISTS', KEYS[8]) == 0 then
-  redis.call('XADD', KEYS[8], plan.read, 'mail', '{}')
-  redis.call('XDEL', KEYS[8], plan.read)
+for _, timer in ipairs(plan.timers) do
+  set_timer(record, timers, plan.id, timer.name, timer.delay_ms, plan.entered, '0', false)
+end
+add_deltas(chain, plan.sums)
+-- New mail must come after what was read before, even where the clock of this server is behind.
+-- A stream keeps its newest position when the message there is deleted.
+if plan.read_up_to ~= '' and redis.call('EXISTS', inbox) == 0 then
+  redis.call('XADD', inbox, plan.read_up_to, 'mail', '{}')
+  redis.call('XDEL', inbox, plan.read_up_to)
 end
 return {'restored'}

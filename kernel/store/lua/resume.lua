@@ -1,29 +1,53 @@
---@use clock entry ops timer
--- Lifts the pause: every owed effect is due now, every timer runs on with what it had left.
--- KEYS  record, log, ops, ops' times, effects, timers
--- ARGV  id, op-id, digest, detail, window ms
--- Returns {word, suffix, name, ...}: what is owed and should be published
-local record, id = KEYS[1], ARGV[1]
-local stands = redis.call('HMGET', record, 'version', 'paused')
-if not stands[1] then return {'missing'} end
-local known = op_known(KEYS[3], ARGV[2], ARGV[3])
-if known then return {known[1]} end
-if stands[2] ~= '1' then return {'already'} end
+--@use clock entry ops timer record_note
+-- Resumes a paused record: its owed effects are due now, its timers go on with what they had left.
+-- KEYS     record, log, ops, times of ops, effects, timers
+-- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
+-- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
+--          status: resumed | already | missing | replayed | reused
+local record = KEYS[1]
+local log = KEYS[2]
+local ops = KEYS[3]
+local op_times = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
+local id = ARGV[1]
+local op_id = ARGV[2]
+local digest = ARGV[3]
+local detail = ARGV[4]
+local window_ms = tonumber(ARGV[5])
+
+local version, paused = unpack(redis.call('HMGET', record, 'version', 'paused'))
+if not version then
+  return {'missing'}
+end
+local known = known_outcome(ops, op_id, digest)
+if known then
+  return {known}
+end
+if paused ~= '1' then
+  return {'already'}
+end
+
 redis.call('HSET', record, 'paused', '')
 local answer = {'resumed'}
-for _, suffix in ipairs(entries_of(record)) do
-  local entry = entry_read(record, suffix)
+local fields = redis.call('HKEYS', record)
+for _, suffix in ipairs(entry_suffixes(record, fields)) do
+  local entry = read_entry(record, suffix)
   if entry.state == 'owed' then
-    redis.call('ZADD', KEYS[5], whole(now), id .. ':' .. suffix)
-    answer[#answer + 1], answer[#answer + 2] = suffix, entry.name
+    redis.call('ZADD', effects, now_ms, id .. ':' .. suffix)
+    answer[#answer + 1] = suffix
+    answer[#answer + 1] = entry.name
   end
 end
-for _, field in ipairs(redis.call('HKEYS', record)) do
-  if string.sub(field, 1, 2) == 't:' then
-    local _, born, left, fired = string.match(redis.call('HGET', record, field), '^(%S+) (%S+) (%S+) (%S+)$')
-    if left ~= '-' then set_timer(record, KEYS[6], id, string.sub(field, 3), tonumber(left), born, fired, false) end
+for _, field in ipairs(fields) do
+  local name = string.match(field, '^t:(.*)$')
+  if name then
+    local _, timer_version, left, fired = read_timer(record, name)
+    if left ~= '-' then
+      set_timer(record, timers, id, name, tonumber(left), timer_version, fired, false)
+    end
   end
 end
-redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', 'resume', 'detail', ARGV[4], 'at', whole(now))
-op_record(KEYS[3], KEYS[4], ARGV[2], ARGV[3], stands[1], tonumber(ARGV[5]))
+write_note(log, version, 'resume', detail)
+record_outcome(ops, op_times, op_id, digest, version, window_ms)
 return answer

@@ -1,25 +1,49 @@
---@use clock entry ops
--- A person lets every quarantined effect of a record try again, with fresh attempts; old tokens stay good until somebody claims.
--- KEYS  record, log, ops, ops' times, effects, timers, waits
--- ARGV  id, op-id, digest, detail, window ms
--- Returns {word, suffix, name, ...}
-local record, id = KEYS[1], ARGV[1]
-local stands = redis.call('HMGET', record, 'version')
-if not stands[1] then return {'missing'} end
-local known = op_known(KEYS[3], ARGV[2], ARGV[3])
-if known then return {known[1]} end
+--@use clock entry ops record_note quarantine
+-- Lets every quarantined effect of a record try again with fresh attempts, as a person has decided.
+-- An old token stays good until somebody claims the effect.
+-- KEYS     record, log, ops, times of ops, effects, timers, waits
+-- ARGV     id, op-id, digest, detail of the note, window of op-ids in ms
+-- Returns  {status, suffix, name, ...}, two values for each effect that should be published;
+--          status: retried | nothing | missing | replayed | reused
+local record = KEYS[1]
+local log = KEYS[2]
+local ops = KEYS[3]
+local op_times = KEYS[4]
+local effects = KEYS[5]
+local timers = KEYS[6]
+local waits = KEYS[7]
+local id = ARGV[1]
+local op_id = ARGV[2]
+local digest = ARGV[3]
+local detail = ARGV[4]
+local window_ms = tonumber(ARGV[5])
+
+local version = redis.call('HGET', record, 'version')
+if not version then
+  return {'missing'}
+end
+local known = known_outcome(ops, op_id, digest)
+if known then
+  return {known}
+end
 local answer = {'retried'}
-for _, suffix in ipairs(entries_of(record)) do
-  local entry = entry_read(record, suffix)
+for _, suffix in ipairs(entry_suffixes(record)) do
+  local entry = read_entry(record, suffix)
   if entry.state == 'quarantined' then
-    entry.state, entry.attempts, entry.looks, entry.not_before = 'lapsed', 0, 0, 0
-    entry_write(record, suffix, entry)
-    redis.call('ZADD', KEYS[5], whole(now), id .. ':' .. suffix)
-    answer[#answer + 1], answer[#answer + 2] = suffix, entry.name
+    entry.state = 'lapsed'
+    entry.attempts = 0
+    entry.polls = 0
+    entry.not_before = 0
+    write_entry(record, suffix, entry)
+    redis.call('ZADD', effects, now_ms, id .. ':' .. suffix)
+    answer[#answer + 1] = suffix
+    answer[#answer + 1] = entry.name
   end
 end
-if #answer == 1 then return {'nothing'} end
-unquarantine(record, KEYS[7], KEYS[6], id)
-redis.call('XADD', KEYS[2], stands[1] .. '-*', 'note', 'retry', 'detail', ARGV[4], 'at', whole(now))
-op_record(KEYS[3], KEYS[4], ARGV[2], ARGV[3], stands[1], tonumber(ARGV[5]))
+if #answer == 1 then
+  return {'nothing'}
+end
+end_quarantine(record, waits, timers, id)
+write_note(log, version, 'retry', detail)
+record_outcome(ops, op_times, op_id, digest, version, window_ms)
 return answer

@@ -1,24 +1,40 @@
---@use clock entry exclusive budget owe countdown
--- Ends a draining entry ("confirmed gone") or a transition's effect. A live state effect ends by an outcome only.
--- KEYS  record, effects, waits, timers, counted members, counted tally, chain of counters..., queue of the advance
--- ARGV  plan, message of the advance
--- Returns {word, advance}
+--@use keys entry drop quarantine countdown
+-- Settles an effect: ends one of a transition, or confirms that a draining one has ended. A live
+-- effect of a state is refused, because only an outcome ends it. The end of a spawn takes the
+-- sentinel out of its countdown.
+-- KEYS     record, effects, waits, timers, members of the countdown, its tally, chain of counters,
+--          [queue of the advance]
+-- ARGV     plan, [message of the advance]
+-- Returns  {status, suffix of the advance or ''}; status: settled | lost | refused
+local record = KEYS[1]
+local effects = KEYS[2]
+local waits = KEYS[3]
+local timers = KEYS[4]
+local members = KEYS[5]
+local tally = KEYS[6]
 local plan = cjson.decode(ARGV[1])
-local entry = entry_read(KEYS[1], plan.suffix)
-if not entry or entry.token ~= plan.token then return {'lost', ''} end
-if entry.kind == 'state' and entry.state ~= 'draining' then return {'refused', ''} end
-local chain = {}
-for n = 1, plan.chain do chain[n] = KEYS[6 + n] end
-unreserve(chain, entry, false)
-redis.call('HDEL', KEYS[1], 'e:' .. plan.suffix)
-redis.call('ZREM', KEYS[2], plan.id .. ':' .. plan.suffix)
-wake_siblings(KEYS[1], KEYS[2], plan.id, entry)
-if entry.state == 'quarantined' then unquarantine(KEYS[1], KEYS[3], KEYS[4], plan.id) end
+local message = ARGV[2]
+local chain, next_key = keys_at(7, plan.chain_length)
+local message_queue = KEYS[next_key]
+local id = plan.id
+local suffix = plan.suffix
+
+local entry = read_entry(record, suffix)
+if not entry or entry.token ~= plan.token then
+  return {'lost', ''}
+end
+if entry.kind == 'state' and entry.state ~= 'draining' then
+  return {'refused', ''}
+end
+
+local owner = {id = id, record = record, effects = effects, chain = chain}
+drop(owner, suffix, entry, false)
+if entry.state == 'quarantined' then
+  end_quarantine(record, waits, timers, id)
+end
 local advance = ''
 if entry.kind == 'spawn' then
-  local parent = plan.parent
-  parent.record, parent.effects, parent.members, parent.tally = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
-  parent.nonce, parent.look_ms, parent.queue, parent.message = plan.nonce, plan.look_ms, KEYS[7 + plan.chain], ARGV[2]
-  advance = leave(parent, '*', '')
+  local keys = {record, members, tally}
+  advance = leave_countdown(plan.parent, keys, effects, '*', '', message_queue, message)
 end
 return {'settled', advance}

@@ -12,7 +12,7 @@ Scenario = Callable[[World], None]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One guard that is gone: what it was, in which script, and who misses it."""
+    """One guard that is removed: what it does, its script and text, and the test that must fail."""
 
     guard: str
     script: str

@@ -1,4 +1,4 @@
-"""Guards of runs and their codons, each with the test that misses it."""
+"""Guards of runs and their codons, each with the test that fails without it."""
 
 from __future__ import annotations
 
@@ -7,111 +7,112 @@ from tests.kernel.store import test_run_sums as sums
 from tests.kernel.store import test_runs as runs
 from tests.kernel.store.mutant import Mutant
 
-ABOVE = "if above[1] == '1' or not above[2] then return {'closed', '0', '0'} end"
-WITHIN = "KEYS[#KEYS - (plan.chronicle and 1 or 0)], 'ended', 'state')\n  " + ABOVE
 RUNS: tuple[Mutant, ...] = (
     Mutant(
-        "a birth is in the chronicle",
+        "a create is in the family log",
         "create",
-        "chronicle(plan, plan.id, '1')",
+        "add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')",
         "",
         chronicle.test_births_and_commits_are_listed_in_the_order_in_which_they_came,
     ),
     Mutant(
-        "a commit is in the chronicle",
+        "a commit is in the family log",
         "commit",
-        "plan.deltas); chronicle(plan, id, version)",
-        "plan.deltas)",
+        "add_to_family_log(family_log_keys[1], plan.family_log_length, id, version)",
+        "",
         chronicle.test_writers_that_race_are_listed_in_the_order_of_their_commits,
     ),
     Mutant(
-        "what is refused is not in the chronicle",
+        "a refused commit is not in the family log",
         "commit",
-        "if stands[1] ~= plan.version then",
-        "chronicle(plan, id, plan.version)\nif stands[1] ~= plan.version then",
+        "if stored_version ~= plan.version then",
+        (
+            "add_to_family_log(family_log_keys[1], 9, id, plan.version)\nif stored_version ~= "
+            "plan.version then"
+        ),
         chronicle.test_a_repeat_and_a_refusal_add_nothing,
     ),
     Mutant(
-        "only what is chronicled is listed",
+        "only some machines have a family log",
         "commit",
-        "if plan.chronicle then",
-        "if plan.chronicle or KEYS[#KEYS] then plan.chronicle = plan.chronicle or 9",
+        "  if family_log then",
+        "  family_log, length = family_log or KEYS[#KEYS], length or 9\n  if true then",
         chronicle.test_a_family_has_its_own_chronicle_and_who_needs_none_has_none,
     ),
     Mutant(
-        "a chronicle is bounded",
+        "a family log has a limit",
         "commit",
-        "'MAXLEN', '~', plan.chronicle, ",
+        "'MAXLEN', '~', length, ",
         "",
         chronicle.test_a_chronicle_goes_back_a_bounded_number_of_commits,
     ),
     Mutant(
-        "the newest commits are kept",
+        "the newest commits of a family log are kept",
         "commit",
-        "'MAXLEN', '~', plan.chronicle",
+        "'MAXLEN', '~', length",
         "'MAXLEN', '=', 1",
         chronicle.test_a_chronicle_goes_back_a_bounded_number_of_commits,
     ),
     Mutant(
-        "nothing is born within what has ended",
+        "no record is created in a parent that has ended",
         "create",
-        WITHIN,
-        WITHIN.replace("above[1] == '1' or ", ""),
+        "return ended == '1' or not state",
+        "return not state",
         runs.test_no_codon_is_born_in_a_run_that_has_ended,
     ),
     Mutant(
-        "nothing is born within what does not exist",
+        "no record is created in a parent that does not exist",
         "create",
-        WITHIN,
-        WITHIN.replace(" or not above[2]", ""),
+        "return ended == '1' or not state",
+        "return ended == '1'",
         runs.test_nothing_is_born_within_what_does_not_exist,
     ),
     Mutant(
-        "a birth and an end that race are one after the other",
+        "a create tests the parent that it needs",
         "create",
-        "if plan.within then",
-        "if false then",
+        "if plan.needs_parent and",
+        "if false and",
         runs.test_no_codon_is_born_after_its_runs_end_whatever_the_race,
     ),
     Mutant(
-        "a repeated birth is told before what is above",
+        "a repeated create is answered before the parent is tested",
         "create",
-        "if kept then return",
-        "if kept and not plan.within then return",
+        "if digest then",
+        "if digest and not plan.needs_parent then",
         runs.test_a_birth_that_is_repeated_after_the_end_gets_its_first_answer,
     ),
     Mutant(
         "one run at a time",
         "create",
-        "if other then return {'held', other, '0'} end",
-        "",
+        "if holder then",
+        "if false then",
         runs.test_of_runs_that_begin_side_by_side_one_begins,
     ),
     Mutant(
-        "costs are summed up the tree",
+        "costs are summed in the tree",
         "commit",
         "cost = true, ",
         "",
         sums.test_costs_are_summed_in_a_run_and_its_workspace,
     ),
     Mutant(
-        "what is spent is summed up the tree",
+        "spending is summed in the tree",
         "commit",
         "{spent = true, ",
         "{",
         sums.test_what_is_skipped_costs_nothing_and_stays_spent,
     ),
     Mutant(
-        "the chronicle goes with its workspace",
+        "the family log is deleted with its workspace",
         "prune",
-        "unpack(KEYS, last - 3)",
-        "unpack(KEYS, last - 3, last - 1)",
+        "posts, post_times, family_log)",
+        "posts, post_times)",
         runs.test_nothing_is_left_of_a_closed_workspace_in_whatever_order_it_is_forgotten,
     ),
     Mutant(
-        "the chronicle stays while a run is at work",
+        "the family log stays while a run is at work",
         "prune",
-        "if redis.call('HLEN', KEYS[last - 4]) == 0 then",
+        "if redis.call('HLEN', holds) == 0 then",
         "if true then",
         runs.test_what_is_shared_stays_while_a_run_is_at_work,
     ),

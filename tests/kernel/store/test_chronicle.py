@@ -90,9 +90,9 @@ def test_a_family_has_its_own_chronicle_and_who_needs_none_has_none(world: World
     assert listed(world) == before
     assert listed(world, "other") == [("other/1", 1)]
     kinds = {key.decode().rpartition("}:")[2] for key in world.dump()}
-    assert {one for one in kinds if one.startswith("chronicle")} == {
-        "chronicle:data",
-        "chronicle:other",
+    assert {one for one in kinds if one.startswith("family-log")} == {
+        "family-log:data",
+        "family-log:other",
     }
 
 

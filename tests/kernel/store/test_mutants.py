@@ -1,8 +1,8 @@
-"""Each guard of the scripts is there for a reason: without it, the test that names it fails.
+"""Each guard of the scripts is there for a reason: without it, a test of this folder fails.
 
-A mutant is a script with one guard removed. Its scenario is a test of this folder, which passes on
-the original; here it must fail. A mutant that survives is a guard without a test, or a test that
-shows nothing.
+A mutant is a script with one guard removed; the text of the guard occurs once in the script. The
+test that it names passes on the original, and must fail on the mutant. A mutant that survives is a
+guard without a test, or a test that shows nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def test_a_guard_that_is_removed_is_missed(mutant: Mutant, world: World, text: T
     text.change(mutant.script, mutant.old, mutant.new)
     with pytest.raises((AssertionError, KernelError, pytest.fail.Exception)) as missed:
         mutant.missed_by(world)
-    # A script that does not even compile proves nothing about its guard.
+    # A script that does not compile, or lacks a name, proves nothing about its guard.
     assert "compiling" not in str(missed.value)
+    assert "nonexistent global" not in str(missed.value)
 
 
 PYTHON_MUTANTS: tuple[tuple[str, str, object, Scenario], ...] = (

@@ -1,36 +1,38 @@
--- What becomes of one effect when its record moves on: it is dropped, revoked, carried or revived.
--- at = {record, effects, timers, chain, id, fields: the record's, as they were, again: timers that the row sets anew}
-local function drop(at, suffix, entry, lost)
-  unreserve(at.chain, entry, lost)
-  redis.call('HDEL', at.record, 'e:' .. suffix)
-  redis.call('ZREM', at.effects, at.id .. ':' .. suffix)
-  wake_siblings(at.record, at.effects, at.id, entry)
-end
+--@use clock entry drop
+-- What becomes of one effect when its record makes a transition.
+-- owner = {id, record, effects, chain, ...}: the record whose effect it is
 
-local function revoke(at, suffix, entry)
+-- Ends an effect of a state that is left. One that somebody works on drains first: its holder is
+-- ordered to stop, and has until kill_by.
+local function revoke(owner, suffix, entry)
   if entry.state == 'leased' or entry.state == 'lapsed' then
-    entry.state, entry.kill_by = 'draining', entry.lease_until + entry.grace
-    entry_write(at.record, suffix, entry)
-    redis.call('ZADD', at.effects, whole(entry.kill_by), at.id .. ':' .. suffix)
+    entry.state = 'draining'
+    entry.kill_by = entry.lease_until + entry.grace_ms
+    write_entry(owner.record, suffix, entry)
+    redis.call('ZADD', owner.effects, entry.kill_by, owner.id .. ':' .. suffix)
   elseif entry.state ~= 'draining' then
-    drop(at, suffix, entry, entry.begun == 1)
+    drop(owner, suffix, entry, entry.begun == 1)
   end
 end
 
--- What never began may still start; whether its exhaustion fires is for the state that it now belongs to.
-local function carry(at, suffix, entry, fires)
-  if entry.state == 'draining' then return end
-  entry.carried, entry.fires = entry.begun, fires and 1 or 0
+-- Takes an effect along into the next state. One that has begun may not start again, so if its
+-- holder gave it back it is lapsed now. Whether its exhaustion fires is up to the next state.
+local function carry(owner, suffix, entry, fires_exhausted)
+  if entry.state == 'draining' then
+    return
+  end
+  entry.carried = entry.begun
+  entry.fires_exhausted = fires_exhausted and 1 or 0
   if entry.state == 'owed' and entry.begun == 1 then
     entry.state = 'lapsed'
-    redis.call('ZADD', at.effects, whole(now), at.id .. ':' .. suffix)
+    redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
   end
-  entry_write(at.record, suffix, entry)
+  write_entry(owner.record, suffix, entry)
 end
 
--- A late outcome ends its own entry's quarantine also where the row lets that entry live on.
-local function revive(at, suffix, entry)
+-- Ends the quarantine of an effect whose holder reports after all, where the effect lives on.
+local function revive(owner, suffix, entry)
   entry.state = 'leased'
-  entry_write(at.record, suffix, entry)
-  redis.call('ZADD', at.effects, whole(entry.lease_until), at.id .. ':' .. suffix)
+  write_entry(owner.record, suffix, entry)
+  redis.call('ZADD', owner.effects, entry.lease_until, owner.id .. ':' .. suffix)
 end

@@ -1,19 +1,30 @@
--- A limited number of slots, and the line of those who wait for one. A holder's score says since when it has its slot (ms);
--- below 0 it was given one, and rung, that long ago, and has not taken it up; 0: it was not rung yet.
--- No longer than the grace of the exclusive effects that ring: who follows a lost one finds its bell unheard, and rings again.
-local UNHEARD_MS = 10000
+--@use clock
+-- A name has a limited number of slots, and a queue of the records that wait for one.
+-- Score of a holder: > 0, it took its slot at that time (ms). < 0, it was reported as one to wake
+-- at that time (-score), and has not taken its slot since. 0, it was not reported yet.
 
-local function hand_out(holders, line, limit)
+-- An offer that nobody has taken for so long is reported again. It is no longer than the grace of
+-- the exclusive effects that wake holders: where such an effect is lost between the two, the next
+-- attempt begins after that grace, and finds the holder that is still to be woken.
+local REPORTED_AGAIN_MS = 10000
+
+-- Offers free slots to the first in the queue. A limit of 0 is none.
+local function offer_slots(holders, queue, limit)
   while limit == 0 or redis.call('ZCARD', holders) < limit do
-    local first = redis.call('ZPOPMIN', line)
-    if #first == 0 then return end
+    local first = redis.call('ZPOPMIN', queue)
+    if #first == 0 then
+      return
+    end
     redis.call('ZADD', holders, '0', first[1])
   end
 end
 
--- Whom to ring: who was given a slot now, or long ago without taking it up.
-local function to_ring(holders)
-  local found = redis.call('ZRANGE', holders, whole(UNHEARD_MS - now), '0', 'BYSCORE', 'LIMIT', 0, 100)
-  for _, id in ipairs(found) do redis.call('ZADD', holders, whole(-now), id) end
+-- Returns the holders to wake: those that have not taken their slot, and were not reported lately.
+local function holders_to_wake(holders)
+  local lately = REPORTED_AGAIN_MS - now_ms
+  local found = redis.call('ZRANGE', holders, lately, '0', 'BYSCORE', 'LIMIT', 0, 100)
+  for _, id in ipairs(found) do
+    redis.call('ZADD', holders, -now_ms, id)
+  end
   return found
 end

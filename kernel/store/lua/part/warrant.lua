@@ -1,20 +1,37 @@
--- What entitles a commit. A version test alone protects neither against a renewal nor against a record that left and came back.
-local function warranted(record, warrant)
-  local kind = warrant[1]
-  if kind == 'none' or kind == 'party' then return true end
-  if kind == 'person' then return redis.call('HGET', record, 'entered') == warrant[2] end
-  if kind == 'due' then
-    local timer = redis.call('HGET', record, 't:' .. warrant[2])
-    if not timer then return false end
-    local due_at, born, left = string.match(timer, '^(%S+) (%S+) (%S+)')
-    return due_at == warrant[3] and born == warrant[4] and left == '-' and tonumber(due_at) <= now
+--@use clock entry timer
+-- Tells whether a warrant entitles to a commit or a note. The version of the record alone protects
+-- neither against a renewed lease nor against a record that left a state and came back to it.
+-- warrant = {kind, ...}: none | component, name | person, entered | due, timer, due at, version
+--           | token, suffix, token | lapsed, suffix, token | exhausted, suffix, attempts
+local function is_warranted(record, warrant)
+  local kind, subject, proof, version = unpack(warrant)
+  if kind == 'none' or kind == 'component' then
+    return true
   end
-  local entry = entry_read(record, warrant[2])
-  if not entry then return false end
-  if kind == 'token' then return entry.token == warrant[3] and (entry.state == 'leased' or entry.state == 'lapsed' or entry.state == 'quarantined') end
-  if kind == 'lapsed' then return entry.state == 'lapsed' and entry.token == warrant[3] end
+  if kind == 'person' then
+    return redis.call('HGET', record, 'entered') == subject
+  end
+  if kind == 'due' then
+    local due_at, set_at_version, left = read_timer(record, subject)
+    local same = due_at == proof and set_at_version == version
+    return same and left == '-' and tonumber(due_at) <= now_ms
+  end
+  local entry = read_entry(record, subject)
+  if not entry then
+    return false
+  end
+  local state = entry.state
+  if kind == 'token' then
+    local live = state == 'leased' or state == 'lapsed' or state == 'quarantined'
+    return live and entry.token == proof
+  end
+  if kind == 'lapsed' then
+    return state == 'lapsed' and entry.token == proof
+  end
   if kind == 'exhausted' then
-    return (entry.state == 'owed' or entry.state == 'lapsed') and entry.attempts >= entry.attempts_max and entry.attempts == tonumber(warrant[3])
+    local unheld = state == 'owed' or state == 'lapsed'
+    local exhausted = entry.attempts >= entry.attempts_max
+    return unheld and exhausted and entry.attempts == tonumber(proof)
   end
   return false
 end

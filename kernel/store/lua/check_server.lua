@@ -1,0 +1,53 @@
+--@use clock
+-- Compares the server with the one that a partition was on before, and notes a changed one once,
+-- however many processes find it changed. Says whether the health gate is open: only then may a
+-- sweep call the holder of an old lease lost.
+-- KEYS     meta
+-- ARGV     run id ('': that of this server), format, partitions, id for a new incarnation, '1' if a
+--          sweep passes now, period of the sweeps in ms, lease in ms
+-- Returns  {incarnation, format, partitions, gate, changed, run id}; gate: open | closed, changed:
+--          '1' | ''
+local meta = KEYS[1]
+local run_id = ARGV[1]
+local format = ARGV[2]
+local partitions = ARGV[3]
+local new_incarnation = ARGV[4]
+local sweep_passes = ARGV[5] == '1'
+local period_ms = tonumber(ARGV[6])
+local lease_ms = tonumber(ARGV[7])
+
+if run_id == '' then
+  run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+end
+local known_run_id, incarnation, known_format, known_partitions, last_pass, open_at = unpack(
+  redis.call('HMGET', meta, 'run_id', 'incarnation', 'format', 'partitions', 'last_pass', 'open_at')
+)
+local changed = ''
+if not known_run_id then
+  incarnation, known_format, known_partitions = new_incarnation, format, partitions
+  last_pass, open_at = now_ms, '0'
+  redis.call(
+    'HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'format', format,
+    'partitions', partitions, 'up_since', now_ms, 'open_at', open_at
+  )
+elseif known_run_id ~= run_id then
+  changed = '1'
+  incarnation = new_incarnation
+  open_at = tostring(now_ms + lease_ms)
+  redis.call(
+    'HSET', meta, 'run_id', run_id, 'incarnation', incarnation, 'up_since', now_ms,
+    'open_at', open_at
+  )
+end
+if sweep_passes then
+  -- After a stall of the sweeps, holders get one lease to show that they live. Only one: sweeps
+  -- that are always late must find orphans, too.
+  local stalled = last_pass and now_ms - tonumber(last_pass) > 2 * period_ms
+  if stalled and changed == '' and tonumber(open_at) <= tonumber(last_pass) then
+    open_at = tostring(now_ms + lease_ms)
+    redis.call('HSET', meta, 'open_at', open_at)
+  end
+  redis.call('HSET', meta, 'last_pass', now_ms)
+end
+local gate = tonumber(open_at) <= now_ms and 'open' or 'closed'
+return {incarnation, known_format, known_partitions, gate, changed, run_id}

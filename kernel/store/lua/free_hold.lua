@@ -1,0 +1,18 @@
+-- Frees a name that a family holds, where its holder does not exist or has ended.
+-- KEYS     holds, record of the holder
+-- ARGV     name, holder
+-- Returns  {status}: freed | moved, where another holds the name or nobody | lives
+local holds = KEYS[1]
+local record = KEYS[2]
+local name = ARGV[1]
+local holder = ARGV[2]
+
+if redis.call('HGET', holds, name) ~= holder then
+  return {'moved'}
+end
+local state, ended = unpack(redis.call('HMGET', record, 'state', 'ended'))
+if state and ended ~= '1' then
+  return {'lives'}
+end
+redis.call('HDEL', holds, name)
+return {'freed'}

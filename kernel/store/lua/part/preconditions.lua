@@ -1,0 +1,43 @@
+--@use holds_and_queues exclusive
+-- Tells whether a record of the chain has fewer runs left than these. The script that counts runs
+-- also tests them: otherwise records that start side by side would all take the last one.
+local function lacks_runs(chain, runs)
+  for _, counters in ipairs(chain) do
+    local runs_max, used = unpack(redis.call('HMGET', counters, 'most', 'tree.runs'))
+    if runs_max and tonumber(used or 0) + runs > tonumber(runs_max) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Tests what can stand against a commit whose warrant and version are good: a fact that the
+-- decision read has changed, another record holds a name, no runs are left, or, where the effect of
+-- the entered state is leased in the commit itself, the record is paused or its place is occupied.
+-- Returns a status with its detail, or nil.
+local function failed_precondition(plan, record, chain, fact_records, holds)
+  for n, version in ipairs(plan.fact_versions) do
+    if redis.call('HGET', fact_records[n], 'version') ~= version then
+      return 'conflict', ''
+    end
+  end
+  local holder = plan.shares and other_holder(holds, plan.shares.takes, plan.id)
+  if holder then
+    return 'held', holder
+  end
+  local runs = plan.deltas.runs or 0
+  if runs > 0 and lacks_runs(chain, runs) then
+    return 'over', ''
+  end
+  if not plan.initial_lease then
+    return nil
+  end
+  if redis.call('HGET', record, 'paused') == '1' then
+    return 'paused', ''
+  end
+  local occupied = plan.initial_lease.exclusive and occupied_until(record, '')
+  if occupied then
+    return 'busy', tostring(occupied)
+  end
+  return nil
+end

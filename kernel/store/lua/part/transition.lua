@@ -1,0 +1,64 @@
+--@use clock entry revoke timer drop
+-- What a transition does to the effects and timers that its record has.
+-- owner = {id, record, effects, timers, chain, fields: of the record's hash before the transition}
+
+-- Ends, keeps, carries or revokes each effect. `reporting` is the effect whose outcome this is, or
+-- ''. Returns whether a quarantined effect is left, so that a person must still be asked.
+local function change_effects(owner, plan, reporting, paused)
+  local internal = plan.mode == 'internal'
+  local carries = plan.mode == 'carry'
+  local quarantine_left = false
+  for _, suffix in ipairs(entry_suffixes(owner.record, owner.fields)) do
+    local entry = read_entry(owner.record, suffix)
+    local stays = true
+    if suffix == reporting and entry.state == 'quarantined' and (internal or carries) then
+      revive(owner, suffix, entry)
+    end
+    -- An outcome does not end a spawn. Settling does: it takes the sentinel out in the same step.
+    if suffix == reporting and not internal and not carries and entry.kind ~= 'spawn' then
+      drop(owner, suffix, entry, false)
+      stays = false
+    elseif entry.kind == 'state' then
+      if plan.interrupts then
+        entry.interrupts = entry.interrupts + 1
+      end
+      if carries then
+        carry(owner, suffix, entry, plan.fires_exhausted)
+      elseif not internal then
+        revoke(owner, suffix, entry)
+        stays = false
+      elseif plan.interrupts then
+        write_entry(owner.record, suffix, entry)
+      end
+    elseif plan.ends and paused and entry.state == 'owed' then
+      -- The end lifts the pause, which had taken this effect out of the index.
+      redis.call('ZADD', owner.effects, now_ms, owner.id .. ':' .. suffix)
+    end
+    quarantine_left = quarantine_left or (stays and entry.state == 'quarantined')
+  end
+  return quarantine_left
+end
+
+-- Ends the timers of the state that is left, but for those that the new state sets anew. The
+-- reminder of a quarantine that is left goes on; the end of a paused record resumes it.
+local function end_timers(owner, plan, quarantine_left)
+  local set_anew = {}
+  if not owner.paused then
+    for _, timer in ipairs(plan.timers) do
+      set_anew[timer.name] = true
+    end
+  end
+  for _, field in ipairs(owner.fields) do
+    local name = string.match(field, '^t:(.*)$')
+    if name == 'quarantine' and quarantine_left then
+      local _, version, left, fired = read_timer(owner.record, name)
+      if plan.ends and left ~= '-' then
+        local delay_ms = tonumber(left)
+        set_timer(owner.record, owner.timers, owner.id, name, delay_ms, version, fired, false)
+      end
+    elseif name and not set_anew[name] then
+      redis.call('HDEL', owner.record, field)
+      redis.call('ZREM', owner.timers, owner.id .. ':' .. name)
+    end
+  end
+end
