@@ -112,7 +112,7 @@ def test_sweeps_run_while_every_thread_of_the_worker_is_busy(tmp_path: Path) -> 
             client = Client(started.settings)
             client.submit(thread("slow", seconds=60), machine="thread", id="one")
             until(lambda: client.show("one").state == "executing", what="it is executing")
-            until((tmp_path / "witness.jsonl").exists, what="the only thread is busy")
+            until((tmp_path / "recorded.jsonl").exists, what="the only thread is busy")
             swept = started.log("sweeps").read_text().count("succeeded")
 
             until(
