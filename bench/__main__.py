@@ -1,4 +1,4 @@
-"""Measures Interlock: `python -m bench [part ...]`, without a part all of them."""
+"""Measures Interlock: `python -m bench [part ...]`. Without a part it measures all."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench import calls, figures, jobs, kernel_speed, latency, lifecycles, sweep
-from bench.place import Place, open_place
+from bench.server import BenchServer, open_server
 
-Part = Callable[[Place], Mapping[str, Any]]
+Part = Callable[[BenchServer], Mapping[str, Any]]
 PARTS: Mapping[str, Part] = {
     "lifecycles": lifecycles.measure,
     "transitions": kernel_speed.transitions,
@@ -18,37 +18,41 @@ PARTS: Mapping[str, Part] = {
     "memory": kernel_speed.memory,
     "calls": calls.measure,
     "jobs": jobs.measure,
-    # Last: it leaves a server that is full.
+    # Last, because it leaves a full server.
     "sweep": sweep.measure,
 }
 EXTRA: Mapping[str, Part] = {"pools": lifecycles.pools}
 
 
 def main() -> None:
-    """Measure what is named, print it and keep it."""
+    """Measure the named parts, print the figures and store them."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join([*PARTS, *EXTRA]))
-    parser.add_argument("--write-docs", action="store_true", help="put the latest figures there")
-    given = parser.parse_args()
-    known = {**PARTS, **EXTRA}
-    if unknown := [name for name in given.parts if name not in known]:
-        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(known)}")
-    if given.parts or not given.write_docs:
+    parser.add_argument(
+        "--write-docs", action="store_true", help="write the latest figures into docs/benchmarks.md"
+    )
+    arguments = parser.parse_args()
+    parts = {**PARTS, **EXTRA}
+    if unknown := [name for name in arguments.parts if name not in parts]:
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(parts)}")
+    if arguments.parts or not arguments.write_docs:
         measured: dict[str, Any] = {"machine": figures.machine()}
-        with open_place() as place:
-            for name in given.parts or PARTS:
+        with open_server() as server:
+            for name in arguments.parts or PARTS:
                 print(f"measuring {name} ...", flush=True)
-                measured |= _measured(name, known[name], place, measured)
-        figures.keep(measured, whole=not given.parts)
+                measured |= _measured(name, parts[name], server, measured)
+        figures.store(measured, whole=not arguments.parts)
         figures.show(measured)
-    if given.write_docs:
+    if arguments.write_docs:
         figures.write_docs()
 
 
-def _measured(name: str, part: Part, place: Place, before: Mapping[str, Any]) -> Mapping[str, Any]:
+def _measured(
+    name: str, part: Part, server: BenchServer, before: Mapping[str, Any]
+) -> Mapping[str, Any]:
     if name == "latency" and "lifecycles_per_s" in before:
-        return latency.measure(place, full_per_s=before["lifecycles_per_s"]["1"])
-    return part(place)
+        return latency.measure(server, full_per_s=before["lifecycles_per_s"]["1"])
+    return part(server)
 
 
 if __name__ == "__main__":

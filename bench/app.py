@@ -1,4 +1,4 @@
-"""Our side: a Celery app as a deployment's, with the measured machine in place of the product's."""
+"""Interlock's side: a deployment's Celery app with the measured machine."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def step(work: Work) -> Outcome:
 
 def assemble(settings: Settings) -> Celery:
     """Return the app of a worker."""
-    made = make_app(settings, (STEP.name, SWEEPS_QUEUE))
-    dispatch = Dispatch(settings, MACHINES, made)
+    celery_app = make_app(settings, (STEP.name, SWEEPS_QUEUE))
+    dispatch = Dispatch(settings, MACHINES, celery_app)
     runner = Runner(dispatch, Resources(settings))
-    register_effects(made, runner, MACHINES, {STEP.name: step})
+    register_effects(celery_app, runner, MACHINES, {STEP.name: step})
     tune_when_ready(runner.affinity)
     MARKS.listen()
-    return made
+    return celery_app
 
 
-def door(settings: Settings) -> Dispatch:
-    """Return a producer's way in."""
+def open_dispatch(settings: Settings) -> Dispatch:
+    """Return a dispatch as a producer uses it."""
     return Dispatch(settings, MACHINES, make_app(settings, (STEP.name, SWEEPS_QUEUE)))

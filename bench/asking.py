@@ -1,4 +1,4 @@
-"""The same model calls in one bare event loop, without Interlock: `python -m bench.asking URL`."""
+"""The same model calls in a bare event loop, without Interlock: `python -m bench.asking URL`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUESTION = Question(
 
 
 def alone_s(url: str) -> float:
-    """Return the seconds that the calls take in a process of their own, which has made one."""
+    """Return the seconds that the calls take in a process of their own, after one to warm up."""
     command = [sys.executable, "-m", "bench.asking", url]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=2 * PATIENCE_S
@@ -41,8 +41,8 @@ def alone_s(url: str) -> float:
 
 async def _ask(model: InferenceModel, calls: int) -> float:
     started = time.monotonic()
-    asked = (model.answer(QUESTION, timeout_s=PATIENCE_S) for _ in range(calls))
-    outcomes = await asyncio.gather(*asked)
+    answers = (model.answer(QUESTION, timeout_s=PATIENCE_S) for _ in range(calls))
+    outcomes = await asyncio.gather(*answers)
     if not all(isinstance(outcome, Answered) for outcome in outcomes):
         raise RuntimeError("some calls were not answered")
     return time.monotonic() - started

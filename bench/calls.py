@@ -1,4 +1,4 @@
-"""Model calls that take one second, 200 at a time in one process: whole threads, a real worker."""
+"""200 model calls of one second each, at the same time in one worker: whole threads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from bench.asking import CALL_S, CALLS, MODEL, PATIENCE_S, QUESTION, alone_s
-from bench.fleet import Fleet
-from bench.place import Place, environment_of
+from bench.server import BenchServer, environment_of
+from bench.workers import WorkerProcesses
 from interlock.kernel.event import Event
 from interlock.kernel.record import PARTITIONS
 from interlock.workers.client import Client
@@ -25,13 +25,13 @@ PAYLOAD = {
 POLL_S = 0.1
 
 
-def measure(place: Place) -> dict[str, Any]:
-    """Return the seconds from a full queue to the last answer in a log, beside the bare calls."""
+def measure(server: BenchServer) -> dict[str, Any]:
+    """Return the seconds from a full queue to the last answer in a log, and those of bare calls."""
     with OpenAIServer(otherwise=_slowly) as provider:
         bare_s = alone_s(provider.url)
-    place.client.flushall()
+    server.client.flushall()
     with OpenAIServer(otherwise=_slowly) as provider:
-        settings = place.settings(
+        settings = server.settings(
             concurrency=CALLS,
             model=MODEL,
             model_base_url=provider.url,
@@ -39,10 +39,10 @@ def measure(place: Place) -> dict[str, Any]:
         )
         client = Client(settings)
         ids = [client.submit(PAYLOAD, machine="thread").id for _ in range(CALLS)]
-        held = list(place.client.scan_iter(_type="list", count=10_000))
+        held = list(server.client.scan_iter(_type="list", count=10_000))
         for name in held:
-            place.client.rename(name, name + b":held")
-        fleet = Fleet(
+            server.client.rename(name, name + b":held")
+        workers = WorkerProcesses(
             "bench.product",
             Path(mkdtemp(prefix="interlock-bench-")),
             environment_of(settings),
@@ -50,19 +50,19 @@ def measure(place: Place) -> dict[str, Any]:
             pool="threads",
             concurrency=CALLS,
         )
-        with fleet:
+        with workers:
             warm = client.submit(PAYLOAD, machine="thread").id
             _until(lambda: _answered_ms(client, warm) > 0)
-            started_ms = place.now_ms()
+            started_ms = server.now_ms()
             for name in held:
-                place.client.rename(name + b":held", name)
-            _until(lambda: len(provider.asked) > CALLS and not _inferring(place, client))
-        rmtree(fleet.folder)
-    ends = [_answered_ms(client, one) for one in ids]
-    asked, answered = len(provider.asked), sum(end > 0 for end in ends)
-    if (asked, answered) != (CALLS + 1, CALLS):
+                server.client.rename(name + b":held", name)
+            _until(lambda: len(provider.asked) > CALLS and not _inferring(server, client))
+        rmtree(workers.folder)
+    ends = [_answered_ms(client, thread) for thread in ids]
+    calls, answered = len(provider.asked), sum(end > 0 for end in ends)
+    if (calls, answered) != (CALLS + 1, CALLS):
         raise RuntimeError(
-            f"{asked} calls, {answered} answers of {CALLS}: some failed or came again"
+            f"{calls} calls, {answered} answers of {CALLS}: some failed or came again"
         )
     return {
         "model_calls": CALLS,
@@ -84,8 +84,8 @@ def _answered_ms(client: Client, record_id: str) -> int:
     )
 
 
-def _inferring(place: Place, client: Client) -> int:
-    keys, pipe = client.dispatch.keys, place.client.pipeline(transaction=False)
+def _inferring(server: BenchServer, client: Client) -> int:
+    keys, pipe = client.dispatch.keys, server.client.pipeline(transaction=False)
     states = [state for state in _states(client) if "infer" in state]
     for partition in range(PARTITIONS):
         for state in states:

@@ -1,4 +1,4 @@
-"""What was measured: the file for programs, the table for people, the lines for the documents."""
+"""The figures: a file for programs, a table for people, the lines of docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Row = tuple[str, str, str]
 
 
 def rows_of(figures: Figures) -> Iterator[Row]:
-    """Yield what was measured, the figure, and what it stands beside."""
-    for n, word in (("1", "one worker process"), ("2", "two worker processes")):
+    """Yield rows: what was measured, the figure, and the figure that it is compared with."""
+    for n, label in (("1", "one worker process"), ("2", "two worker processes")):
         if "ratio" in figures:
             rate, ratio = figures["celery_chains_per_s"][n], figures["ratio"][n]
             tuned, to_tuned = figures["celery_tuned_chains_per_s"][n], figures["ratio_to_tuned"][n]
-            beside_it = f"Celery {rate:.0f} chains/s: {ratio:.2f} times"
+            comparison = f"Celery {rate:.0f} chains/s: {ratio:.2f} times"
             yield (
-                f"lifecycles of five effects, {word}",
+                f"lifecycles of five effects, {label}",
                 f"{figures['lifecycles_per_s'][n]:.0f}/s",
-                f"{beside_it}; tuned as ours is {tuned:.0f}: {to_tuned:.2f} times",
+                f"{comparison}; tuned as ours is {tuned:.0f}: {to_tuned:.2f} times",
             )
-    plain = (
+    simple = (
         ("transitions_per_s", "transitions, the kernel alone", "{:,}/s"),
         ("submits_per_s", "threads submitted by one client", "{:,}/s"),
         ("bytes_per_record", "memory of a live record", "{:,} bytes"),
@@ -41,15 +41,15 @@ def rows_of(figures: Figures) -> Iterator[Row]:
         ("sweep_us_per_due", "sweep of 1,000,000 records, 0.1 % due", "{:,} µs an item"),
         ("model_calls_total_s", "200 one-second model calls, one process", "{:.2f} s"),
     )
-    for name, what, form in plain:
+    for name, label, form in simple:
         if name in figures:
-            yield what, form.format(figures[name]), beside(name, figures)
+            yield label, form.format(figures[name]), comparison_of(name, figures)
         if name == "submits_per_s" and "start_latency_ms" in figures:
-            late = figures["start_latency_ms"]
+            latency = figures["start_latency_ms"]
             load = figures["start_latency_load_per_s"]
             yield (
                 "from commit to the effect's start, at half load",
-                f"p50 {late['p50']:g} ms, p99 {late['p99']:g} ms",
+                f"p50 {latency['p50']:g} ms, p99 {latency['p99']:g} ms",
                 f"{load:.0f} lifecycles/s on one process",
             )
     if "jobs" in figures:
@@ -57,15 +57,15 @@ def rows_of(figures: Figures) -> Iterator[Row]:
 
 
 def job_rows(found: Figures) -> Iterator[Row]:
-    """Yield what was measured of graphs of jobs."""
+    """Yield the rows of graphs of jobs."""
     shapes = {"layers": "10,000 jobs in 100 layers", "chain": "10,000 jobs in one chain"}
-    for shape, what in shapes.items():
-        one = found[shape]
-        cost = one["workers_ms"] + one["store_ms"]
+    for shape, label in shapes.items():
+        figures = found[shape]
+        cost = figures["workers_ms"] + figures["store_ms"]
         yield (
-            f"{what}, one worker process",
-            f"{one['per_s']:.0f} jobs/s",
-            f"{cost:.1f} ms of processor time a job: {one['growth']:.2f} times that of 1,000 jobs",
+            f"{label}, one worker process",
+            f"{figures['per_s']:.0f} jobs/s",
+            f"{cost:.1f} ms of processor time a job, {figures['growth']:.2f} times that of 1,000",
         )
     chains = f"{found['celery_chains_per_s']:.0f} chains/s of {found['alone_effects']:.0f}"
     yield (
@@ -80,8 +80,8 @@ def job_rows(found: Figures) -> Iterator[Row]:
     )
 
 
-def beside(name: str, figures: Figures) -> str:
-    """Say what a figure should be compared with."""
+def comparison_of(name: str, figures: Figures) -> str:
+    """Return the figure that a figure is compared with."""
     match name:
         case "transitions_per_s":
             share = figures["transition_share_of_bare"]
@@ -114,15 +114,15 @@ def show(figures: Figures) -> None:
             print(f"{name}: {rate}/s")
 
 
-def keep(figures: Figures, *, whole: bool) -> None:
-    """Write what was measured beside this file; a single part leaves the others as they were."""
+def store(figures: Figures, *, whole: bool) -> None:
+    """Write the figures to latest.json. A run of single parts leaves the others as they are."""
     before = json.loads(LATEST.read_text()) if LATEST.exists() and not whole else {}
-    kept = {**before, **figures, "at": time.time(), "one_run": whole}
-    LATEST.write_text(json.dumps(kept, indent=2) + "\n")
+    stored = {**before, **figures, "at": time.time(), "one_run": whole}
+    LATEST.write_text(json.dumps(stored, indent=2) + "\n")
 
 
 def write_docs() -> None:
-    """Put the latest figures between the marks of docs/benchmarks.md."""
+    """Write the latest figures between the markers of docs/benchmarks.md."""
     figures = json.loads(LATEST.read_text())
     if not figures["one_run"]:
         raise SystemExit(f"{LATEST.name} holds parts of several runs; run make bench first")
@@ -141,6 +141,6 @@ def write_docs() -> None:
 
 
 def machine() -> str:
-    """Say in general terms where this ran."""
+    """Describe the machine in general terms."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"{os.cpu_count()} virtual cores, {platform.system()}, Python {python}"

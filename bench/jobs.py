@@ -1,7 +1,7 @@
-"""Graphs of jobs, 1,000 and 10,000 in layers and as one chain: what a job costs, and if it grows.
+"""Graphs of 1,000 and 10,000 jobs, in layers and as one chain: what a job costs, and its growth.
 
-Beside it plain Celery: as many chains of as many empty tasks as a job has effects. Its own chain of
-many is no match for a graph: a message carries all that follows it, and each step costs more.
+They are compared with plain Celery: chains of as many empty tasks as a job has effects. One long
+chain of Celery's cannot replace a graph: each message carries all later steps, so steps get dearer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 from celery import Celery, chain
 
 from bench import plain
-from bench.fleet import Fleet
 from bench.lifecycles import POOL_PLAIN, THREADS, THREADS_OURS
-from bench.place import Place, environment_of
+from bench.server import BenchServer, environment_of
+from bench.workers import WorkerProcesses
 from interlock.kernel.event import Note
 from interlock.kernel.record import partition_of
 from interlock.workers.client import Client
@@ -38,7 +38,7 @@ SAMPLES = 50
 POLL_S = 0.2
 RUN_S_MAX = 3_600.0
 GRAPH, WARMING, LOADING = "measured", "warming", "loading"
-# None is asked: to load the embedded one would only take time.
+# No model is called; loading the embedded one would only take time.
 NO_MODEL: Mapping[str, Any] = {
     "model": "openai:gpt-4o-mini",
     "model_base_url": "http://127.0.0.1:9/v1",
@@ -53,7 +53,7 @@ Needs = Callable[[int], list[int]]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run of many jobs took, by job."""
+    """The cost of one job in a run of many jobs."""
 
     per_s: float
     submits_per_s: float
@@ -66,16 +66,16 @@ class Cost:
 
     @property
     def processor_ms(self) -> float:
-        """Return the processor time of a job, of workers and store together."""
+        """The processor time of a job, of workers and store together."""
         return self.workers_ms + self.store_ms
 
 
-def measure(place: Place) -> dict[str, Any]:
+def measure(server: BenchServer) -> dict[str, Any]:
     """Measure both shapes at both sizes, and jobs that depend on nothing beside plain Celery."""
     found: dict[str, Any] = {}
     for shape, needs in SHAPES.items():
-        # Few before and after many: whatever else the machine does by then falls on both.
-        before, many, after = (_graph(place, number, needs) for number in (FEW, MANY, FEW))
+        # Few before and after many, so that other load on the machine affects both sizes.
+        before, many, after = (_graph(server, number, needs) for number in (FEW, MANY, FEW))
         few_ms = (before.processor_ms + after.processor_ms) / 2
         found[shape] = {
             "per_s": round(many.per_s, 1),
@@ -91,23 +91,23 @@ def measure(place: Place) -> dict[str, Any]:
             "ended_bytes": round(many.ended_bytes),
             "effects": round(many.effects, 1),
         }
-    return {"jobs": found | _beside_celery(place) | _links(place)}
+    return {"jobs": found | _compared_with_celery(server) | _links(server)}
 
 
 def layers(number: int) -> list[int]:
-    """Return what a job depends on: some of the layer before."""
+    """Return the jobs that a job depends on: some of the layer before."""
     first = number // WIDTH * WIDTH - WIDTH
     draw = random.Random(number)
     return [] if first < 0 else sorted(draw.sample(range(first, first + WIDTH), NEEDS))
 
 
 def one_chain(number: int) -> list[int]:
-    """Return what a job depends on: the one before."""
+    """Return the jobs that a job depends on: the one before."""
     return [number - 1] if number else []
 
 
 def alone(number: int) -> list[int]:
-    """Return what a job depends on: nothing."""
+    """Return the jobs that a job depends on: none."""
     del number
     return []
 
@@ -115,45 +115,45 @@ def alone(number: int) -> list[int]:
 SHAPES: Mapping[str, Needs] = {"layers": layers, "chain": one_chain}
 
 
-# --- ours ------------------------------------------------------------------------------------
+# --- Interlock -------------------------------------------------------------------------------
 
 
-def _graph(place: Place, number: int, needs: Needs, *, processes: int = 1) -> Cost:
-    """Load a graph, show the full queue to warm workers, and wait for the last success."""
-    place.client.flushall()
+def _graph(server: BenchServer, number: int, needs: Needs, *, processes: int = 1) -> Cost:
+    """Submit a graph, give the full queue to warm workers, and wait until all jobs succeeded."""
+    server.client.flushall()
     folder = Path(mkdtemp(prefix="interlock-bench-"))
-    settings = place.settings(
+    settings = server.settings(
         concurrency=THREADS_OURS, capabilities="bench.nothing", home=folder / "home", **NO_MODEL
     )
     client = Client(settings)
     graphs = Graphs(client)
     graphs.submit(_file(LOADING, 1, alone))  # scripts and connections
-    before = place.memory()
-    began = time.perf_counter()
+    before = server.memory()
+    began_at = time.perf_counter()
     graphs.submit(_file(GRAPH, number, needs))
-    submitted_s = time.perf_counter() - began
-    live = place.memory() - before
-    # The messages are the broker's, and gone when they are taken.
-    live -= sum(place.client.memory_usage(name, samples=0) or 0 for name in _lists(place))
-    fleet = Fleet(
+    submitted_s = time.perf_counter() - began_at
+    live = server.memory() - before
+    # Messages belong to the broker, and are gone when they are received.
+    live -= sum(server.client.memory_usage(name, samples=0) or 0 for name in _lists(server))
+    workers = WorkerProcesses(
         "bench.product", folder / "marks", environment_of(settings), processes=processes, **THREADS
     )
-    _hold(place)
-    with fleet:
+    _hold(server)
+    with workers:
         graphs.submit(_file(WARMING, WARM, alone))
-        _until(lambda: _succeeded(place, client, WARMING) == WARM)
-        started_ms, *at_first = place.now_ms(), _cpu_s(fleet), place.cpu_s(), _scripts(place)
-        _release(place)
-        _until(lambda: _succeeded(place, client, GRAPH) == number)
-        at_last = (_cpu_s(fleet), place.cpu_s(), _scripts(place))
-    ended = place.memory() - before
+        _until(lambda: _succeeded(server, client, WARMING) == WARM)
+        started_ms, *at_first = server.now_ms(), _cpu_s(workers), server.cpu_s(), _scripts(server)
+        _release(server)
+        _until(lambda: _succeeded(server, client, GRAPH) == number)
+        at_last = (_cpu_s(workers), server.cpu_s(), _scripts(server))
+    ended = server.memory() - before
     graph = client.show(GRAPH)
     if graph.counters["tree.runs"] != number:
         raise RuntimeError(f"{graph.counters['tree.runs']} runs of {number} jobs")
     rmtree(folder)
     workers_s, store_s, scripts = (b - a for a, b in zip(at_first, at_last, strict=True))
     return Cost(
-        per_s=number / (_last_ms(place, client) - started_ms) * 1_000,
+        per_s=number / (_last_ms(server, client) - started_ms) * 1_000,
         submits_per_s=number / submitted_s,
         workers_ms=workers_s / number * 1_000,
         store_ms=store_s / number * 1_000,
@@ -177,20 +177,22 @@ def _file(graph: str, number: int, needs: Needs) -> GraphFile:
     return GraphFile(Path("bench"), graph, {}, tuple(steps))
 
 
-def _succeeded(place: Place, client: Client, graph: str) -> int:
+def _succeeded(server: BenchServer, client: Client, graph: str) -> int:
     key = client.dispatch.keys.state_index_of(partition_of(graph), "job", "success")
-    assert len(set(map(partition_of, (GRAPH, WARMING, LOADING)))) == 3, "each is counted alone"
-    return int(place.client.zcard(key))
+    assert len(set(map(partition_of, (GRAPH, WARMING, LOADING)))) == 3, (
+        "the graphs are in three partitions"
+    )
+    return int(server.client.zcard(key))
 
 
-def _last_ms(place: Place, client: Client) -> float:
+def _last_ms(server: BenchServer, client: Client) -> float:
     key = client.dispatch.keys.state_index_of(partition_of(GRAPH), "job", "success")
-    rows: Any = place.client.zrevrange(key, 0, 0, withscores=True)
+    rows: Any = server.client.zrevrange(key, 0, 0, withscores=True)
     return float(rows[0][1])
 
 
 def _effects(client: Client, number: int) -> float:
-    """Return how many effects were claimed of a job, of some in the middle."""
+    """Return how many effects of a job were claimed, from a sample in the middle."""
     middle = range(number // 2, number // 2 + SAMPLES)
     logs = [client.history(f"{GRAPH}/j{n}") for n in middle]
     claims = [line for log in logs for line in log if isinstance(line, Note)]
@@ -200,13 +202,13 @@ def _effects(client: Client, number: int) -> float:
 # --- plain Celery ----------------------------------------------------------------------------
 
 
-def _beside_celery(place: Place) -> dict[str, Any]:
-    """Compare jobs that depend on nothing with chains of as many empty tasks, in turns."""
+def _compared_with_celery(server: BenchServer) -> dict[str, Any]:
+    """Measure jobs without dependencies and chains of as many empty tasks, in turns."""
     ours, other = [], []
     for _ in range(ROUNDS):
-        cost = _graph(place, ALONE, alone)
+        cost = _graph(server, ALONE, alone)
         ours.append(cost.per_s)
-        other.append(_chains(place, ALONE, round(cost.effects)))
+        other.append(_chains(server, ALONE, round(cost.effects)))
     return {
         "alone_per_s": round(median(ours), 1),
         "alone_effects": round(cost.effects, 1),
@@ -215,9 +217,9 @@ def _beside_celery(place: Place) -> dict[str, Any]:
     }
 
 
-def _links(place: Place) -> dict[str, Any]:
-    """Measure one chain of Celery's: what a step costs in a short one and in a long one."""
-    few, many = (_chains(place, 1, links) * links for links in (LINKS_FEW, LINKS_MANY))
+def _links(server: BenchServer) -> dict[str, Any]:
+    """Measure the steps a second of a short and of a long chain of Celery's."""
+    few, many = (_chains(server, 1, links) * links for links in (LINKS_FEW, LINKS_MANY))
     return {
         "celery_links_per_s": round(many, 1),
         "celery_links_per_s_of_100": round(few, 1),
@@ -225,25 +227,27 @@ def _links(place: Place) -> dict[str, Any]:
     }
 
 
-def _chains(place: Place, number: int, links: int) -> float:
-    """Return Celery's chains a second, of so many links each."""
-    place.client.flushall()
-    app = plain.make(place.url)
+def _chains(server: BenchServer, number: int, links: int) -> float:
+    """Return Celery's chains a second, with so many tasks each."""
+    server.client.flushall()
+    app = plain.make(server.url)
     _submit(app, number, links)
     folder = Path(mkdtemp(prefix="interlock-bench-"))
-    fleet = Fleet("bench.plain", folder, {plain.BROKER: place.url}, processes=1, pool=POOL_PLAIN)
-    _hold(place)
-    with fleet:
+    workers = WorkerProcesses(
+        "bench.plain", folder, {plain.BROKER: server.url}, processes=1, pool=POOL_PLAIN
+    )
+    _hold(server)
+    with workers:
         _submit(app, WARM, 1)
-        _until_quiet(place)
+        _until_quiet(server)
         started_s = time.time()
-        _release(place)
-        _until_quiet(place)
-    seen = fleet.seen()
-    if seen.bodies != WARM + number * links:
-        raise RuntimeError(f"{seen.bodies} bodies of {number} chains of {links}; see {folder}")
+        _release(server)
+        _until_quiet(server)
+    totals = workers.totals()
+    if totals.bodies != WARM + number * links:
+        raise RuntimeError(f"{totals.bodies} bodies of {number} chains of {links}; see {folder}")
     rmtree(folder)
-    return number / (seen.last_s - started_s)
+    return number / (totals.last_s - started_s)
 
 
 def _submit(app: Celery, number: int, links: int) -> None:
@@ -252,54 +256,54 @@ def _submit(app: Celery, number: int, links: int) -> None:
         tasks.apply_async()
 
 
-def _until_quiet(place: Place) -> None:
-    """Wait until no message is left. Between two places one is nowhere to be seen: look thrice."""
+def _until_quiet(server: BenchServer) -> None:
+    """Wait until no message is left, which is seen three times: one on its way is in no list."""
     quiet = 0
 
-    def still() -> bool:
+    def is_quiet() -> bool:
         nonlocal quiet
-        client = place.client
+        client = server.client
         quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
         return quiet >= 3
 
-    _until(still)
+    _until(is_quiet)
 
 
-# --- both ------------------------------------------------------------------------------------
+# --- both sides ------------------------------------------------------------------------------
 
 
-def _lists(place: Place) -> list[bytes]:
-    return list(place.client.scan_iter(_type="list", count=10_000))
+def _lists(server: BenchServer) -> list[bytes]:
+    return list(server.client.scan_iter(_type="list", count=10_000))
 
 
-def _hold(place: Place) -> None:
-    """Keep the full queues out of sight until they are released."""
-    for name in _lists(place):
-        place.client.rename(name, name + b":held")
+def _hold(server: BenchServer) -> None:
+    """Hide the full queues from workers until they are released."""
+    for name in _lists(server):
+        server.client.rename(name, name + b":held")
 
 
-def _release(place: Place) -> None:
-    for name in _lists(place):
+def _release(server: BenchServer) -> None:
+    for name in _lists(server):
         if name.endswith(b":held"):
-            place.client.rename(name, name.removesuffix(b":held"))
+            server.client.rename(name, name.removesuffix(b":held"))
 
 
-def _scripts(place: Place) -> int:
-    """Return how many scripts the server has run: what nothing else on the machine disturbs."""
-    return int(place.client.info("commandstats")["cmdstat_evalsha"]["calls"])
+def _scripts(server: BenchServer) -> int:
+    """Return how many scripts the server has run. Other load on the machine does not change it."""
+    return int(server.client.info("commandstats")["cmdstat_evalsha"]["calls"])
 
 
-def _cpu_s(fleet: Fleet) -> float:
-    """Return the processor time of a fleet's workers so far."""
-    ids = [path.name.partition("-")[2] for path in fleet.folder.glob("ready-*")]
-    words = [Path(f"/proc/{one}/stat").read_text("ascii").rpartition(")")[2].split() for one in ids]
-    ticks = sum(int(one[11]) + int(one[12]) for one in words)
+def _cpu_s(workers: WorkerProcesses) -> float:
+    """Return the processor time of the workers so far."""
+    ids = [path.name.partition("-")[2] for path in workers.folder.glob("ready-*")]
+    stats = [Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split() for pid in ids]
+    ticks = sum(int(fields[11]) + int(fields[12]) for fields in stats)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _until(over: Callable[[], bool]) -> None:
+def _until(done: Callable[[], bool]) -> None:
     until = time.monotonic() + RUN_S_MAX
-    while not over():
+    while not done():
         if time.monotonic() > until:
-            raise RuntimeError(f"not over within {RUN_S_MAX:g} s")
+            raise RuntimeError(f"not done within {RUN_S_MAX:g} s")
         time.sleep(POLL_S)

@@ -1,8 +1,8 @@
-"""How good the embedded model is at choosing: a table for the 60 judged requests; it tunes nothing.
+"""Measures how often the embedded model chooses rightly, on 60 judged requests. It tunes nothing.
 
 Run it from the project: `python -m bench.judge_embedded`. A request of the domain is right if its
 capability is proposed, ready to run; one out of the domain is right if the model asks instead. The
-baseline always says what is commonest among the expected answers. Parameters are counted apart.
+baseline always gives the most common expected answer. Parameters are counted apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ANSWER_S_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One request, what was expected and what came."""
+    """One request, the expected proposal and the model's."""
 
     title: str
     expected: str
@@ -43,7 +43,7 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Tell whether the right thing was proposed."""
+        """Return whether the proposal is the expected one."""
         return self.expected == self.proposed
 
 
@@ -56,12 +56,12 @@ class Report:
     @property
     def accuracy(self) -> float:
         """Return the share of the requests that were right."""
-        return _share([one.right for one in self.judged])
+        return _share([request.right for request in self.judged])
 
     @property
     def baseline(self) -> float:
-        """Return the accuracy of always giving the commonest answer."""
-        counts = Counter(one.expected for one in self.judged)
+        """Return the accuracy of always giving the most common answer."""
+        counts = Counter(request.expected for request in self.judged)
         return max(counts.values()) / len(self.judged)
 
     @property
@@ -71,24 +71,28 @@ class Report:
 
     @property
     def parameters_right(self) -> float:
-        """Return how often the parameters were right where the capability was."""
-        checked = [one for one in self.judged if one.right and one.parameters_right is not None]
-        return _share([bool(one.parameters_right) for one in checked])
+        """Return how often the parameters were right when the capability was."""
+        checked = [
+            request
+            for request in self.judged
+            if request.right and request.parameters_right is not None
+        ]
+        return _share([bool(request.parameters_right) for request in checked])
 
     def recall(self, expected: str) -> float:
-        """Return the share of those expected to be this that were."""
-        return _share([one.right for one in self.judged if one.expected == expected])
+        """Return the share of requests with this expected answer that got it."""
+        return _share([request.right for request in self.judged if request.expected == expected])
 
     def precision(self, proposed: str) -> float:
-        """Return the share of those proposed as this that should be."""
-        return _share([one.right for one in self.judged if one.proposed == proposed])
+        """Return the share of proposals of this capability that were right."""
+        return _share([request.right for request in self.judged if request.proposed == proposed])
 
 
 def catalog() -> tuple[Choice, ...]:
     """Return the capabilities of the judged requests."""
     return tuple(
-        Choice(one["name"], one["description"], tuple(one["examples"]), one["parameters"])
-        for one in json.loads(REQUESTS.read_text(encoding="utf-8"))["catalog"]
+        Choice(item["name"], item["description"], tuple(item["examples"]), item["parameters"])
+        for item in json.loads(REQUESTS.read_text(encoding="utf-8"))["catalog"]
     )
 
 
@@ -142,10 +146,10 @@ def _judged(request: Mapping[str, Any], outcome: Answered) -> Judged:
 
 def show(report: Report, console: Console) -> None:
     """Print the table."""
-    counts = Counter(one.expected for one in report.judged)
+    counts = Counter(request.expected for request in report.judged)
     table = Table("expected", "requests", "right", "recall", "precision", title="embedded model")
     for name in sorted(counts, key=lambda name: (name == ASKS, name)):
-        right = sum(one.right for one in report.judged if one.expected == name)
+        right = sum(request.right for request in report.judged if request.expected == name)
         row = (f"{report.recall(name):.0%}", f"{report.precision(name):.0%}")
         table.add_row(name, str(counts[name]), str(right), *row)
     console.print(table)
@@ -153,10 +157,11 @@ def show(report: Report, console: Console) -> None:
     console.print(f"majority baseline      {report.baseline:.1%}")
     console.print(f"out of domain rejected {report.out_of_domain_rejected:.1%}")
     console.print(f"parameters right       {report.parameters_right:.1%} (where given and chosen)")
-    for one in report.judged:
-        if not one.right:
-            told = f"  {one.title!r}: {one.proposed} ({one.confidence:.2f}), not {one.expected}"
-            console.print(told, markup=False)
+    for request in report.judged:
+        if not request.right:
+            came = f"{request.proposed} ({request.confidence:.2f})"
+            line = f"  {request.title!r}: {came}, not {request.expected}"
+            console.print(line, markup=False)
 
 
 def _share(right: Sequence[bool]) -> float:

@@ -14,9 +14,9 @@ from typing import Any
 from redis import Redis
 
 from bench import plain
-from bench.fleet import Fleet
 from bench.machine import CHAIN, EFFECTS, State
-from bench.place import Place, born, environment_of
+from bench.server import BenchServer, create_records, environment_of
+from bench.workers import WorkerProcesses
 from interlock.kernel.record import PARTITIONS
 
 ROUNDS = 5
@@ -25,8 +25,8 @@ CHAINS = 600
 WARM = 20
 POLL_S = 0.1
 DRAIN_S_MAX = 120.0
-# `python -m bench pools` compares them. Ours waits twice for the store in each effect, and threads
-# use that time: as many as the product starts. Celery's own best is solo; tuned alike, threads.
+# `python -m bench pools` compares the pools. An effect waits twice for the store, and threads
+# use that time. Plain Celery is fastest with solo; tuned Celery gets the same threads.
 THREADS_OURS = 20
 THREADS: Mapping[str, Any] = {"pool": "threads", "concurrency": THREADS_OURS}
 POOL_PLAIN = "solo"
@@ -34,7 +34,7 @@ POOL_PLAIN = "solo"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: how to load it, how to tell that it is done, and its worker."""
+    """One side of the comparison: its worker, how to load it, and how to see that it is done."""
 
     app: str
     environment: dict[str, str]
@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(slots=True)
 class Rates:
-    """Chains a second of both sides, round by round."""
+    """Chains a second of each side, round by round."""
 
     ours: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
@@ -52,58 +52,58 @@ class Rates:
 
     @property
     def ratio(self) -> float:
-        """Return the median of the rounds' ratios: a round's sides ran one after the other."""
+        """The median of the rounds' ratios. In a round the sides run one after the other."""
         return median(a / b for a, b in zip(self.ours, self.plain, strict=True))
 
     @property
     def ratio_to_tuned(self) -> float:
-        """Return the same beside Celery with what `engine/affinity.py` gives our processes."""
+        """The same ratio to Celery with the tuning of `engine/affinity.py`."""
         return median(a / b for a, b in zip(self.ours, self.tuned, strict=True))
 
 
-def our_side(place: Place) -> Side:
-    """Return our side: the product's settings, save its events."""
-    settings = place.settings(concurrency=THREADS_OURS)
-    dispatch = place.door()
+def our_side(server: BenchServer) -> Side:
+    """Return Interlock's side: the default settings, without events for Flower."""
+    settings = server.settings(concurrency=THREADS_OURS)
+    dispatch = server.dispatch()
 
     def done(chains: int) -> bool:
-        pipe = place.client.pipeline(transaction=False)
+        pipe = server.client.pipeline(transaction=False)
         for partition in range(PARTITIONS):
             pipe.zcard(dispatch.keys.state_index_of(partition, CHAIN.name, State.DONE))
         return bool(sum(pipe.execute()) == chains)
 
-    load = lambda chains: born(dispatch, chains)  # noqa: E731 - one line, as on the other side
+    load = lambda chains: create_records(dispatch, chains)  # noqa: E731 - one line, as on the other side
     return Side("bench.ours", environment_of(settings), load, done)
 
 
-def plain_side(place: Place, *, tuned: bool = False) -> Side:
-    """Return plain Celery; tuned, its processes get what `engine/affinity.py` gives ours."""
-    app = plain.make(place.url)
-    client = place.client
+def plain_side(server: BenchServer, *, tuned: bool = False) -> Side:
+    """Return plain Celery's side; with `tuned`, tuned by `engine/affinity.py`."""
+    app = plain.make(server.url)
+    client = server.client
     quiet = 0
 
     def done(chains: int) -> bool:
         nonlocal quiet
         del chains
-        # Between its pop and the note of it a message is nowhere to be seen: look three times.
+        # While a worker receives a message, it is in neither list: check three times.
         quiet = quiet + 1 if not (client.llen("celery") or client.hlen("unacked")) else 0
         return quiet >= 3
 
     load = lambda chains: plain.submit(app, chains)  # noqa: E731 - one line, as on our side
-    environment = {plain.BROKER: place.url} | ({plain.TUNED: "1"} if tuned else {})
+    environment = {plain.BROKER: server.url} | ({plain.TUNED: "1"} if tuned else {})
     return Side("bench.plain", environment, load, done)
 
 
 def drain(
     side: Side, client: Redis, chains: int, *, processes: int, pool: str, concurrency: int = 1
 ) -> float:
-    """Return chains a second, from when warm workers see a full queue to the last body."""
+    """Return chains a second, from when warm workers get a full queue to the last body."""
     client.flushall()
     side.load(chains)
     held = list(client.scan_iter(_type="list", count=10_000))
     for name in held:
         client.rename(name, name + b":held")
-    fleet = Fleet(
+    workers = WorkerProcesses(
         side.app,
         Path(mkdtemp(prefix="interlock-bench-")),
         side.environment,
@@ -111,52 +111,54 @@ def drain(
         pool=pool,
         concurrency=concurrency,
     )
-    with fleet:
+    with workers:
         side.load(WARM)
         _until_done(side, WARM)
         started_s = time.time()
         for name in held:
             client.rename(name + b":held", name)
         _until_done(side, chains + WARM)
-    seen = fleet.seen()
-    if seen.bodies != EFFECTS * (chains + WARM):
+    totals = workers.totals()
+    if totals.bodies != EFFECTS * (chains + WARM):
         wanted = EFFECTS * (chains + WARM)
-        raise RuntimeError(f"{side.app}: {seen.bodies} bodies, not {wanted}; see {fleet.folder}")
-    rmtree(fleet.folder)
-    return chains / (seen.last_s - started_s)
+        raise RuntimeError(
+            f"{side.app}: {totals.bodies} bodies, not {wanted}; see {workers.folder}"
+        )
+    rmtree(workers.folder)
+    return chains / (totals.last_s - started_s)
 
 
-def measure(place: Place, *, rounds: int = ROUNDS) -> dict[str, Any]:
+def measure(server: BenchServer, *, rounds: int = ROUNDS) -> dict[str, Any]:
     """Measure the sides in turns, with one worker process and with two."""
-    ours, other, tuned = our_side(place), plain_side(place), plain_side(place, tuned=True)
+    ours, other, tuned = our_side(server), plain_side(server), plain_side(server, tuned=True)
     rates = {str(processes): Rates() for processes in PROCESSES}
     for _ in range(rounds):
         for processes in PROCESSES:
-            found, client, chains = rates[str(processes)], place.client, CHAINS * processes
+            found, client, chains = rates[str(processes)], server.client, CHAINS * processes
             found.plain.append(drain(other, client, chains, processes=processes, pool=POOL_PLAIN))
             found.ours.append(drain(ours, client, chains, processes=processes, **THREADS))
             found.tuned.append(drain(tuned, client, chains, processes=processes, **THREADS))
     return {
-        "lifecycles_per_s": {n: round(median(one.ours), 1) for n, one in rates.items()},
-        "celery_chains_per_s": {n: round(median(one.plain), 1) for n, one in rates.items()},
-        "ratio": {n: round(one.ratio, 2) for n, one in rates.items()},
-        "celery_tuned_chains_per_s": {n: round(median(one.tuned), 1) for n, one in rates.items()},
-        "ratio_to_tuned": {n: round(one.ratio_to_tuned, 2) for n, one in rates.items()},
+        "lifecycles_per_s": {n: round(median(rate.ours), 1) for n, rate in rates.items()},
+        "celery_chains_per_s": {n: round(median(rate.plain), 1) for n, rate in rates.items()},
+        "ratio": {n: round(rate.ratio, 2) for n, rate in rates.items()},
+        "celery_tuned_chains_per_s": {n: round(median(rate.tuned), 1) for n, rate in rates.items()},
+        "ratio_to_tuned": {n: round(rate.ratio_to_tuned, 2) for n, rate in rates.items()},
         "rounds": {
             n: [
                 {"ours": round(a, 1), "celery": round(b, 1), "celery_tuned": round(c, 1)}
-                for a, b, c in zip(one.ours, one.plain, one.tuned, strict=True)
+                for a, b, c in zip(rate.ours, rate.plain, rate.tuned, strict=True)
             ]
-            for n, one in rates.items()
+            for n, rate in rates.items()
         },
     }
 
 
-def pools(place: Place) -> dict[str, Any]:
-    """Compare the pools of both sides, so that each is measured with its best."""
+def pools(server: BenchServer) -> dict[str, Any]:
+    """Measure every pool on both sides, to choose the best of each."""
     sides = {
-        "ours": our_side(place),
-        "celery": plain_side(place),
+        "ours": our_side(server),
+        "celery": plain_side(server),
     }
     kinds = (("solo", 1), ("threads", 4), ("threads", THREADS_OURS), ("prefork", 1))
     found: dict[str, Any] = {}
@@ -165,7 +167,7 @@ def pools(place: Place) -> dict[str, Any]:
             for name, side in sides.items():
                 rate = drain(
                     side,
-                    place.client,
+                    server.client,
                     CHAINS * processes // 2,
                     processes=processes,
                     pool=pool,

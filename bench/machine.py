@@ -14,7 +14,7 @@ EFFECTS = 5
 
 
 class State(StrEnum):
-    """Where a chain can stand."""
+    """The states of a chain."""
 
     FIRST = auto()
     SECOND = auto()
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a chain."""
+    """The triggers of a chain."""
 
     STEPPED = auto()
     STALLED = auto()

@@ -1,4 +1,4 @@
-"""What a measured worker leaves: that it is ready, how many bodies it ran, when the last."""
+"""Files that a measured worker writes: that it is ready, and how many bodies it ran until when."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FOLDER = "BENCH_MARKS"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """All processes together: bodies run, and the time of the last one."""
+class BodyTotals:
+    """The bodies that all processes ran, and the time of the last one."""
 
     bodies: int
     last_s: float
 
 
 class Marks:
-    """The marks of one process. `body` is what both sides' empty tasks do: nothing else."""
+    """The counts of one process. The empty tasks of both sides call `body` and do nothing else."""
 
     def __init__(self) -> None:
         self.bodies, self.last_s = 0, 0.0
@@ -34,29 +34,31 @@ class Marks:
         self.last_s = time.time()
 
     def listen(self) -> None:
-        """Leave marks when Celery says that this process is ready, and when it ends."""
+        """Write a file when Celery reports that this process is ready, and one when it ends."""
         folder = Path(os.environ[FOLDER])
 
         @worker_ready.connect(weak=False)
         def ready(**_: object) -> None:
             (folder / f"ready-{os.getpid()}").touch()
 
-        def over(**_: object) -> None:
-            seen = {"bodies": self.bodies, "last_s": self.last_s}
-            (folder / f"seen-{os.getpid()}.json").write_text(json.dumps(seen))
+        def ended(**_: object) -> None:
+            counts = {"bodies": self.bodies, "last_s": self.last_s}
+            (folder / f"seen-{os.getpid()}.json").write_text(json.dumps(counts))
 
-        worker_process_shutdown.connect(over, weak=False)
-        worker_shutdown.connect(over, weak=False)
+        worker_process_shutdown.connect(ended, weak=False)
+        worker_shutdown.connect(ended, weak=False)
 
 
-def seen_in(folder: Path) -> Seen:
-    """Sum what every process of a fleet has left."""
+def totals_in(folder: Path) -> BodyTotals:
+    """Return the sum of the counts of all processes."""
     found: Sequence[dict[str, float]] = [
         json.loads(path.read_text()) for path in folder.glob("seen-*.json")
     ]
-    return Seen(sum(int(one["bodies"]) for one in found), max(one["last_s"] for one in found))
+    return BodyTotals(
+        sum(int(counts["bodies"]) for counts in found), max(counts["last_s"] for counts in found)
+    )
 
 
 def ready_in(folder: Path) -> int:
-    """Count the workers that are ready."""
+    """Return how many workers are ready."""
     return len(list(folder.glob("ready-*")))

@@ -1,4 +1,4 @@
-"""What a measured job's worker does: nothing, successfully."""
+"""The capability of a measured job's worker, which does nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measured worker of our side: `celery -A bench.ours worker`."""
+"""The measured worker of Interlock's side: `celery -A bench.ours worker`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other side: Celery as it comes, with the settings that its manual names for sure delivery."""
+"""The other side: plain Celery, with the settings that its manual names for reliable delivery."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ MARKS = Marks()
 
 
 def make(broker: str) -> Celery:
-    """Return an app with one empty task. What is not named here is Celery's default."""
-    made = Celery("plain", broker=broker, set_as_current=False)
-    made.conf.update(task_acks_late=True, task_ignore_result=True, task_serializer="json")
+    """Return an app with one empty task. All other settings are Celery's defaults."""
+    celery_app = Celery("plain", broker=broker, set_as_current=False)
+    celery_app.conf.update(task_acks_late=True, task_ignore_result=True, task_serializer="json")
 
     def empty() -> None:
         MARKS.body()
 
-    made.task(empty, name="empty", shared=False)
-    return made
+    celery_app.task(empty, name="empty", shared=False)
+    return celery_app
 
 
-def submit(made: Celery, chains: int) -> None:
-    """Publish chains of five."""
-    five = chain(*(made.tasks["empty"].si() for _ in range(EFFECTS)))
+def submit(celery_app: Celery, chains: int) -> None:
+    """Publish chains of five empty tasks."""
+    five = chain(*(celery_app.tasks["empty"].si() for _ in range(EFFECTS)))
     for _ in range(chains):
         five.apply_async()
 

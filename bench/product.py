@@ -1,4 +1,4 @@
-"""The product's own worker, with the marks of a measured one: `celery -A bench.product worker`."""
+"""The real worker, which also writes its counts: `celery -A bench.product worker`."""
 
 from __future__ import annotations
 

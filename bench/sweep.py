@@ -1,4 +1,4 @@
-"""The orphan sweep over many records of which few are due: its cost must follow the due."""
+"""The orphan sweep over many records of which few are due. Only due ones may cost time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 from bench.machine import CHAIN, STEP, State
-from bench.place import Place, born, first_key
+from bench.server import BenchServer, create_records, first_key
 from interlock.kernel.record import partition_of
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import sweep_all
@@ -17,10 +17,10 @@ from interlock.workers.engine.sweeps import orphans
 
 FEW, MANY = 10_000, 1_000_000
 DUE = 1_000
-LOADED_AT_ONCE = 2_000
+RECORDS_PER_CALL = 2_000
 LATER_MS = 3_600_000
-# Writes what a creation writes, for many records of a partition at a time: the same keys, the same
-# fields, taken from a record that was created the ordinary way.
+# Writes the same keys and fields as a creation, for many records of a partition in one call. The
+# values come from a record that was created in the usual way.
 LOAD = """
 local fields, event, now, suffix, due = cjson.decode(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 for number in string.gmatch(ARGV[6], '%d+') do
@@ -34,10 +34,10 @@ end
 """
 
 
-def measure(place: Place) -> dict[str, Any]:
-    """Sweep a small store and a large one with as much due in each, and each with nothing due."""
-    logging.getLogger("workers").setLevel(logging.ERROR)
-    few, many = _swept(place, FEW), _swept(place, MANY)
+def measure(server: BenchServer) -> dict[str, Any]:
+    """Sweep a small and a large store with the same number of due effects, and with none."""
+    logging.getLogger("interlock.workers").setLevel(logging.ERROR)
+    few, many = _swept(server, FEW), _swept(server, MANY)
     return {
         "sweep_us_per_due": many["us"],
         "sweep_us_per_due_of_10000": few["us"],
@@ -48,32 +48,32 @@ def measure(place: Place) -> dict[str, Any]:
     }
 
 
-def _swept(place: Place, records: int) -> dict[str, float]:
-    place.client.flushall()
-    dispatch = place.door(sweep_budget_s=60.0)
-    _load(place, dispatch, records)
+def _swept(server: BenchServer, records: int) -> dict[str, float]:
+    server.client.flushall()
+    dispatch = server.dispatch(sweep_budget_s=60.0)
+    _load(server, dispatch, records)
     started = time.perf_counter()
-    seen = sweep_all(dispatch, orphans.SWEEP)
+    counts = sweep_all(dispatch, orphans.SWEEP)
     due_s = time.perf_counter() - started
-    if seen["published"] != DUE:
-        raise RuntimeError(f"{dict(seen)} of {DUE} due")
+    if counts["published"] != DUE:
+        raise RuntimeError(f"{dict(counts)} of {DUE} due")
     started = time.perf_counter()
     sweep_all(dispatch, orphans.SWEEP)
     idle_s = time.perf_counter() - started
     return {"us": round((due_s - idle_s) / DUE * 1e6), "idle_ms": round(idle_s * 1e3, 1)}
 
 
-def _load(place: Place, dispatch: Dispatch, records: int) -> None:
-    client, keys = place.client, dispatch.keys
-    sample = born(dispatch, 1)[0]
-    kept: dict[Any, Any] = client.hgetall(keys.record(sample.id))
-    fields = [part.decode() for pair in kept.items() for part in pair]
+def _load(server: BenchServer, dispatch: Dispatch, records: int) -> None:
+    client, keys = server.client, dispatch.keys
+    sample = create_records(dispatch, 1)[0]
+    stored: dict[Any, Any] = client.hgetall(keys.record(sample.id))
+    fields = [part.decode() for pair in stored.items() for part in pair]
     lines: Any = client.xrange(keys.log(sample.id))
     event = lines[0][1][b"event"]
     suffix = first_key(sample).partition(":")[2]
     client.flushall()
     load = client.register_script(LOAD)
-    now, every = place.now_ms(), records // DUE
+    now, every = server.now_ms(), records // DUE
     rows: dict[tuple[int, int], list[str]] = defaultdict(list)
 
     def send(partition: int, due: int) -> None:
@@ -88,10 +88,10 @@ def _load(place: Place, dispatch: Dispatch, records: int) -> None:
 
     for number in range(records):
         partition = partition_of(f"ch-{number}")
-        place_of = (partition, now - 1 if number % every == 0 else now + LATER_MS)
-        rows[place_of].append(str(number))
-        if len(rows[place_of]) >= LOADED_AT_ONCE:
-            send(*place_of)
-    for place_of in tuple(rows):
-        send(*place_of)
-    assert STEP.name.encode() in kept[f"e:{suffix}".encode()], "the sample owes its effect"
+        key = (partition, now - 1 if number % every == 0 else now + LATER_MS)
+        rows[key].append(str(number))
+        if len(rows[key]) >= RECORDS_PER_CALL:
+            send(*key)
+    for key in tuple(rows):
+        send(*key)
+    assert STEP.name.encode() in stored[f"e:{suffix}".encode()], "the effect of the sample is due"

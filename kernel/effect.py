@@ -46,4 +46,4 @@ class Effect:
 RESOLUTION = Effect("resolution", attempts_max=20)
 SPAWN = Effect("spawn", attempts_max=20, quick=True)
 CASCADE = Effect("cascade", attempts_max=20, quick=True)
-TELL = Effect("tell", attempts_max=20, quick=True)
+NOTIFICATION = Effect("notification", attempts_max=20, quick=True)

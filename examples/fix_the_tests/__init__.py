@@ -1,1 +1,1 @@
-"""Four agents on one repository with a failing test: one repairs it, three come to grief."""
+"""Four agents on one repository with a failing test: one repairs it, the others fail."""

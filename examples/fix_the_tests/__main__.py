@@ -1,7 +1,7 @@
-"""Runs the four agents and says what became of each: `python -m examples.fix_the_tests`.
+"""Runs the four agents and prints how each of them ended: `python -m examples.fix_the_tests`.
 
-It makes a real git repository below .interlock/fix_the_tests, starts a store, workers and beat of
-its own, and ends them again. The repository stays, for you to look at.
+The example makes a git repository below .interlock/fix_the_tests, starts a store, workers and beat
+of its own, and stops them at the end. The repository is kept, so that you can look at it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Adding(unittest.TestCase):
 AGENTS = ("repairs", "gives_up", "hangs", "is_killed")
 
 
-def git(folder: Path, *words: str) -> str:
-    """Run git and return what it says."""
-    own = ("-c", "user.name=Example", "-c", "user.email=example@localhost")
-    command = ["/usr/bin/env", "git", *own, *words]
+def git(folder: Path, *arguments: str) -> str:
+    """Run git and return its output."""
+    author = ("-c", "user.name=Example", "-c", "user.email=example@localhost")
+    command = ["/usr/bin/env", "git", *author, *arguments]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -57,12 +57,12 @@ def make_repository(folder: Path) -> None:
 
 
 def submit(tasks: Tasks, repo: Path) -> list[str]:
-    """Hand in the same task four times, each for another agent."""
+    """Submit the same task four times, each time for another agent."""
     ids = []
     for agent in AGENTS:
         payload = {
             "title": "Make the tests pass",
-            "text": "python -m unittest fails; find out why, and mend it.",
+            "text": "python -m unittest fails; find out why, and fix it.",
             "repo": str(repo),
             "agent": str(HERE / "agents" / f"{agent}.sh"),
             "signals": [{"type": "test_passes", "value": f"{sys.executable} -m unittest -q"}],
@@ -74,34 +74,34 @@ def submit(tasks: Tasks, repo: Path) -> list[str]:
 
 
 def watch(client: Client, ids: list[str]) -> list[Record]:
-    """Wait until each has come to an end, and say so as it happens."""
+    """Print every change of state until all tasks have ended."""
     seen: dict[str, str] = {}
-    until = time.monotonic() + PATIENCE_S
-    while any(seen.get(one) not in ENDS for one in ids):
-        if time.monotonic() > until:
-            raise SystemExit(f"not all came to an end in {PATIENCE_S:g} s: {seen}")
-        for one in ids:
-            state = client.show(one).state
-            if seen.get(one) != state:
-                seen[one] = state
-                screen.out.print(f"  {one:24} {state}", highlight=False)
+    give_up_at = time.monotonic() + PATIENCE_S
+    while any(seen.get(task_id) not in ENDS for task_id in ids):
+        if time.monotonic() > give_up_at:
+            raise SystemExit(f"not all tasks ended in {PATIENCE_S:g} s: {seen}")
+        for task_id in ids:
+            state = client.show(task_id).state
+            if seen.get(task_id) != state:
+                seen[task_id] = state
+                screen.out.print(f"  {task_id:24} {state}", highlight=False)
         time.sleep(POLL_S)
-    return [client.show(one) for one in ids]
+    return [client.show(task_id) for task_id in ids]
 
 
-def cleared(client: Client, ids: list[str]) -> None:
-    """Wait until every agent is dead and its worktree is gone."""
-    until = time.monotonic() + PATIENCE_S
-    turns = [f"calculator/turn~{one.partition('/')[2]}~1" for one in ids]
+def wait_for_cleanup(client: Client, ids: list[str]) -> None:
+    """Wait until every agent is dead and its worktree is removed."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    turns = [f"calculator/turn~{task_id.partition('/')[2]}~1" for task_id in ids]
     while any(client.show(turn).state != "reaped" for turn in turns):
-        if time.monotonic() > until:
-            raise SystemExit("not every worktree was cleared away")
+        if time.monotonic() > give_up_at:
+            raise SystemExit("not every worktree was removed")
         time.sleep(POLL_S)
 
 
-def tell(records: list[Record], repo: Path) -> None:
-    """Print what became of each task, and what the repository has now."""
-    screen.out.rule("what became of each")
+def print_results(records: list[Record], repo: Path) -> None:
+    """Print how each task ended, and what the repository contains now."""
+    screen.out.rule("the tasks")
     for record in records:
         why = (record.data.get("failure") or {}).get("reason") or record.data.get("summary", "")
         screen.out.print(f"{record.id:24} {record.state:8} {why}", highlight=False, soft_wrap=True)
@@ -112,8 +112,8 @@ def tell(records: list[Record], repo: Path) -> None:
     )
     green = "pass" if passed.returncode == 0 else "fail"
     screen.out.print(f"its tests {green}; worktrees: {git(repo, 'worktree', 'list').count('[')}")
-    kept = git(repo, "branch", "--list", "interlock/*") or "none"
-    screen.out.print(f"branches kept for you to look at:\n{kept}", highlight=False)
+    branches = git(repo, "branch", "--list", "interlock/*") or "none"
+    screen.out.print(f"branches kept for you to look at:\n{branches}", highlight=False)
 
 
 def main() -> None:
@@ -127,8 +127,8 @@ def main() -> None:
         client = Client(deployment.settings, actor="example")
         ids = submit(Tasks(client), repo)
         records = watch(client, ids)
-        cleared(client, ids)
-    tell(records, repo)
+        wait_for_cleanup(client, ids)
+    print_results(records, repo)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs the ten jobs and plays the steward: `python -m examples.release_notes`.
 
-It starts a store, workers and beat of its own below .interlock/release_notes, and ends them again.
-What the jobs made stays, for you to look at.
+It starts a store, workers and beat of its own below .interlock/release_notes, and stops them again.
+The files of the jobs stay, for you to look at.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from interlock.workers.config import read_settings
 from interlock.workers.jobs import screen as job_screen
 from interlock.workers.jobs.drawing.drawing import svg
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.view import GraphView
 from interlock.workers.ops.deployment import Deployment
 from interlock.workers.terminal import screen
 
@@ -39,7 +39,7 @@ def main() -> None:
     home = Path(os.environ.get("INTERLOCK_HOME", ".interlock")).absolute() / "release_notes"
     shutil.rmtree(home, ignore_errors=True)
     repository = Path(os.environ.get(REPOSITORY) or HERE.parents[1]).absolute()
-    # The steps are run by the interpreter that runs this, wherever it is installed.
+    # The steps run with the same Python interpreter as this example.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ[REPOSITORY] = str(repository)
     settings = read_settings({"INTERLOCK_HOME": str(home)})
@@ -50,14 +50,14 @@ def main() -> None:
         file = read_graph(HERE / "graph.yaml")
         graphs.submit(file)
         stuck = steer(graphs, [f"{file.name}/{step.name}" for step in file.steps])
-        tell(graphs, file.name, home, stuck=stuck)
+        report(graphs, file.name, home, stuck=stuck)
     screen.out.print(f"after {time.monotonic() - began:.0f} s", style="dim")
     if stuck:
         raise SystemExit(1)
 
 
 def steer(graphs: Graphs, jobs: list[str]) -> str:
-    """Say how the jobs move, and decide as a steward would, until all have ended.
+    """Print the states of the jobs, and decide as a steward would, until all have ended.
 
     Returns why a job cannot go on, or ''.
     """
@@ -80,7 +80,7 @@ def steer(graphs: Graphs, jobs: list[str]) -> str:
 
 
 def decide(graphs: Graphs, record: Record, decided: set[str]) -> str:
-    """Decide about a job that asks the steward; return why nothing is to be done, or ''."""
+    """Decide about a job that asks its steward; return why the job cannot go on, or ''."""
     if record.state == "intervention_required":
         why = str(record.data["failure"]["detail"])
         screen.out.print(f"    the reviewer: {why}", style="yellow", soft_wrap=True)
@@ -92,28 +92,28 @@ def decide(graphs: Graphs, record: Record, decided: set[str]) -> str:
     elif record.state == "approval_required" and record.id == LAST:
         verb = "approve" if record.id in decided else "reject"
         decided.add(record.id)
-        told = {"approve": "approves it", "reject": f"rejects it: {WISH}"}[verb]
-        screen.out.print(f"    the steward {told}", style="yellow", soft_wrap=True)
-        words = {"reason": WISH} if verb == "reject" else {}
-        graphs.command(record.id, verb, words, proposal=record.proposal)
+        action = {"approve": "approves it", "reject": f"rejects it: {WISH}"}[verb]
+        screen.out.print(f"    the steward {action}", style="yellow", soft_wrap=True)
+        fields = {"reason": WISH} if verb == "reject" else {}
+        graphs.command(record.id, verb, fields, proposal=record.proposal)
     return ""
 
 
-def tell(graphs: Graphs, graph: str, home: Path, *, stuck: str) -> None:
-    """Say how the graph stands, and where what it made is."""
+def report(graphs: Graphs, graph: str, home: Path, *, stuck: str) -> None:
+    """Print the condition of the graph, and where its files are."""
     view = GraphView(graphs)
-    screen.out.rule("how the graph stands")
+    screen.out.rule("the condition of the graph")
     job_screen.status(view.status(graph))
     drawing = home / "graph.svg"
-    drawing.write_text(svg(graph, view.nodes(graph)), "utf-8")
+    drawing.write_text(svg(graph, view.drawn_jobs(graph)), "utf-8")
     if stuck:
         screen.error(stuck)
         return
-    screen.out.rule("one job whole: interlock job show " + LAST)
+    screen.out.rule("everything about one job: interlock job show " + LAST)
     job_screen.job(view.show(LAST))
     notes = home / NOTES
     shutil.copyfile(home / "jobs" / LAST / NOTES, notes)
-    screen.out.rule("what they made")
+    screen.out.rule("the result")
     screen.out.print(f"{notes}\n{drawing}", highlight=False, soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""The services of docker-compose.yml as processes here; only paths and addresses differ."""
+"""Runs the services of docker-compose.yml as local processes, with other paths and addresses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPOSE: Mapping[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_t
 SERVICES: Mapping[str, Any] = COMPOSE["services"]
 ROLES = ("worker", "producer", "operator", "sender", "flower")
 PASSWORDS = {f"{role.upper()}_PASSWORD": f"secret{role}" for role in ROLES}
-GIVEN = {
+VARIABLES = {
     **PASSWORDS,
     "FLOWER_BASIC_AUTH": "me:mine",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
@@ -41,8 +41,8 @@ READY_S = 90.0
 STOP_S = 30.0
 
 
-def filled(text: str, variables: Mapping[str, str] = GIVEN) -> str:
-    """Fill in ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose does."""
+def expand(text: str, variables: Mapping[str, str] = VARIABLES) -> str:
+    """Expand ${NAME}, ${NAME:-default} and ${NAME:?message}, as compose does."""
 
     def value(found: re.Match[str]) -> str:
         name, operator, rest = found["name"], found["operator"], found["rest"]
@@ -55,8 +55,8 @@ def filled(text: str, variables: Mapping[str, str] = GIVEN) -> str:
 
 
 @dataclass
-class Deployed:
-    """The services as processes of this machine: only paths and addresses are others."""
+class ComposeServices:
+    """The services as processes of this machine."""
 
     folder: Path
     binary: Path
@@ -71,48 +71,53 @@ class Deployed:
         tools.mkdir(parents=True)
         tools.joinpath("valkey-server").symlink_to(self.binary)
         if client := shutil.which("valkey-cli") or shutil.which("redis-cli"):
-            # Its port is an address as well.
+            # The script adds the port of this test's store.
             script = f'#!/bin/sh\nexec {client} -p {self.port} "$@"\n'
             tools.joinpath("valkey-cli").write_text(script)
             tools.joinpath("valkey-cli").chmod(0o755)
         tools.joinpath("celery").symlink_to(Path(sys.executable).with_name("celery"))
         tools.joinpath("python").symlink_to(sys.executable)
 
-    def here(self, text: str, name: str = "") -> str:
-        """Return a line of the compose file with the paths and addresses of this machine."""
-        own = self.folder / (name or "any")
-        own.mkdir(exist_ok=True)
-        places = {
+    def localized(self, text: str, name: str = "") -> str:
+        """Return a text of the compose file with the paths and addresses of this machine."""
+        folder = self.folder / (name or "any")
+        folder.mkdir(exist_ok=True)
+        replacements = {
             "store:6379": f"127.0.0.1:{self.port}",
             "/etc/interlock": str(DEPLOY),
             "127.0.0.1:5555": f"127.0.0.1:{self.flower_port}",
             "--address=0.0.0.0": "--address=127.0.0.1",
             "--port=5555": f"--port={self.flower_port}",
-            "/tmp/": f"{own}/",  # noqa: S108 - each container has one of its own
+            "/tmp/": f"{folder}/",  # noqa: S108 - each container has its own
         }
-        # In one pass: a checkout may itself lie below /tmp.
-        anywhere = re.compile("|".join(map(re.escape, places)))
-        return anywhere.sub(lambda found: places[found.group()], filled(text))
+        # In one pass, because the checkout itself may be below /tmp.
+        pattern = re.compile("|".join(map(re.escape, replacements)))
+        return pattern.sub(lambda found: replacements[found.group()], expand(text))
 
     def environment(self, service: str, name: str) -> dict[str, str]:
-        """Return the variables of a service, and nothing of ours besides."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("INTERLOCK", "FLOWER"))}
-        own = SERVICES[service].get("environment", {})
-        said = {key: self.here(str(value), name) for key, value in own.items()}
-        places = {
+        """Return the environment of a service, without other variables of Interlock."""
+        inherited = {
+            k: v for k, v in os.environ.items() if not k.startswith(("INTERLOCK", "FLOWER"))
+        }
+        variables = SERVICES[service].get("environment", {})
+        settings = {key: self.localized(str(value), name) for key, value in variables.items()}
+        paths = {
             "DEPLOYMENT_FOLDER": str(self.folder),
             "STORE_USERS": str(self.folder / "users.acl"),
             "STORE_DATA": str(self.folder),
-            "PATH": f"{self.folder / 'bin'}{os.pathsep}{kept['PATH']}",
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{inherited['PATH']}",
             "PYTHONPATH": str(ROOT),  # the image has it, for /app
         }
-        return {**kept, **places, **said}
+        return {**inherited, **paths, **settings}
 
     def start(self, service: str, name: str = "", **variables: str) -> subprocess.Popen[bytes]:
         """Run the command of a service."""
         name = name or service
-        said = SERVICES[service]
-        command = [self.here(word, name) for word in said.get("entrypoint", said.get("command"))]
+        definition = SERVICES[service]
+        command = [
+            self.localized(word, name)
+            for word in definition.get("entrypoint", definition.get("command"))
+        ]
         if service == "store":
             command += ["--port", str(self.port), "--bind", "127.0.0.1"]
         output = self._stack.enter_context(self.log(name).open("wb"))
@@ -128,23 +133,25 @@ class Deployed:
         return process
 
     def start_unit(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
-        """Run the command of a unit, with the variables that it sets, and these."""
+        """Run the command of a systemd unit, with the variables that it sets and these."""
         lines = (DEPLOY / f"{name}.service").read_text().splitlines()
-        said = [line.partition("=") for line in lines if not line.startswith("#")]
-        own = dict(one.split("=", 1) for key, _, one in said if key == "Environment")
-        (start,) = (one for key, _, one in said if key == "ExecStart")
-        program, *words = shlex.split(start.replace("%%", "%"))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK")}
-        places = {
+        settings = [line.partition("=") for line in lines if not line.startswith("#")]
+        environment = dict(
+            value.split("=", 1) for key, _, value in settings if key == "Environment"
+        )
+        (start,) = (value for key, _, value in settings if key == "ExecStart")
+        program, *arguments = shlex.split(start.replace("%%", "%"))
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("INTERLOCK")}
+        paths = {
             "INTERLOCK_STORE_URL": self.url("worker"),
             "INTERLOCK_HOME": str(self.folder / name),
             "PYTHONPATH": str(ROOT),
         }
         output = self._stack.enter_context(self.log(name).open("wb"))
         process = subprocess.Popen(
-            [str(self.folder / "bin" / Path(program).name), *words],
+            [str(self.folder / "bin" / Path(program).name), *arguments],
             cwd=ROOT,
-            env={**kept, **own, **places, **variables},
+            env={**inherited, **environment, **paths, **variables},
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -153,21 +160,21 @@ class Deployed:
         return process
 
     def log(self, name: str) -> Path:
-        """Return where a service's words go."""
+        """Return the log file of a service."""
         return self.folder / f"{name}.log"
 
-    def said(self, name: str) -> str:
-        """Return what a service said."""
+    def output(self, name: str) -> str:
+        """Return the log of a service."""
         return self.log(name).read_text(errors="replace")
 
     def is_healthy(self, service: str, name: str = "") -> bool:
         """Run the healthcheck of a service."""
         name = name or service
-        assert self.processes[name].poll() is None, f"{name} ended:\n{self.said(name)[-3000:]}"
+        assert self.processes[name].poll() is None, f"{name} ended:\n{self.output(name)[-3000:]}"
         kind, *command = SERVICES[service]["healthcheck"]["test"]
-        assert kind == "CMD", "exec form: the words are the command's"
+        assert kind == "CMD", "healthchecks are in exec form"
         found = subprocess.run(
-            [self.here(word, name) for word in command],
+            [self.localized(word, name) for word in command],
             env=self.environment(service, name),
             cwd=ROOT,
             capture_output=True,
@@ -176,28 +183,28 @@ class Deployed:
         )
         return found.returncode == 0
 
-    def becomes_healthy(self, service: str, name: str = "") -> None:
+    def wait_until_healthy(self, service: str, name: str = "") -> None:
         """Wait until the healthcheck succeeds."""
         until(
             lambda: self.is_healthy(service, name), what=f"{service} is healthy", within_s=READY_S
         )
 
-    def says(self, name: str, words: str) -> bool:
-        """Tell whether a service said this."""
-        return words in self.said(name)
+    def has_logged(self, name: str, text: str) -> bool:
+        """Return whether a service's log has this text."""
+        return text in self.output(name)
 
     def url(self, role: str) -> str:
         """Return the address of the store for one of its users."""
         return f"redis://{role}:secret{role}@127.0.0.1:{self.port}/0"
 
-    def ask(self, role: str, command: str) -> Any:
+    def execute(self, role: str, command: str) -> Any:
         """Send a command to the store as one of its users."""
         with redis.Redis.from_url(self.url(role)) as client:
             execute: Any = client.execute_command  # redis-py leaves it untyped
             return execute(*shlex.split(command))
 
     def client(self, role: str) -> Client:
-        """Return our client as one of the store's users."""
+        """Return an Interlock client that acts as one of the store's users."""
         settings = {"INTERLOCK_STORE_URL": self.url(role), "INTERLOCK_HOME": str(self.folder)}
         return Client(read_settings(settings), actor="person")
 

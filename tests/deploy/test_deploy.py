@@ -1,4 +1,4 @@
-"""Runs what docker-compose.yml and deploy/ say, command by command, on this machine."""
+"""Runs the commands of docker-compose.yml and of deploy/ on this machine."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tests.deploy.services import (
     READY_S,
     ROOT,
     SERVICES,
-    Deployed,
-    filled,
+    ComposeServices,
+    expand,
     needs_cli,
 )
 from tests.end_to_end.deployment import thread
@@ -42,13 +42,13 @@ from tests.waiting import until
 
 
 @pytest.fixture
-def deployed(tmp_path: Path) -> Iterator[Deployed]:
-    """Return every service of the compose file, just started."""
+def deployed(tmp_path: Path) -> Iterator[ComposeServices]:
+    """Return the services of the compose file, all started."""
     needs_cli()
-    deployment = Deployed(tmp_path, find_binary())
+    deployment = ComposeServices(tmp_path, find_binary())
     try:
         deployment.start("store")
-        deployment.becomes_healthy("store")
+        deployment.wait_until_healthy("store")
         for service in ("worker", "inference", "jobs", "sweeps", "intake", "flower"):
             deployment.start(service)
         for number in range(SERVICES["beat"]["deploy"]["replicas"]):
@@ -60,32 +60,32 @@ def deployed(tmp_path: Path) -> Iterator[Deployed]:
 
 @pytest.mark.proof
 @pytest.mark.timeout(240)
-def test_the_compose_file_runs_a_whole_interlock(deployed: Deployed) -> None:
-    # One test, as a whole deployment takes both cores for seconds; each step has a name.
+def test_the_compose_file_runs_a_whole_interlock(deployed: ComposeServices) -> None:
+    # One test, because starting a deployment takes both cores for seconds. Each step has a name.
     every_healthcheck_succeeds(deployed)
     a_thread_of_a_producer_runs_to_done(deployed)
     a_plain_message_of_a_sender_becomes_a_thread(deployed)
     a_job_is_done_in_a_process_for_jobs(deployed)
-    a_card_is_shown_to_the_producer_who_decides(deployed)
+    a_card_is_shown_to_the_producer_and_decided(deployed)
     the_sweeps_of_both_beats_are_sent(deployed)
     a_machine_with_agents_works_for_the_deployment(deployed)
-    flower_shows_the_workers_to_who_knows_the_password(deployed)
+    flower_shows_the_workers_to_a_user_with_the_password(deployed)
     the_operator_sees_the_level_and_that_nothing_was_denied(deployed)
     without_a_password_nothing_is_answered(deployed)
-    for role, command in TOO_MUCH:
+    for role, command in FORBIDDEN:
         a_user_may_do_no_more_than_its_role(deployed, role, command)
     a_worker_without_a_permission_ends_with_the_reason(deployed)
     a_wedged_worker_is_not_healthy(deployed)
 
 
-def every_healthcheck_succeeds(deployed: Deployed) -> None:
+def every_healthcheck_succeeds(deployed: ComposeServices) -> None:
     for name in deployed.processes:
-        deployed.becomes_healthy(name.rstrip("01"), name)
+        deployed.wait_until_healthy(name.rstrip("01"), name)
 
     assert {name.rstrip("01") for name in deployed.processes} == set(SERVICES)
 
 
-def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
+def a_thread_of_a_producer_runs_to_done(deployed: ComposeServices) -> None:
     client = deployed.client("producer")
 
     client.submit(thread("jot", text="hello"), machine="thread", id="from-a-producer")
@@ -95,12 +95,12 @@ def a_thread_of_a_producer_runs_to_done(deployed: Deployed) -> None:
     notes = [line for line in client.history(record.id) if isinstance(line, Note)]
     claimed = Counter(note.kind for note in notes)["claim"]
     assert claimed >= 4, "three inferences and an execution"
-    assert "Task thread.inference[" in deployed.said("inference")
-    assert "Task thread.inference[" not in deployed.said("worker")
-    assert "Task thread.execution[" in deployed.said("worker")
+    assert "Task thread.inference[" in deployed.output("inference")
+    assert "Task thread.inference[" not in deployed.output("worker")
+    assert "Task thread.execution[" in deployed.output("worker")
 
 
-def a_job_is_done_in_a_process_for_jobs(deployed: Deployed) -> None:
+def a_job_is_done_in_a_process_for_jobs(deployed: ComposeServices) -> None:
     client = deployed.client("producer")
     worker = {"capability": "jot", "parameters": {"text": "of a job"}}
     job = {"phases": [{"worker": worker}], "auto_approve": True}
@@ -108,11 +108,11 @@ def a_job_is_done_in_a_process_for_jobs(deployed: Deployed) -> None:
     Graphs(client).create("release/notes", job, held=False)
 
     assert client.wait("release/notes", timeout_s=READY_S).state == "success"
-    assert "Task job.worker[" in deployed.said("jobs")
-    assert "Task job.worker[" not in deployed.said("worker")
+    assert "Task job.worker[" in deployed.output("jobs")
+    assert "Task job.worker[" not in deployed.output("worker")
 
 
-def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
+def a_plain_message_of_a_sender_becomes_a_thread(deployed: ComposeServices) -> None:
     request = {"id": "plain", "payload": thread("jot", text="from afar")}
 
     with Celery(broker=deployed.url("sender"), set_as_current=False) as producer:
@@ -120,14 +120,14 @@ def a_plain_message_of_a_sender_becomes_a_thread(deployed: Deployed) -> None:
 
     client = deployed.client("operator")
     until(
-        lambda: "plain" in [one.id for one in client.list(machine="thread")],
+        lambda: "plain" in [row.id for row in client.list(machine="thread")],
         what="it exists",
         within_s=READY_S,
     )
     assert client.wait("plain", timeout_s=READY_S).data["result"] == "from afar"
 
 
-def a_card_is_shown_to_the_producer_who_decides(deployed: Deployed) -> None:
+def a_card_is_shown_to_the_producer_and_decided(deployed: ComposeServices) -> None:
     client = deployed.client("producer")
     client.submit(thread("jot", policy="hands_off"), machine="thread", id="asks")
 
@@ -138,19 +138,21 @@ def a_card_is_shown_to_the_producer_who_decides(deployed: Deployed) -> None:
     assert (card.record_id, client.show("asks").state) == ("asks", "dismissed")
 
 
-def the_sweeps_of_both_beats_are_sent(deployed: Deployed) -> None:
+def the_sweeps_of_both_beats_are_sent(deployed: ComposeServices) -> None:
     for name in ("beat0", "beat1"):
-        sends = partial(deployed.says, name, "sweep.orphans")
+        sends = partial(deployed.has_logged, name, "sweep.orphans")
         until(sends, what=f"{name} sends sweeps", within_s=READY_S)
-    ran = partial(deployed.says, "sweeps", "Task sweep.orphans[")
+    ran = partial(deployed.has_logged, "sweeps", "Task sweep.orphans[")
     until(ran, what="a sweep ran", within_s=READY_S)
     for sweep in ("orphans", "stalls", "prune"):
-        assert f"Task sweep.{sweep}" not in deployed.said("worker")
+        assert f"Task sweep.{sweep}" not in deployed.output("worker")
 
 
-def a_machine_with_agents_works_for_the_deployment(deployed: Deployed) -> None:
+def a_machine_with_agents_works_for_the_deployment(deployed: ComposeServices) -> None:
     deployed.start_unit("agents", INTERLOCK_HOST="agents", INTERLOCK_LEASE_S="10")
-    until(partial(deployed.says, "agents", " ready."), what="agents is ready", within_s=READY_S)
+    until(
+        partial(deployed.has_logged, "agents", " ready."), what="agents is ready", within_s=READY_S
+    )
     repo = make_repository(deployed.folder / "repo")
     client = deployed.client("producer")
     names = [f"n{number}" for number in range(3)]
@@ -160,17 +162,17 @@ def a_machine_with_agents_works_for_the_deployment(deployed: Deployed) -> None:
         client.submit(payload, id=f"b/{name}", machine="task")
 
     for name in names:
-        until(partial(stands, client, f"b/{name}", "closed"), what=name, within_s=READY_S)
+        until(partial(is_in_state, client, f"b/{name}", "closed"), what=name, within_s=READY_S)
         assert (repo / name).exists()
-        turn = partial(stands, client, f"b/turn~{name}~1", "reaped")
+        turn = partial(is_in_state, client, f"b/turn~{name}~1", "reaped")
         until(turn, what="its worktree is gone", within_s=READY_S)
 
 
-def stands(client: Client, of: str, state: str) -> bool:
-    return client.show(of).state == state
+def is_in_state(client: Client, record_id: str, state: str) -> bool:
+    return client.show(record_id).state == state
 
 
-def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> None:
+def flower_shows_the_workers_to_a_user_with_the_password(deployed: ComposeServices) -> None:
     address = f"http://127.0.0.1:{deployed.flower_port}/api/workers?refresh=1"
     with pytest.raises(HTTPError) as refusal:
         urlopen(address, timeout=10)
@@ -184,24 +186,24 @@ def flower_shows_the_workers_to_who_knows_the_password(deployed: Deployed) -> No
     assert refusal.value.code == 401
     until(
         lambda: names() >= {"worker", "inference", "jobs", "sweeps", "intake"},
-        what="all",
+        what="Flower shows all workers",
         within_s=READY_S,
     )
 
 
-def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: Deployed) -> None:
+def the_operator_sees_the_level_and_that_nothing_was_denied(deployed: ComposeServices) -> None:
     environment = deployed.environment("worker", "operator")
     environment["INTERLOCK_STORE_URL"] = deployed.url("operator")
     command = [str(Path(sys.executable).with_name("interlock")), "doctor", "--json"]
 
-    said = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
+    printed = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True)
 
-    assert json.loads(said.stdout)["level"] == "D1"
-    log = map(fields, deployed.ask("operator", "ACL LOG"))
+    assert json.loads(printed.stdout)["level"] == "D1"
+    log = map(fields, deployed.execute("operator", "ACL LOG"))
     assert [(denial["username"], denial["object"]) for denial in log] == []
 
 
-TOO_MUCH = (
+FORBIDDEN = (
     ("sender", "LPUSH interlock.execution x"),
     ("sender", "HGETALL il:{p00}:r:plain"),
     ("sender", "RPOP interlock.intake"),
@@ -219,12 +221,12 @@ TOO_MUCH = (
 )
 
 
-def a_user_may_do_no_more_than_its_role(deployed: Deployed, role: str, command: str) -> None:
+def a_user_may_do_no_more_than_its_role(deployed: ComposeServices, role: str, command: str) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError):
-        deployed.ask(role, command)
+        deployed.execute(role, command)
 
 
-def without_a_password_nothing_is_answered(deployed: Deployed) -> None:
+def without_a_password_nothing_is_answered(deployed: ComposeServices) -> None:
     with (
         redis.Redis(port=deployed.port) as nobody,
         pytest.raises(redis.exceptions.AuthenticationError),
@@ -232,15 +234,17 @@ def without_a_password_nothing_is_answered(deployed: Deployed) -> None:
         nobody.ping()
 
 
-def a_worker_without_a_permission_ends_with_the_reason(deployed: Deployed) -> None:
-    stranger = deployed.start("worker", "stranger", INTERLOCK_STORE_URL=deployed.url("sender"))
+def a_worker_without_a_permission_ends_with_the_reason(deployed: ComposeServices) -> None:
+    unprivileged = deployed.start(
+        "worker", "unprivileged", INTERLOCK_STORE_URL=deployed.url("sender")
+    )
 
-    assert stranger.wait(READY_S) != 0
-    assert "no permissions to run the 'info' command" in deployed.said("stranger")
-    del deployed.processes["stranger"]
+    assert unprivileged.wait(READY_S) != 0
+    assert "no permissions to run the 'info' command" in deployed.output("unprivileged")
+    del deployed.processes["unprivileged"]
 
 
-def a_wedged_worker_is_not_healthy(deployed: Deployed) -> None:
+def a_wedged_worker_is_not_healthy(deployed: ComposeServices) -> None:
     file = deployed.folder / "worker" / "alive"
     first = file.stat().st_mtime_ns
     until(lambda: file.stat().st_mtime_ns > first, what="it is touched again")
@@ -250,11 +254,11 @@ def a_wedged_worker_is_not_healthy(deployed: Deployed) -> None:
 
     assert not deployed.is_healthy("worker")
     deployed.processes["worker"].send_signal(signal.SIGCONT)
-    deployed.becomes_healthy("worker")
+    deployed.wait_until_healthy("worker")
 
 
 def fields(line: Any) -> dict[str, str]:
-    """Return one line of ACL LOG, which the client gives as it came."""
+    """Return one line of ACL LOG, which the client returns in one of two forms."""
     pairs = line.items() if isinstance(line, dict) else zip(line[::2], line[1::2], strict=True)
     texts = [[v.decode() if isinstance(v, bytes) else str(v) for v in pair] for pair in pairs]
     return dict(texts)
@@ -286,16 +290,16 @@ def test_the_store_starts_on_its_configuration_alone(
 def test_redis_takes_the_users_as_valkey_does(redis_server: EmbeddedServer, tmp_path: Path) -> None:
     del redis_server
     needs_cli()
-    deployment = Deployed(tmp_path, Path(str(shutil.which("redis-server"))))
+    deployment = ComposeServices(tmp_path, Path(str(shutil.which("redis-server"))))
     deployment.start("store")
     try:
-        deployment.becomes_healthy("store")
-        assert deployment.ask("operator", "ACL WHOAMI") in ("operator", b"operator")
+        deployment.wait_until_healthy("store")
+        assert deployment.execute("operator", "ACL WHOAMI") in ("operator", b"operator")
     finally:
         deployment.close()
 
 
-def test_a_store_without_a_password_for_everybody_does_not_start(tmp_path: Path) -> None:
+def test_a_store_without_a_password_for_every_user_does_not_start(tmp_path: Path) -> None:
     environment = {**os.environ, **PASSWORDS, "SENDER_PASSWORD": "", "STORE_USERS": f"{tmp_path}/u"}
 
     ended = subprocess.run(
@@ -310,9 +314,9 @@ def test_every_variable_of_the_compose_file_is_in_the_example() -> None:
     text = (ROOT / "docker-compose.yml").read_text()
     names = set(re.findall(r"(?<!\$)\$\{(\w+)", text))
     lines = (DEPLOY / "env.example").read_text().splitlines()
-    offered = {line.partition("=")[0] for line in lines if "=" in line and line[0] != "#"}
+    documented = {line.partition("=")[0] for line in lines if "=" in line and line[0] != "#"}
 
-    assert names == offered
+    assert names == documented
 
 
 NUMBERS = ("CONCURRENCY", "AGENTS_MAX")
@@ -321,11 +325,11 @@ NUMBERS = ("CONCURRENCY", "AGENTS_MAX")
 def test_every_setting_of_the_compose_file_is_one() -> None:
     for service in SERVICES.values():
         variables = service.get("environment", {})
-        given = {k: "1" if k.endswith(NUMBERS) else "x" for k in variables}
-        read_settings({**given, "INTERLOCK_STORE_URL": "redis://store:6379/0"})
+        values = {k: "1" if k.endswith(NUMBERS) else "x" for k in variables}
+        read_settings({**values, "INTERLOCK_STORE_URL": "redis://store:6379/0"})
 
 
-def test_nobody_but_this_machine_reaches_a_published_port() -> None:
+def test_published_ports_are_only_on_the_loopback_address() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
 
     assert ports
@@ -344,8 +348,8 @@ DOCKERFILE = re.sub(r"\\\n", "", (DEPLOY / "Dockerfile").read_text())
 STEPS = [line.split(" ", 1) for line in DOCKERFILE.splitlines() if line and line[0] not in "# "]
 
 
-def test_the_image_runs_as_nobody_special_and_in_exec_form() -> None:
-    last = STEPS[max(at for at, (word, _) in enumerate(STEPS) if word == "FROM") :]
+def test_the_image_runs_as_its_own_user_and_in_exec_form() -> None:
+    last = STEPS[max(index for index, (word, _) in enumerate(STEPS) if word == "FROM") :]
     users = [rest for word, rest in last if word == "USER"]
 
     assert users == ["interlock"]
@@ -354,13 +358,13 @@ def test_the_image_runs_as_nobody_special_and_in_exec_form() -> None:
 
 def test_the_image_starts_a_worker_by_default() -> None:
     command = json.loads(next(rest for word, rest in STEPS if word == "CMD"))
-    worker = [filled(word, {}) for word in SERVICES["worker"]["command"]]
-    at = worker.index("-X")
+    worker = [expand(word, {}) for word in SERVICES["worker"]["command"]]
+    index = worker.index("-X")
 
-    assert command == worker[:at] + worker[at + 2 :]
+    assert command == worker[:index] + worker[index + 2 :]
 
 
-def test_what_the_image_copies_is_there_and_sent_to_the_builder() -> None:
+def test_the_files_that_the_image_copies_exist_and_are_not_ignored() -> None:
     copied = [rest.split()[:-1] for word, rest in STEPS if word == "COPY" and "--from" not in rest]
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
 
@@ -377,40 +381,40 @@ def commands() -> list[list[str]]:
 def test_the_commands_that_build_the_image_run_here(tmp_path: Path) -> None:
     for command in commands():
         match command:
-            case ["python", "-m", "venv", place]:
-                here = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / place[1:])]
-            case [program, *words] if program.endswith("/bin/pip"):
-                # Of what the lock names, this environment is made: nothing is left to install.
-                here = [sys.executable, "-m", "pip", *words, "--dry-run", "--quiet"]
-            case ["useradd", *words]:
-                here = _useradd(tmp_path, words)
+            case ["python", "-m", "venv", target]:
+                local = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / target[1:])]
+            case [program, *arguments] if program.endswith("/bin/pip"):
+                # This environment was made from the same lock file, so nothing is left to install.
+                local = [sys.executable, "-m", "pip", *arguments, "--dry-run", "--quiet"]
+            case ["useradd", *arguments]:
+                local = _useradd(tmp_path, arguments)
             case _:
                 pytest.fail(f"no test runs {command}")
-        subprocess.run(here, cwd=ROOT, check=True, capture_output=True, timeout=100)
+        subprocess.run(local, cwd=ROOT, check=True, capture_output=True, timeout=100)
 
 
 @pytest.mark.proof
-def test_the_environment_of_the_image_is_built_from_nothing(tmp_path: Path) -> None:
-    place = tmp_path / "opt"
+def test_the_environment_of_the_image_can_be_built_from_scratch(tmp_path: Path) -> None:
+    target = tmp_path / "opt"
     for command in commands()[:-1]:
-        words = [word.replace("/opt/interlock", str(place)) for word in command]
-        words[0] = sys.executable if words[0] == "python" else words[0]
-        subprocess.run(words, cwd=ROOT, check=True)
+        arguments = [word.replace("/opt/interlock", str(target)) for word in command]
+        arguments[0] = sys.executable if arguments[0] == "python" else arguments[0]
+        subprocess.run(arguments, cwd=ROOT, check=True)
 
-    said = subprocess.run(
-        [place / "bin" / "interlock", "version"], cwd=tmp_path, capture_output=True, check=True
+    printed = subprocess.run(
+        [target / "bin" / "interlock", "version"], cwd=tmp_path, capture_output=True, check=True
     )
-    assert said.stdout.startswith(b"interlock ")
+    assert printed.stdout.startswith(b"interlock ")
 
 
-def _useradd(folder: Path, words: Sequence[str]) -> list[str]:
+def _useradd(folder: Path, arguments: Sequence[str]) -> list[str]:
     if os.geteuid() != 0 or shutil.which("useradd") is None:
         pytest.skip("only root may add a user, even to a folder")
     etc = folder / "root" / "etc"
     etc.mkdir(parents=True)
     for name in ("passwd", "group", "shadow", "gshadow", "login.defs", "subuid", "subgid"):
         (etc / name).write_text("")
-    return ["useradd", "--prefix", str(folder / "root"), *words]
+    return ["useradd", "--prefix", str(folder / "root"), *arguments]
 
 
 def _redis(request: pytest.FixtureRequest) -> Path:

@@ -1,4 +1,4 @@
-"""The example of four agents runs as its page says, and leaves nothing at work."""
+"""The example of four agents runs as documented, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.proof
-def test_one_agent_repairs_the_tests_and_three_come_to_grief_and_are_explained(
+def test_one_agent_repairs_the_tests_and_three_failures_are_explained(
     tmp_path: Path,
 ) -> None:
-    kept = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
+    environment = {name: value for name, value in os.environ.items() if "INTERLOCK" not in name}
     done = subprocess.run(
         [sys.executable, "-m", "examples.fix_the_tests"],
         cwd=ROOT,
-        env={**kept, "INTERLOCK_HOME": str(tmp_path)},
+        env={**environment, "INTERLOCK_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -28,7 +28,7 @@ def test_one_agent_repairs_the_tests_and_three_come_to_grief_and_are_explained(
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    told = done.stdout.partition("what became of each")[2]
+    results = done.stdout.partition("the tasks")[2]
     for line in (
         "calculator/repairs       closed   add() subtracted; now it adds",
         "calculator/gives_up      failed   I do not know this language",
@@ -37,4 +37,4 @@ def test_one_agent_repairs_the_tests_and_three_come_to_grief_and_are_explained(
         "its tests pass; worktrees: 1",
         "interlock/calculator/is_killed@1",
     ):
-        assert line in told
+        assert line in results

@@ -82,7 +82,7 @@ def test_the_first_draft_is_rejected_and_the_second_mends_what_the_reviewer_name
     stubborn = finished.review("assemble")
     finished.work("assemble", guidance=said("reviewer", *rejected["reasons"]))
     accepted = finished.review("assemble")
-    mended = finished.text("assemble", "notes.md")
+    with_correct_anchors = finished.text("assemble", "notes.md")
 
     assert first["action"] == "COMPLETED"
     assert rejected["verdict"] == stubborn["verdict"] == "INTERVENTION_REQUIRED"
@@ -93,8 +93,8 @@ def test_the_first_draft_is_rejected_and_the_second_mends_what_the_reviewer_name
     )
     assert accepted["verdict"] == "APPROVAL_REQUIRED"
     assert "- [Documentation (1)](#documentation-(1))" in draft
-    assert "- [Documentation (1)](#documentation-1)" in mended
-    assert draft.partition("\n## New")[2] == mended.partition("\n## New")[2]
+    assert "- [Documentation (1)](#documentation-1)" in with_correct_anchors
+    assert draft.partition("\n## New")[2] == with_correct_anchors.partition("\n## New")[2]
 
 
 def test_reasons_that_arrive_as_one_text_are_understood_too(finished: Chain) -> None:

@@ -25,7 +25,7 @@ INCITING = {"title": "Call the dentist", "text": "Tooth hurts"}
 
 
 def thread(policy: str = "plan_then_review", **more: Any) -> Data:
-    """Return the data of a thread that was just born."""
+    """Return the data of a new thread."""
     return initial_data({"inciting": INCITING, "policy": policy, **more})
 
 
@@ -56,23 +56,22 @@ def threads() -> tuple[Data, ...]:
 
 
 def tasks() -> tuple[Data, ...]:
-    """Return tasks that differ in all that their rows ask about."""
+    """Return tasks that differ in everything that their guards ask."""
     claim = {"owner": "here", "identity": "any/make", "number": 1}
     fresh = new_task({"title": "mend it", "stage_failures": True, "repo": "/r", "agent": "make"})
     worn = {**fresh, "claims": 20, "crashes": 3, "retries": 3, "given_up": True}
     asks = {**fresh, "needs_approval": True}
     waits = {**fresh, "blocked_on": {"kind": "task", "on": "other"}}
-    return tuple({**one, "claim": claim, "claimed": 1} for one in (fresh, worn, asks, waits))
+    return tuple({**data, "claim": claim, "claimed": 1} for data in (fresh, worn, asks, waits))
 
 
 def agents() -> tuple[Data, ...]:
-    """Return an agent that was just started."""
-    words = {"name": "a", "role": "any", "command": "make", "task": "b/t"}
-    return (AGENT.initial_data(words),)
+    """Return a new agent."""
+    return (AGENT.initial_data({"name": "a", "role": "any", "command": "make", "task": "b/t"}),)
 
 
 def loops() -> tuple[Data, ...]:
-    """Return a long-lived agent: new, at its last try, and one that parks."""
+    """Return agents: a new one, one at its last try, one whose host is gone, one that parks."""
     new = LOOP.initial_data({"repo": "/r", "command": "work", "host": "here"})
     cooled = {**new, "cooling_ms": 2_000, "claimed": "5-1", "claimed_ahead": [], "letters": []}
     gone = {**cooled, "unbegun": 1}
@@ -91,12 +90,12 @@ EVIDENCE = {"path": "out/log.txt", "sha256": "0" * 64, "bytes": 7}
 
 
 def job(**given: Any) -> Data:
-    """Return the data of a job that was just born."""
+    """Return the data of a new job."""
     return JOB.initial_data({"phases": list(PHASES), **given})
 
 
 def jobs() -> tuple[Data, ...]:
-    """Return jobs that differ in all that their rows ask about."""
+    """Return jobs that differ in everything that their guards ask."""
     fresh = {**job(), "slots": ["g"], "failure": {"code": "stuck", "detail": "no key"}}
     worn = {"met": True, "recoveries": 3, "retries": 5}
     return (
@@ -143,7 +142,7 @@ def codons() -> tuple[Data, ...]:
     return at_work, {**at_work, "final_cost_set": True}
 
 
-TOLD: Sequence[Data] = ({"reason": "so it is"},)
+REASON: Sequence[Data] = ({"reason": "so it is"},)
 SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
     "thread": (
         threads(),
@@ -181,10 +180,10 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
     "task": (
         tasks(),
         {
-            "failed": TOLD,
-            "released": TOLD,
-            "requeued": TOLD,
-            "cancelled": TOLD,
+            "failed": REASON,
+            "released": REASON,
+            "requeued": REASON,
+            "cancelled": REASON,
             "claimed": ({"owner": "here", "identity": "any/make"},),
             "completed": ({"summary": "mended"},),
             "blocked": ({"on": "b/other", "kind": "task"}, {"on": "a key"}),
@@ -194,7 +193,7 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "merged": ({"commit": "def"},),
             "recovered": ({"commit": "abc"},),
             "child_cancelled": ({"child": "b/t/2.1"},),
-            "starved": TOLD,
+            "starved": REASON,
         },
     ),
     "identity": (
@@ -230,9 +229,9 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
                 {"verdict": "approval_required"},
                 {"verdict": "intervention_required", "reasons": ["it fails"]},
             ),
-            "reject": TOLD,
+            "reject": REASON,
             "resubmit": ({"phase": "build", "limits": {"iterations": 9}},),
-            "force_success": TOLD,
+            "force_success": REASON,
             "restep": ({"phase": "build"},),
         },
     ),
@@ -275,16 +274,16 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
     ),
     "workspace": (
         (WORKSPACE.initial_data({"folder": "/data", "host": "here"}),),
-        {"event_read": ({"upto": "7-0"},), "close": TOLD},
+        {"event_read": ({"upto": "7-0"},), "close": REASON},
     ),
     "run": (
         (RUN.initial_data(RUN_BIRTH),),
         {
             "complete": ({}, {"reason": "all is done", "codon": "clean"}),
-            "fail": TOLD,
+            "fail": REASON,
             "crash": ({"code": "lost_worker"},),
             "initial_checkpoint_set": ({"sha": "abc", "left_out": ["big.bin"]},),
-            "stop_requested": TOLD,
+            "stop_requested": REASON,
         },
     ),
     "codon": (
@@ -304,9 +303,9 @@ SAMPLES: dict[str, tuple[Sequence[Data], Mapping[str, Sequence[Data]]]] = {
             "checkpoint_created": (
                 {"checkpoint_type": "rig-setup", "sha": "abc", "branch": "run-1"},
             ),
-            "skip_requested": TOLD,
+            "skip_requested": REASON,
             "lost": ({"code": "lost_worker", "detail": "gone"},),
-            "run_ended": TOLD,
+            "run_ended": REASON,
         },
     ),
 }

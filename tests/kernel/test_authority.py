@@ -31,30 +31,30 @@ def lifecycle(client: redis.Redis, prefix: str) -> Lifecycle:
 
 
 def thread(lifecycle: Lifecycle) -> Record:
-    born = lifecycle.create(
+    created = lifecycle.create(
         "thread", "one", {"inciting": {"title": "a"}, "policy": "end_to_end"}, Cause("test")
     )
-    assert born.record is not None
-    begun = lifecycle.fire(born.record, "begin_inference", {}, Call(Cause("test")))
+    assert created.record is not None
+    begun = lifecycle.fire(created.record, "begin_inference", {}, Call(Cause("test")))
     assert begun.record is not None
     return begun.record
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda pair: f"{pair[1].source}-{pair[1].trigger}")
-def test_every_row_names_who_fires_it_and_none_mixes_people_and_workers_blindly(
+def test_every_row_names_its_actors_and_a_decision_names_its_proposal(
     row: tuple[Machine, Transition],
 ) -> None:
     machine, transition = row
 
     assert transition.by
     if transition.names_proposal:
-        # Besides a person who saw it, only an effect of its own, under the token of that.
+        # Besides a person, only an effect of the machine decides, under its own token.
         assert "person" in transition.by
         assert set(transition.by) - {"person"} <= set(machine.effects)
 
 
 @pytest.mark.parametrize("trigger", ["inference_started", "inference_failed", "budget_exceeded"])
-def test_nobody_without_a_token_reports_an_outcome(lifecycle: Lifecycle, trigger: str) -> None:
+def test_an_outcome_without_a_token_is_refused(lifecycle: Lifecycle, trigger: str) -> None:
     before = thread(lifecycle)
 
     for warrant in (Warrant(), Warrant.person(before.entered)):
@@ -84,7 +84,7 @@ def test_an_approval_names_the_proposal_that_was_seen(lifecycle: Lifecycle) -> N
 
 
 def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
-    """Bring a job to its sign-off by what its effects would fire."""
+    """Return a job that waits for its approval."""
     worker = {"phases": [{"worker": {"command": "true"}}], "auto_approve": auto_approve}
     lifecycle.create("job", "g/j", worker, Cause("test"))
     for by, trigger, payload in (
@@ -99,7 +99,7 @@ def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
     return lifecycle.store.load("g/j").record
 
 
-def test_what_needs_no_sign_off_is_approved_by_that_effect_and_by_no_other(
+def test_auto_approval_is_fired_by_its_effect_and_by_no_other(
     client: redis.Redis, prefix: str, lifecycle: Lifecycle
 ) -> None:
     record = awaiting_approval(lifecycle, auto_approve=True)
@@ -125,7 +125,7 @@ def test_what_needs_no_sign_off_is_approved_by_that_effect_and_by_no_other(
     assert approved.record.state == "success"
 
 
-def test_what_needs_a_sign_off_owes_no_approval_and_a_person_gives_it(
+def test_a_job_that_needs_a_sign_off_owes_no_approval_effect(
     lifecycle: Lifecycle,
 ) -> None:
     record = awaiting_approval(lifecycle, auto_approve=False)
@@ -146,7 +146,7 @@ def test_a_component_fires_without_a_lease_where_a_row_names_it(
         return lifecycle.fire("b/t~1", trigger, {}, call)
 
     for stranger in (Warrant(), Warrant.party("supervision")):
-        with pytest.raises(GuardRefusedError, match="assignment or reaping fires it"):
+        with pytest.raises(GuardRefusedError, match="assignment or turn_cleanup fires it"):
             lifecycle.fire("b/t~1", "task_claimed", {}, Call(Cause("x"), warrant=stranger))
     as_party("assignment", "task_claimed")
     as_party("assignment", "agent_spawned")

@@ -1,7 +1,8 @@
-"""What every machine must pass: its golden table, each of its cells, and no way to be stranded."""
+"""What every machine must pass: its golden table, each of its cells, and no stranded record."""
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.kernel.defects import defects_of
+from interlock.kernel.effect import CASCADE, NOTIFICATION, RESOLUTION, SPAWN
 from interlock.kernel.errors import (
     CallError,
     IgnoredError,
@@ -116,9 +118,9 @@ def test_a_cell_without_a_row_refuses_and_names_what_is_legal(name: str) -> None
         with pytest.raises(IllegalTransitionError) as refusal:
             machine.decide(record(machine, state, datas[0]), trigger, admitted)
         assert refusal.value.legal == machine.legal(state)
-        told = machine.ignores.get(trigger)
-        assert isinstance(refusal.value, IgnoredError) is (told is not None)
-        named = (told,) if told else machine.legal(state)
+        why = machine.ignores.get(trigger)
+        assert isinstance(refusal.value, IgnoredError) is (why is not None)
+        named = (why,) if why else machine.legal(state)
         assert all(word in str(refusal.value) for word in named)
 
 
@@ -129,26 +131,26 @@ def test_nothing_is_legal_after_the_end(name: str) -> None:
         assert bool(machine.legal(str(stage.state))) is not isinstance(stage, Terminal)
 
 
-# Who is no part of the deployment: also an agent, whose reports its keeper passes on.
+# Actors outside, and the supervisors that pass on what agents report.
 OUTSIDE = {"person", "producer", "supervision", "session"}
-# What is left only by a person or a producer.
+# Machines whose states only a person or a producer leaves.
 BY_HAND = {"workspace"}
 
 
 def counted(data: Mapping[str, Any]) -> str:
-    """Return where a phase is and how often was tried: a loop with a bounded count is no storm.
+    """Return the phase and the counts of tries: a loop with a bounded count is no storm.
 
-    An identity counts the ends of claims, and each of those somebody handed in.
+    An identity counts the ends of claims, and a producer hands in each of those.
     """
     tries = ("target", "retries", "claims", "crashes", "verified", "merging")
-    deeds = ("successes", "failures", "violations")
+    outcomes = ("successes", "failures", "violations")
     steps = ("phase", "runs", "recoveries", "unbegun", "pauses", "met", "backoff_ms")
     sessions = ("attempt", "total_errors", "overdue")
     waits_for = (data.get("blocked_on") or {}).get("kind", "")
     lost = str(len(data.get("lost", ())))
     return "/".join(
         [
-            *(str(data.get(name, "")) for name in (*tries, *deeds, *steps, *sessions)),
+            *(str(data.get(name, "")) for name in (*tries, *outcomes, *steps, *sessions)),
             waits_for,
             lost,
         ]
@@ -158,12 +160,12 @@ def counted(data: Mapping[str, Any]) -> str:
 def timed(machine: Machine, row: Transition, data: Mapping[str, Any]) -> bool:
     """Whether a timer that fires this row runs for a record with this data."""
     timers = machine.stage(str(row.source)).timers
-    return any(one.trigger == row.trigger and one.delay(data) is not None for one in timers)
+    return any(timer.trigger == row.trigger and timer.delay(data) is not None for timer in timers)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_without_a_person_or_producer_nothing_goes_round(name: str) -> None:
-    """A loop that needs nobody is a storm. Internal loops stay where they are and owe nothing."""
+def test_no_loop_runs_without_a_person_or_a_producer(name: str) -> None:
+    """A loop that needs no person is a storm. Internal loops stay in their state."""
     ways: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for row, before, after in followed(MACHINES[name]):
         by_itself = set(row.by) - OUTSIDE
@@ -171,8 +173,8 @@ def test_without_a_person_or_producer_nothing_goes_round(name: str) -> None:
             continue
         if by_itself == {"stalls"} and not timed(MACHINES[name], row, before):
             continue
-        here = (str(row.source), counted(before))
-        ways.setdefault(here, set()).add((str(row.target), counted(after)))
+        node = (str(row.source), counted(before))
+        ways.setdefault(node, set()).add((str(row.target), counted(after)))
     done: set[tuple[str, str]] = set()
 
     def visit(node: tuple[str, str], path: tuple[tuple[str, str], ...]) -> None:
@@ -188,7 +190,7 @@ def test_without_a_person_or_producer_nothing_goes_round(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
+def test_the_payloads_of_sweeps_and_parents_are_admitted(name: str) -> None:
     machine = MACHINES[name]
     lost = {"code": "lost_worker", "detail": "gone"}
     for stage in machine.stages:
@@ -200,8 +202,8 @@ def test_what_the_sweeps_fire_is_admitted(name: str) -> None:
                 for begun in (True, False):
                     machine.admit(str(timer.trigger), timer.payload_when(begun=begun))
             for data in SAMPLES[name][0]:
-                undone = timer.deltas_when(data, begun=False) if timer.unbegun_deltas else {}
-                assert all(amount < 0 for amount in undone.values()), "it is taken back"
+                deltas = timer.deltas_when(data, begun=False) if timer.unbegun_deltas else {}
+                assert all(amount < 0 for amount in deltas.values()), "it takes back"
                 assert not timer.deltas_when(data, begun=True)
     if machine.advance_trigger:
         machine.admit(machine.advance_trigger, {"tally": {"done": 3}})
@@ -222,7 +224,7 @@ def test_unknown_triggers_and_fields_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_no_object_is_refused_as_a_payload(name: str) -> None:
+def test_a_payload_that_is_no_object_is_refused(name: str) -> None:
     machine = MACHINES[name]
     nonsense: tuple[Any, ...] = ([], (), "", "x", None, 0, 7, [("by", "ann")])
     for trigger, bad in product(machine.triggers, nonsense):
@@ -256,12 +258,12 @@ def test_a_machines_own_triggers_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_a_table_declares_beyond_its_rows_fits_together(name: str) -> None:
+def test_the_fields_of_a_machine_fit_together(name: str) -> None:
     machine = MACHINES[name]
-    keeps = any(stage.has_slot for stage in machine.stages)
+    has_slots = any(stage.has_slot for stage in machine.stages)
     tells = any(isinstance(stage, Terminal) and stage.tells for stage in machine.stages)
 
-    assert keeps is bool(machine.slot_release), "a slot that is left is given back"
+    assert has_slots is bool(machine.slot_release), "a slot that is left must be released"
     assert machine.bounds or not any(row.bounds for row in machine.transitions)
     assert set(machine.lasting_countdowns) <= {row.spawns for row in machine.transitions}
     assert machine.advance_trigger or not machine.lasting_countdowns
@@ -279,6 +281,25 @@ def test_every_active_state_can_be_left_when_its_parent_closes(name: str) -> Non
     # A subtask that is judged, recovered or given up comes to its end by itself.
     by_itself = {"task": ["planned", "done"]}
     assert stay == (by_itself.get(name, []) if machine.close_trigger else live)
+
+
+# --- the kernel's own files ------------------------------------------------------------------
+
+KERNEL = Path(__file__).parents[2] / "kernel"
+SHARED = {effect.name for effect in (RESOLUTION, SPAWN, CASCADE, NOTIFICATION)}
+FIELDS = {"abort"}  # also a field of payloads
+
+
+@pytest.mark.parametrize("path", sorted(KERNEL.glob("*.py")), ids=lambda path: path.name)
+def test_no_file_beside_the_machines_names_a_machine_or_its_effect(path: Path) -> None:
+    effects = {name for machine in MACHINES.values() for name in machine.effects}
+    names = (set(MACHINES) | effects) - SHARED - FIELDS
+    tree = ast.parse(path.read_text("utf-8"))
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+    assert not names & texts
+    assert not any("kernel.machines" in str(module) for module in modules)
 
 
 # --- defective tables ------------------------------------------------------------------------
@@ -376,7 +397,7 @@ def test_a_table_without_a_defect_has_none() -> None:
     assert broken() == ""
 
 
-def test_a_state_that_somebody_outside_enters_is_declared_so() -> None:
+def test_a_state_that_no_row_enters_may_be_declared_external() -> None:
     stage = Waiting(S.GROUPING, (Timer("t", lambda _: 1),), external="an importer")
     stages = tuple(stage if s.state is S.GROUPING else s for s in STAGES)
 
@@ -388,7 +409,7 @@ def test_a_defective_machine_cannot_be_made() -> None:
         Machine("bad", staged(S.POLISHING, timers=()), ROWS)
 
 
-def test_a_record_cannot_be_born_into_a_state_that_is_carried_into() -> None:
+def test_a_record_cannot_begin_in_a_state_that_is_carried_into() -> None:
     carried = next(stage for stage in STAGES if stage.state is S.CARRIED)
     stages = (carried, *(stage for stage in STAGES if stage is not carried))
 

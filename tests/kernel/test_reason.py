@@ -1,4 +1,4 @@
-"""The reasons as published, and what an exit code says about an end."""
+"""The published reasons, and the reason that an exit code means."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_every_exit_code_gives_its_published_reason_and_any_other_is_unknown() -
 
 
 @given(code=st.integers(-64, 255), ours=reasons_of_ours)
-def test_what_we_killed_keeps_our_reason_whatever_its_exit_code(
+def test_a_process_that_we_killed_has_our_reason_whatever_its_exit_code(
     code: int, ours: AbortReason
 ) -> None:
     assert abort_reason(code, killed_by_us=ours) is ours
 
 
 @pytest.mark.parametrize("code", [-signal.SIGKILL, 137, 0])
-def test_what_we_killed_can_never_be_called_out_of_memory(code: int) -> None:
+def test_a_process_that_we_killed_is_never_called_out_of_memory(code: int) -> None:
     with pytest.raises(AssertionError):
         abort_reason(code, killed_by_us=AbortReason.OOM)

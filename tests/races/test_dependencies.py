@@ -1,4 +1,4 @@
-"""A job hears of the end of what it depends on once, whenever that ends and whoever is lost."""
+"""A job counts the end of each dependency once, whenever it ends and whichever worker is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> InProcessWork
 
 @pytest.fixture
 def still(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> InProcessWorker:
-    """Return one whose clock stands still until the test moves it."""
+    """Return a worker whose clock stands still until the test moves it."""
     text.now_us = START_US
     return InProcessWorker(server.url, prefix, tmp_path, text=text)
 
@@ -39,7 +39,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def race(*acts: Callable[[], object]) -> None:
-    """Let everybody begin at once, or nearly so: each a little off, to meet in every order."""
+    """Run functions in threads at nearly the same time, with random delays, in every order."""
     start = Barrier(len(acts))
 
     def run(act: Callable[[], object]) -> None:
@@ -52,15 +52,15 @@ def race(*acts: Callable[[], object]) -> None:
         list(pool.map(run, acts))
 
 
-# --- in the very moment ----------------------------------------------------------------------
+# --- at the same moment ----------------------------------------------------------------------
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("end", ["force-success", "cancel"])
-def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
+def test_a_dependency_that_ends_while_its_dependent_is_activated_counts_once(
     worker: InProcessWorker, end: str
 ) -> None:
-    told = {"tell": 0, "registration": 0}
+    counted = {"notification": 0, "subscription": 0}
     for number in range(PAIRS):
         needed = worker.create_job(f"g/a{number}")
         waits = worker.create_job(
@@ -69,22 +69,22 @@ def test_a_dependency_that_ends_while_its_dependent_is_activated_is_heard_once(
 
         def ends(needed: str = needed) -> None:
             worker.end_job(needed, end)
-            worker.perform(needed, "tell")
+            worker.perform(needed, "notification")
 
         def begins(waits: str = waits) -> None:
             worker.graphs.command(waits, "activate")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         race(ends, begins)
         heard_late = bool(list(worker.dispatch.subscriptions.dependents(needed)))
-        told["tell" if heard_late else "registration"] += 1
+        counted["notification" if heard_late else "subscription"] += 1
         meets(worker, needed, waits, lost=end == "cancel")
-    assert min(told.values()) > PAIRS // 20, f"they hardly met: {told}"
+    assert min(counted.values()) > PAIRS // 20, f"one order was hardly tried: {counted}"
     worker.check_consistency()
 
 
 @pytest.mark.proof
-def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_heard_once(
+def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_recounted_counts_once(
     worker: InProcessWorker,
 ) -> None:
     for number in range(PAIRS):
@@ -96,11 +96,11 @@ def test_a_dependency_that_ends_while_its_dependent_is_resumed_and_looked_at_is_
 
         def ends(needed: str = needed) -> None:
             worker.end_job(needed)
-            worker.perform(needed, "tell")
+            worker.perform(needed, "notification")
 
         def resumes(waits: str = waits) -> None:
             worker.graphs.command(waits, "resume")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         def looks(waits: str = waits) -> None:
             worker.dispatch.wake(waits, SCHEDULING, {"why": "a test"}, f"look:{waits}")
@@ -116,12 +116,12 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProce
         needed = [worker.create_job(f"g{part}/a{number}") for part in range(8)]
         waits = worker.create_job(f"h/b{number}", activate=False, depends_on=needed)
 
-        def ends(of: str) -> Callable[[], object]:
-            return lambda: (worker.end_job(of), worker.perform(of, "tell"))
+        def ends(job_id: str) -> Callable[[], object]:
+            return lambda: (worker.end_job(job_id), worker.perform(job_id, "notification"))
 
         def begins(waits: str = waits) -> None:
             worker.graphs.command(waits, "activate")
-            worker.perform(waits, "registration")
+            worker.perform(waits, "subscription")
 
         race(begins, *map(ends, needed))
         meets(worker, *needed, waits)
@@ -129,7 +129,7 @@ def test_a_fan_in_whose_dependencies_all_end_at_once_is_met_once(worker: InProce
 
 
 def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
-    """Do what is owed by now, and nothing later: that must be all it takes."""
+    """Perform the effects that are due now: without a later one, all dependencies must be met."""
     waits = ids[-1]
     worker.run_until_idle(*ids)
     if lost:
@@ -142,14 +142,14 @@ def meets(worker: InProcessWorker, *ids: str, lost: bool = False) -> None:
     assert worker.countdowns(waits) == set()
 
 
-# --- whoever is lost -------------------------------------------------------------------------
+# --- lost workers ----------------------------------------------------------------------------
 
 
-def lost(worker: InProcessWorker, calls: Calls, after: int, of: str, name: str) -> bool:
-    """Do an effect and be lost after so many calls; tell whether it came to that."""
+def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: str) -> bool:
+    """Perform an effect, losing its worker after this many calls; return whether it was lost."""
     with calls.lost_after(after):
         try:
-            worker.perform(of, name)
+            worker.perform(job_id, name)
         except LostError:
             worker.expire_leases()
             return True
@@ -157,10 +157,10 @@ def lost(worker: InProcessWorker, calls: Calls, after: int, of: str, name: str) 
 
 
 @pytest.mark.proof
-def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_doubles_nothing(
+def test_a_worker_lost_at_any_step_of_registration_or_tell_loses_and_doubles_nothing(
     still: InProcessWorker, calls: Calls
 ) -> None:
-    """Two dependencies have ended, two end later; of each two, one badly."""
+    """Two dependencies have ended, two end later; one of each two is canceled."""
     step, going = 0, True
     while going:
         going, later_step, later = False, 0, True
@@ -173,11 +173,11 @@ def test_a_worker_lost_between_any_two_steps_of_registration_and_tell_loses_and_
             still.end_job(names[1], "cancel")
             waits = still.create_job(f"h{step}/{later_step}", depends_on=names)
 
-            going = lost(still, calls, step, waits, "registration") or going
+            going = lost(still, calls, step, waits, "subscription") or going
             still.end_job(names[2])
-            later = lost(still, calls, later_step, names[2], "tell")
+            later = lost(still, calls, later_step, names[2], "notification")
             still.end_job(names[3], "cancel")
-            later = lost(still, calls, later_step, names[3], "tell") or later
+            later = lost(still, calls, later_step, names[3], "notification") or later
 
             still.run_until_idle(*names, waits)
             assert sorted(still.record(waits).data["lost"]) == sorted([names[1], names[3]])

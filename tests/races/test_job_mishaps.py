@@ -1,4 +1,4 @@
-"""What once went wrong with jobs: forgotten ends, kept slots, passed limits, rings, lost words."""
+"""Regressions of jobs: lost ends, slots that were kept, exceeded limits, cycles, lost messages."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from interlock.workers.engine.sweeps import stalls
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.intake import receive
-from interlock.workers.jobs.attempt import Said, labour
-from interlock.workers.jobs.dependencies import missing
+from interlock.workers.jobs.attempt import AttemptResult, run_attempt
+from interlock.workers.jobs.dependencies import unmet_dependencies
 from interlock.workers.jobs.file.file import read_graph
-from interlock.workers.jobs.graph_view import STARVES, GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
-from interlock.workers.jobs.slots import occupy
+from interlock.workers.jobs.slots import acquire_slots
+from interlock.workers.jobs.view import STARVES, GraphView
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, done
-from tests.races.test_job_slots import holders, job, left_in_line, rest, states
+from tests.races.test_job_slots import holders, job, queued_jobs, rest, states
 
 UNHEARD_MS = 11_000
 RUNNING_S = 1_800
 RECHECK_MS = 900_000
-# Their package names the handlers as these modules are named.
+# The package of effects has functions with the names of these modules.
 SCHEDULER, WORKER = (
     import_module(f"interlock.workers.jobs.effects.{one}") for one in ("scheduling", "worker")
 )
@@ -59,29 +59,29 @@ def later(worker: InProcessWorker, ms: int) -> None:
 
 
 def sweep(worker: InProcessWorker, *ids: str) -> None:
-    """Look at the timers of these, as beat does."""
+    """Run the sweep of timers for these records."""
     for partition in {partition_of(one) for one in ids}:
         stalls.run(worker.dispatch, partition)
 
 
-def due_in_ms(worker: InProcessWorker, of: str, name: str) -> int:
-    timer = next(one for one in worker.record(of).timers if one.name == name)
+def due_in_ms(worker: InProcessWorker, job_id: str, name: str) -> int:
+    timer = next(one for one in worker.record(job_id).timers if one.name == name)
     return timer.due_at - now_us(worker) // 1_000
 
 
-def waits_for(worker: InProcessWorker, of: str) -> set[str]:
-    return missing(worker.dispatch, MACHINES["job"], worker.record(of))
+def waits_for(worker: InProcessWorker, job_id: str) -> set[str]:
+    return unmet_dependencies(worker.dispatch, MACHINES["job"], worker.record(job_id))
 
 
-def resumed(worker: InProcessWorker, of: str) -> None:
-    worker.graphs.command(of, "suspend")
-    worker.graphs.command(of, "resume")
+def resumed(worker: InProcessWorker, job_id: str) -> None:
+    worker.graphs.command(job_id, "suspend")
+    worker.graphs.command(job_id, "resume")
 
 
-# --- what it waits for -----------------------------------------------------------------------
+# --- dependencies ----------------------------------------------------------------------------
 
 
-def test_a_job_that_is_resumed_after_a_success_was_forgotten_waits_only_for_the_other(
+def test_a_job_that_is_resumed_after_a_success_was_pruned_waits_only_for_the_other(
     worker: InProcessWorker,
 ) -> None:
     gone, other = worker.create_job("a/gone"), worker.create_job("b/other")
@@ -125,7 +125,7 @@ def test_a_job_that_was_suspended_before_anything_ended_waits_for_all_when_it_is
     assert worker.count_events(waits, "dependencies_met") == 1
 
 
-def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(
+def test_a_cycle_that_was_activated_by_its_cards_is_starved_and_asks_a_person(
     worker: InProcessWorker,
 ) -> None:
     ids = [
@@ -143,17 +143,19 @@ def test_a_ring_that_was_begun_by_its_cards_is_starved_and_asks_a_person(
     sweep(worker, *ids, behind)
     worker.run_until_idle(*ids, behind)
     lost = [worker.record(one).data["lost"] for one in (*ids, behind)]
-    assert lost == [{"r/b": "ring"}, {"r/a": "ring"}, {}]
+    assert lost == [{"r/b": "cycle"}, {"r/a": "cycle"}, {}]
     status = GraphView(worker.graphs).status("r")
     assert (status["stands"], status["starved"]) == (STARVES, 2)
     assert [(one["id"], one["why"]) for one in status["asks"]] == [
-        ("r/a", "starved: r/b is ring"),
-        ("r/b", "starved: r/a is ring"),
+        ("r/a", "starved: r/b is part of a cycle"),
+        ("r/b", "starved: r/a is part of a cycle"),
     ]
     assert sorted(card.record_id for card in worker.client.cards()) == ids
 
 
-def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(worker: InProcessWorker) -> None:
+def test_a_job_of_a_cycle_goes_on_when_a_person_waives_its_dependency(
+    worker: InProcessWorker,
+) -> None:
     ids = [
         worker.create_job("r/a", activate=False),
         worker.create_job("r/b", activate=False, depends_on=["r/a"]),
@@ -178,7 +180,7 @@ def test_a_job_of_a_ring_goes_on_when_a_person_frees_it_from_that(worker: InProc
     worker.check_consistency()
 
 
-def test_a_long_chain_of_jobs_that_wait_is_no_ring(worker: InProcessWorker) -> None:
+def test_a_long_chain_of_waiting_jobs_is_no_cycle(worker: InProcessWorker) -> None:
     chain = [f"{'cd'[n % 2]}/{n:02}" for n in range(50)]
     for n, one in enumerate(chain):
         worker.create_job(one, depends_on=chain[n - 1 : n] if n else [])
@@ -186,7 +188,7 @@ def test_a_long_chain_of_jobs_that_wait_is_no_ring(worker: InProcessWorker) -> N
     later(worker, RECHECK_MS)
     sweep(worker, *chain)
     assert all(worker.due_effects(one, "scheduling") for one in chain[1:]), (
-        "all are looked at again"
+        "all are scheduled again"
     )
     worker.run_until_idle(*chain)
     assert [worker.record(one).data["lost"] for one in chain] == [{}] * 50
@@ -197,12 +199,12 @@ def test_a_long_chain_of_jobs_that_wait_is_no_ring(worker: InProcessWorker) -> N
 
 
 def spent(work: Work) -> Outcome:
-    """Complete a job's work for a dollar."""
+    """Complete a job's work at a cost of one dollar."""
     del work
     return Outcome("agent_completed", {"summary": "done"}, {"spent": 1_000_000})
 
 
-def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_graphs(
+def test_a_job_of_a_halted_graph_passes_its_offered_slot_to_a_job_of_another_graph(
     worker: InProcessWorker,
 ) -> None:
     worker.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
@@ -215,7 +217,7 @@ def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_gra
     assert worker.record("g").state == "halted"
     assert states(worker, second, other) == ["pending", "running"]
     assert worker.record(second).data["slots"] == ["limit:g"]
-    assert (holders(worker, "queue:q"), left_in_line(worker, "queue:q")) == ([other], [])
+    assert (holders(worker, "queue:q"), queued_jobs(worker, "queue:q")) == ([other], [])
 
     worker.graphs.configure_graph("g", {"limits": {"cost_micro": 9_000_000}})
     rest(worker, "g", second)
@@ -225,7 +227,7 @@ def test_a_job_of_a_halted_graph_gives_the_slot_that_it_was_given_to_another_gra
     assert states(worker, second) == ["running"]
 
 
-def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_afterwards(
+def test_a_paused_job_in_a_queue_lets_the_next_one_pass_and_queues_again_afterwards(
     worker: InProcessWorker,
 ) -> None:
     ids = [job(worker, f"{graph}/x", queue="q") for graph in "abc"]
@@ -244,13 +246,13 @@ def test_a_paused_job_in_the_line_lets_the_next_one_pass_and_stands_in_it_anew_a
     assert holders(worker, "queue:q") == [ids[1]]
 
 
-def test_a_slot_of_a_job_that_was_paused_when_it_had_just_been_given_it_goes_on_at_the_next_bell(
+def test_a_slot_offered_to_a_job_that_was_just_paused_goes_on_at_the_next_wake(
     worker: InProcessWorker,
 ) -> None:
     ids = [job(worker, f"{graph}/x", queue="q") for graph in "abc"]
     worker.perform(ids[0], "worker", done)
-    worker.perform(ids[0], "vacancy")
-    assert worker.due_effects(ids[1], "scheduling"), "it was rung"
+    worker.perform(ids[0], "slot_release")
+    assert worker.due_effects(ids[1], "scheduling"), "it was woken"
     worker.client.pause(ids[1])
     rest(worker, ids[0])
 
@@ -268,7 +270,7 @@ def test_the_slots_are_given_back_before_a_review_begins(worker: InProcessWorker
     worker.perform(first, "worker", done)
     worker.perform(first, "scheduling")
     assert states(worker, first) == ["reviewing"]
-    # Its vacancy shares its directory with the review, and waits.
+    # The slot release uses the job's directory as the review does, and waits for its end.
     rest(worker, second)
     assert states(worker, first, second) == ["reviewing", "running"]
     assert (holders(worker, "graph:g"), holders(worker, "queue:q")) == ([second], [second])
@@ -282,65 +284,70 @@ def test_the_slots_are_given_back_before_a_review_begins(worker: InProcessWorker
 # --- time ------------------------------------------------------------------------------------
 
 
-def test_work_that_nobody_took_up_is_no_run_and_no_loss_until_a_person_is_asked(
+def test_work_that_no_worker_began_counts_as_no_run_and_no_recovery_until_a_person_is_asked(
     worker: InProcessWorker,
 ) -> None:
-    of = job(worker, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
+    job_id = job(worker, "g/a", limits={"iterations": 1}, recoveries_max=0, queue="q")
     for time_no in range(1, UNBEGUN_MAX + 1):
-        assert states(worker, of) == ["running"]
-        assert worker.record(of).counters["tree.runs"] == 1
+        assert states(worker, job_id) == ["running"]
+        assert worker.record(job_id).counters["tree.runs"] == 1
         later(worker, RUNNING_S * 1_000)
-        sweep(worker, of)
-        record = worker.record(of)
+        sweep(worker, job_id)
+        record = worker.record(job_id)
         assert (record.state, record.data["unbegun"]) == ("pending", time_no)
         assert (record.data["recoveries"], record.counters["tree.runs"]) == (0, 0)
-        rest(worker, of)
+        rest(worker, job_id)
 
     later(worker, RUNNING_S * 1_000)
-    sweep(worker, of)
-    rest(worker, of)
-    record = worker.record(of)
+    sweep(worker, job_id)
+    rest(worker, job_id)
+    record = worker.record(job_id)
     assert (record.state, record.data["failure"]["code"]) == ("intervention_required", "unbegun")
     assert record.counters["tree.runs"] == 0
-    assert [card.record_id for card in worker.client.cards()] == [of]
+    assert [card.record_id for card in worker.client.cards()] == [job_id]
     assert holders(worker, "queue:q") == []
 
-    # That person finds workers for it: it is counted anew.
-    worker.graphs.command(of, "resubmit", {"reason": "there are workers now"})
-    rest(worker, of)
-    assert worker.perform(of, "worker", done) == ["agent_completed -> review_required"]
-    assert (worker.record(of).data.get("unbegun", 0), worker.record(of).counters["tree.runs"]) == (
+    # After the person's decision the count starts again.
+    worker.graphs.command(job_id, "resubmit", {"reason": "there are workers now"})
+    rest(worker, job_id)
+    assert worker.perform(job_id, "worker", done) == ["agent_completed -> review_required"]
+    assert (
+        worker.record(job_id).data.get("unbegun", 0),
+        worker.record(job_id).counters["tree.runs"],
+    ) == (
         0,
         1,
     )
 
 
-def test_its_beginning_and_each_phase_are_signs_of_life_and_to_wait_in_a_queue_is_no_work(
+def test_the_start_and_each_phase_are_signs_of_life_and_waiting_is_no_time_at_work(
     worker: InProcessWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abcd"]
-    place = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
-    of = job(worker, "g/a", phases=phases, **place)
+    options = {"folder": str(tmp_path), "limits": {"time_s": 600}, "running_s": 300}
+    job_id = job(worker, "g/a", phases=phases, **options)
     seen: list[tuple[int, int]] = []
 
-    async def slow(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
-        """Wait nearly as long as a silence may last, first in the queue, then in each phase."""
+    async def slow(
+        work: Work, executor: Mapping[str, Any], role: str, folder: Path
+    ) -> AttemptResult:
+        """Wait nearly as long as a job may be silent, first in the queue, then in each phase."""
         later(worker, 290_000)
-        sweep(worker, of)
-        said = await labour(work, doer, role, folder)
-        left_ms = due_in_ms(worker, of, "limit")
-        assert 0 <= 600_000 - left_ms < 60_000, "only what it worked itself counts"
-        seen.append((due_in_ms(worker, of, "stall"), work.record.data["phase"]))
-        return said
+        sweep(worker, job_id)
+        result = await run_attempt(work, executor, role, folder)
+        left_ms = due_in_ms(worker, job_id, "limit")
+        assert 0 <= 600_000 - left_ms < 60_000, "only its own time of work counts"
+        seen.append((due_in_ms(worker, job_id, "stall"), work.record.data["phase"]))
+        return result
 
-    monkeypatch.setattr(WORKER, "labour", slow)
-    assert worker.perform(of, "worker") == ["agent_completed -> review_required"]
+    monkeypatch.setattr(WORKER, "run_attempt", slow)
+    assert worker.perform(job_id, "worker") == ["agent_completed -> review_required"]
     assert seen == [(300_000, n) for n in range(4)]
-    record = worker.record(of)
-    assert (worker.count_events(of, "recovered"), worker.count_events(of, "limit_reached")) == (
-        0,
-        0,
-    )
+    record = worker.record(job_id)
+    assert (
+        worker.count_events(job_id, "recovered"),
+        worker.count_events(job_id, "limit_reached"),
+    ) == (0, 0)
     assert record.counters["tree.time_ms"] < 60_000
 
 
@@ -353,21 +360,21 @@ def test_jobs_that_are_scheduled_side_by_side_never_pass_a_limit_of_iterations(
     worker.graphs.open("g", {"limits": {"iterations": 1}})
     ids = [worker.create_job(f"g/{name}", manual=False) for name in "ab"]
     for one in ids:
-        worker.perform(one, "registration")
+        worker.perform(one, "subscription")
         worker.perform(one, "cascade")
     both_looked = Barrier(2)
 
-    def occupied(work: Work, slots: Mapping[str, int]) -> list[str]:
+    def acquire_together(work: Work, slots: Mapping[str, int]) -> list[str]:
         both_looked.wait(10)
-        return occupy(work, slots)
+        return acquire_slots(work, slots)
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupied)
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_together)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: worker.perform(one, "scheduling"), ids))
     assert sorted(states(worker, *ids)) == ["pending", "running"]
     assert worker.record("g").counters["tree.runs"] == 1
 
-    monkeypatch.setattr(SCHEDULER, "occupy", occupy)
+    monkeypatch.setattr(SCHEDULER, "acquire_slots", acquire_slots)
     late = next(one for one in ids if worker.record(one).state == "pending")
     later(worker, UNHEARD_MS)
     worker.perform(late, "scheduling")
@@ -384,17 +391,17 @@ def test_a_run_that_was_given_back_is_in_the_log_as_in_the_counters(
 ) -> None:
     limits = {"limits": {"iterations": 2}}
     worker.graphs.open("g", limits)
-    of = job(worker, "g/a", **limits)
+    job_id = job(worker, "g/a", **limits)
     later(worker, RUNNING_S * 1_000)
-    sweep(worker, of)
-    rest(worker, of)
-    worker.perform(of, "worker", done)
-    rest(worker, of)
-    assert [worker.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+    sweep(worker, job_id)
+    rest(worker, job_id)
+    worker.perform(job_id, "worker", done)
+    rest(worker, job_id)
+    assert [worker.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
     worker.check_consistency()
 
 
-def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
+def test_jobs_whose_cost_may_exceed_the_graphs_limit_halt_the_graph_with_one_card(
     worker: InProcessWorker, tmp_path: Path
 ) -> None:
     worker.graphs.open("g", {"limits": {"cost_micro": 1_000_000}})
@@ -405,9 +412,9 @@ def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
     rest(worker, "g", *ids)
     assert (worker.record("g").state, states(worker, *ids)) == ("halted", ["pending"] * 2)
     assert [card.record_id for card in worker.client.cards()] == ["g"]
-    assert not (tmp_path / "runs").exists(), "nothing was begun"
+    assert not (tmp_path / "runs").exists(), "no worker was started"
 
-    # It waits as long as the graph is halted, however often that is looked at.
+    # The jobs wait as long as the graph is halted, however often they are scheduled.
     later(worker, 3_600_000)
     sweep(worker, *ids)
     rest(worker, *ids)
@@ -426,86 +433,86 @@ def test_what_may_cost_more_than_its_graph_has_left_halts_that_with_one_card(
 
 
 def stuck_in_b(work: Work) -> Outcome:
-    """Do the first phase and need somebody in the second."""
+    """Complete the first phase, and be stuck in the second."""
     work.fire(Outcome("phase_completed", {"summary": "a is done"}))
     return Outcome("stuck", {"summary": "b cannot be done"})
 
 
-def test_nobody_sends_a_job_forward_to_a_phase_that_it_has_not_come_to(
-    worker: InProcessWorker,
-) -> None:
+def test_a_job_cannot_be_sent_to_a_phase_that_it_has_not_reached(worker: InProcessWorker) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in "abc"]
-    of = worker.create_job("g/a", phases=phases)
-    worker.run_until_idle(of)
+    job_id = worker.create_job("g/a", phases=phases)
+    worker.run_until_idle(job_id)
 
     def refused(verb: str, phase: str) -> None:
-        was = worker.record(of)
+        was = worker.record(job_id)
         with pytest.raises(JobCommandError, match="names a phase that it has"):
-            worker.graphs.command(of, verb, {"phase": phase, "reason": "on"})
-        assert worker.record(of) == was
+            worker.graphs.command(job_id, verb, {"phase": phase, "reason": "on"})
+        assert worker.record(job_id) == was
 
     refused("restep", "b")
     refused("restep", "c")
-    worker.graphs.command(of, "suspend")
+    worker.graphs.command(job_id, "suspend")
     refused("restep", "c")
-    worker.graphs.command(of, "resume")
-    worker.graphs.command(of, "step")
-    worker.run_until_idle(of, worker=stuck_in_b)
-    assert states(worker, of) == ["intervention_required"]
+    worker.graphs.command(job_id, "resume")
+    worker.graphs.command(job_id, "step")
+    worker.run_until_idle(job_id, worker=stuck_in_b)
+    assert states(worker, job_id) == ["intervention_required"]
     refused("restep", "c")
     refused("resubmit", "c")
-    worker.graphs.command(of, "resubmit", {"phase": "b", "reason": "it can"})
-    assert worker.record(of).data["phase"] == 1
+    worker.graphs.command(job_id, "resubmit", {"phase": "b", "reason": "it can"})
+    assert worker.record(job_id).data["phase"] == 1
 
-    worker.graphs.command(of, "run", {"to": "gate"})
-    worker.run_until_idle(of, worker=done)
-    assert states(worker, of) == ["approval_required"]
+    worker.graphs.command(job_id, "run", {"to": "gate"})
+    worker.run_until_idle(job_id, worker=done)
+    assert states(worker, job_id) == ["approval_required"]
     refused("reject", "d")
-    worker.graphs.command(of, "reject", {"phase": "a", "reason": "all of it"})
-    assert worker.record(of).data["phase"] == 0
+    worker.graphs.command(job_id, "reject", {"phase": "a", "reason": "all of it"})
+    assert worker.record(job_id).data["phase"] == 0
     refused("restep", "b")
 
 
-def test_what_was_done_before_a_suspension_is_not_done_again_and_counts_no_run(
+def test_work_that_was_done_before_a_suspension_is_not_repeated_and_counts_no_run(
     worker: InProcessWorker, tmp_path: Path
 ) -> None:
     phases = [{"worker": {"command": "echo >> runs"}}]
     limits = {"iterations": 1}
     worker.graphs.open("g", {"limits": limits})
-    of = worker.create_job("g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits)
-    worker.run_until_idle(of)
-    assert states(worker, of) == ["approval_required"]
+    job_id = worker.create_job(
+        "g/a", phases=phases, manual=False, folder=str(tmp_path), limits=limits
+    )
+    worker.run_until_idle(job_id)
+    assert states(worker, job_id) == ["approval_required"]
 
-    resumed(worker, of)
-    worker.run_until_idle(of, "g")
-    assert (states(worker, of), worker.record("g").state) == (["approval_required"], "open")
+    resumed(worker, job_id)
+    worker.run_until_idle(job_id, "g")
+    assert (states(worker, job_id), worker.record("g").state) == (["approval_required"], "open")
     assert (tmp_path / "runs").read_text() == "\n"
-    assert [worker.record(one).counters["tree.runs"] for one in (of, "g")] == [1, 1]
+    assert [worker.record(one).counters["tree.runs"] for one in (job_id, "g")] == [1, 1]
 
 
-# --- to be born ------------------------------------------------------------------------------
+# --- create ----------------------------------------------------------------------------------
 
 
-def wanted(of: str, **more: Any) -> dict[str, Any]:
+def message_for(job_id: str, **more: Any) -> dict[str, Any]:
     payload = {"phases": [{"worker": {"command": "true"}}], **more}
-    return {"id": of, "machine": "job", "payload": payload}
+    return {"id": job_id, "machine": "job", "payload": payload}
 
 
-def test_a_message_that_overtook_that_of_its_dependency_is_accepted(
+def test_a_message_that_arrives_before_that_of_its_dependency_is_accepted(
     worker: InProcessWorker,
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
-        early = pool.submit(receive, worker.client, [wanted("t/b", depends_on=["t/a"])], {})
-        time.sleep(0.3)  # the workload: its dependency comes so much later
+        early = pool.submit(receive, worker.client, [message_for("t/b", depends_on=["t/a"])], {})
+        time.sleep(0.3)  # the workload: the message of the dependency comes this much later
         assert not early.done(), "it was refused at once"
-        assert receive(worker.client, [wanted("t/a")], {}) == "accepted: t/a"
+        assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
         assert early.result(10) == "accepted: t/b"
     assert sum(worker.dispatch.rejected.counts().values()) == 0
 
 
-def test_a_graphs_own_message_after_one_of_its_jobs_is_taken(worker: InProcessWorker) -> None:
+def test_a_graphs_own_message_is_accepted_after_one_of_its_jobs(worker: InProcessWorker) -> None:
     graph = {"id": "t", "machine": "graph", "payload": {"slots": 2}}
-    assert receive(worker.client, [wanted("t/a")], {}) == "accepted: t/a"
+    assert receive(worker.client, [message_for("t/a")], {}) == "accepted: t/a"
     assert receive(worker.client, [graph], {}) == "accepted: t"
     assert worker.record("t").data["slots"] == 2
 
@@ -521,13 +528,13 @@ def test_a_job_that_is_refused_opens_no_graph(worker: InProcessWorker) -> None:
     assert Graphs(worker.client).names() == []
 
 
-def test_two_jobs_of_a_file_are_not_given_one_directory(
+def test_two_jobs_of_a_file_may_not_share_a_directory(
     worker: InProcessWorker, tmp_path: Path
 ) -> None:
     steps = "".join(f"  - {{name: {name}, worker: 'true', dir: out}}\n" for name in "ab")
-    place = tmp_path / "graph.yaml"
-    place.write_text(f"graph: g\nsteps:\n{steps}")
-    file = read_graph(place)
+    path = tmp_path / "graph.yaml"
+    path.write_text(f"graph: g\nsteps:\n{steps}")
+    file = read_graph(path)
     with pytest.raises(CallError, match=f"two jobs would share the directory {tmp_path}/out"):
         worker.graphs.submit(file)
     assert worker.graphs.names() == []

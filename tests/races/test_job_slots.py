@@ -1,4 +1,4 @@
-"""A slot that is free is taken by who can use it, whoever is lost on the way and whoever waits."""
+"""A free slot goes to a job that can use it, even if workers are lost or other jobs wait."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(monkeypatch)
 
 
-def job(worker: InProcessWorker, of: str, **more: Any) -> str:
-    """Create a job that starts by itself, and do what is owed until it runs or waits."""
-    worker.create_job(of, manual=False, **more)
-    rest(worker, of)
-    return of
+def job(worker: InProcessWorker, job_id: str, **more: Any) -> str:
+    """Create a job that starts by itself, and perform its effects until it runs or waits."""
+    worker.create_job(job_id, manual=False, **more)
+    rest(worker, job_id)
+    return job_id
 
 
 def rest(worker: InProcessWorker, *ids: str) -> None:
-    """Do what is owed but the work itself."""
+    """Perform all due effects except the worker."""
     while todo := [
-        (of, one.name) for of in ids for one in worker.due_effects(of) if one.name != "worker"
+        (job_id, one.name)
+        for job_id in ids
+        for one in worker.due_effects(job_id)
+        if one.name != "worker"
     ]:
-        for of, name in dict.fromkeys(todo):
-            worker.perform(of, name)
+        for job_id, name in dict.fromkeys(todo):
+            worker.perform(job_id, name)
 
 
 def holders(worker: InProcessWorker, name: str) -> list[str]:
@@ -49,13 +52,13 @@ def holders(worker: InProcessWorker, name: str) -> list[str]:
 
 
 def states(worker: InProcessWorker, *ids: str) -> list[str]:
-    return [worker.record(of).state for of in ids]
+    return [worker.record(job_id).state for job_id in ids]
 
 
-def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(
+def test_a_job_that_waits_for_one_slot_keeps_no_other_slot_from_jobs_that_could_run(
     worker: InProcessWorker,
 ) -> None:
-    """First by priority, a job needs its graph's one slot and its queue's; it never sits on one."""
+    """The head of the queue needs two slots; while it waits for one, it must not hold the other."""
     worker.graphs.open("g", {"slots": 1})
     first = job(worker, "h/first", queue="q")
     head = job(worker, "g/head", queue="q", priority=0)
@@ -63,7 +66,7 @@ def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(
     long = job(worker, "g/long")
     assert states(worker, head, long) == ["pending", "running"]
 
-    # The queue's slot is free now, the graph's for long is not.
+    # The slot of the queue is free now; that of the graph is still held by `long`.
     behind = job(worker, "h/behind", queue="q", priority=9)
     worker.perform(first, "worker", done)
     rest(worker, first, head, behind)
@@ -79,11 +82,11 @@ def test_a_head_that_waits_for_one_slot_keeps_no_other_from_who_could_run(
     worker.check_consistency()
 
 
-@pytest.mark.parametrize("name", ["vacancy", "scheduling"])
+@pytest.mark.parametrize("name", ["slot_release", "scheduling"])
 def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
     worker: InProcessWorker, calls: Calls, name: str
 ) -> None:
-    """One runs, two wait: who gives the slot on is lost after each of its calls."""
+    """One job runs, two wait; the worker that passes the slot on is lost after any of its calls."""
     step, going = 0, True
     while going:
         graph = f"g{step}"
@@ -91,8 +94,8 @@ def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
         ids = [job(worker, f"{graph}/{one}") for one in "abc"]
         worker.perform(ids[0], "worker", done)
         if name == "scheduling":
-            worker.perform(ids[0], "vacancy")
-        going = lost(worker, calls, step, ids[0] if name == "vacancy" else ids[1], name)
+            worker.perform(ids[0], "slot_release")
+        going = lost(worker, calls, step, ids[0] if name == "slot_release" else ids[1], name)
         rest(worker, *ids)
         assert states(worker, *ids[1:]) == ["running", "pending"], step
         worker.perform(ids[1], "worker", done)
@@ -107,20 +110,18 @@ def test_a_slot_that_is_free_when_a_worker_is_lost_is_taken_without_a_recheck(
     worker.check_consistency()
 
 
-def lost(worker: InProcessWorker, calls: Calls, after: int, of: str, name: str) -> bool:
-    """Do an effect and be lost after so many calls; tell whether it came to that."""
+def lost(worker: InProcessWorker, calls: Calls, after: int, job_id: str, name: str) -> bool:
+    """Perform an effect, losing its worker after this many calls; return whether it was lost."""
     with calls.lost_after(after):
         try:
-            worker.perform(of, name)
+            worker.perform(job_id, name)
         except LostError:
             worker.expire_leases()
             return True
     return False
 
 
-def test_a_job_that_runs_since_a_limit_was_lifted_stands_in_no_line(
-    worker: InProcessWorker,
-) -> None:
+def test_a_job_that_runs_since_a_limit_was_lifted_is_in_no_queue(worker: InProcessWorker) -> None:
     worker.graphs.open("g", {"slots": 1})
     ids = [job(worker, f"g/{one}") for one in "ab"]
     worker.graphs.configure_graph("g", {"slots": 0})
@@ -130,14 +131,14 @@ def test_a_job_that_runs_since_a_limit_was_lifted_stands_in_no_line(
         worker.perform(one, "worker", done)
         rest(worker, *ids)
 
-    assert left_in_line(worker, "graph:g") == []
+    assert queued_jobs(worker, "graph:g") == []
     assert holders(worker, "graph:g") == []
 
 
-def test_a_slot_given_to_a_job_that_is_forgotten_goes_to_the_next(worker: InProcessWorker) -> None:
+def test_a_slot_offered_to_a_job_that_was_deleted_goes_to_the_next(worker: InProcessWorker) -> None:
     first, second = job(worker, "a/first", queue="q"), job(worker, "b/second", queue="q")
-    stranger = worker.dispatch.keys.slots_line("queue:q")
-    worker.dispatch.client.zadd(stranger, {"gone/1": 0, "gone/2": 1})
+    queue_key = worker.dispatch.keys.slots_line("queue:q")
+    worker.dispatch.client.zadd(queue_key, {"gone/1": 0, "gone/2": 1})
     worker.perform(first, "worker", done)
     rest(worker, first, second)
 
@@ -145,6 +146,6 @@ def test_a_slot_given_to_a_job_that_is_forgotten_goes_to_the_next(worker: InProc
     assert holders(worker, "queue:q") == [second]
 
 
-def left_in_line(worker: InProcessWorker, name: str) -> list[bytes]:
+def queued_jobs(worker: InProcessWorker, name: str) -> list[bytes]:
     key = worker.dispatch.keys.slots_line(name)
     return list(read(worker.dispatch.client, "ZRANGE", key, 0, -1))

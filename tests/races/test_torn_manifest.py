@@ -1,4 +1,4 @@
-"""A manifest is whole whoever is killed while writing it, and says what the log says after that."""
+"""A manifest is complete even if its writer is killed, and later agrees with the log again."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from typing import Any
 import pytest
 
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.manifest import FILE, alone_at, read_manifest, write_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import (
+    MANIFEST_FILE,
+    manifest_lock,
+    manifest_now,
+    read_manifest,
+    write_manifest,
+)
 from tests.kernel.store.kernel_at_a_fixed_time import START_US, Text
 from tests.races.in_process_worker import InProcessWorker, LostError
 from tests.waiting import until
 
 KILLS = 40
 SIZE = 200_000  # large enough that most of its time goes into the file
-TORN = f"{FILE}.torn"
-# For each number that it is told it forks a child, which writes one long manifest after the other
-# from there on, each of one number through and through, until it is killed.
+TORN = f"{MANIFEST_FILE}.torn"
+# A program that reads numbers. For each it forks a child, which writes long manifests with this and
+# the following numbers until it is killed; a manifest repeats its number throughout.
 WRITERS = """
 import itertools, os, sys
 from pathlib import Path
-from interlock.workers.jobs.manifest import alone_at, write_manifest
+from interlock.workers.jobs.manifest import manifest_lock, write_manifest
 folder, size = Path(sys.argv[1]), int(sys.argv[2])
 for first in sys.stdin:
     child = os.fork()
@@ -40,7 +45,7 @@ for first in sys.stdin:
         print("gone", flush=True)
         continue
     for number in itertools.count(int(first)):
-        with alone_at(folder):
+        with manifest_lock(folder):
             write_manifest(folder, {"job_id": number, "summary": f"{number} " * size})
 """
 GARBAGE = {
@@ -59,22 +64,22 @@ def worker(server: EmbeddedServer, prefix: str, tmp_path: Path, text: Text) -> I
     return InProcessWorker(server.url, prefix, tmp_path / "home", text=text)
 
 
-def job(worker: InProcessWorker, folder: Path, of: str = "g/a") -> str:
-    """Create a job that keeps a manifest, and do what is owed."""
-    worker.create_job(of, dir=str(folder))
-    worker.run_until_idle(of)
-    return of
+def job(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> str:
+    """Create a job that keeps a manifest, and perform its effects."""
+    worker.create_job(job_id, dir=str(folder))
+    worker.run_until_idle(job_id)
+    return job_id
 
 
-def right(worker: InProcessWorker, folder: Path, of: str = "g/a") -> bool:
-    return read_manifest(folder) == manifest_now(worker.dispatch, of)
+def right(worker: InProcessWorker, folder: Path, job_id: str = "g/a") -> bool:
+    return read_manifest(folder) == manifest_now(worker.dispatch, job_id)
 
 
 def numbers(found: dict[str, Any]) -> list[str]:
     return str(found["summary"]).split()
 
 
-def test_whoever_is_killed_while_it_writes_leaves_a_whole_manifest_and_no_lock(
+def test_a_writer_that_is_killed_leaves_a_complete_manifest_and_no_lock(
     tmp_path: Path,
 ) -> None:
     middle = 0
@@ -82,39 +87,39 @@ def test_whoever_is_killed_while_it_writes_leaves_a_whole_manifest_and_no_lock(
         for kill in range(KILLS):
             first = kill * 1_000_000
             with start(first):
-                # The workload, not a wait: somewhere in the middle of whatever it does then.
+                # The workload, not a wait: the child is killed in the middle of something.
                 time.sleep(random.uniform(0, 0.02))
             found = read_manifest(tmp_path)
             assert found is not None, "it is never torn"
             assert numbers(found) == [str(found["job_id"])] * SIZE
             middle += (tmp_path / TORN).exists()
-            with alone_at(tmp_path):
+            with manifest_lock(tmp_path):
                 write_manifest(tmp_path, {"job_id": -kill, "summary": ""})
             assert read_manifest(tmp_path) == {"job_id": -kill, "summary": ""}
-    assert middle, "nobody was ever killed in the middle"
+    assert middle, "no writer was ever killed in the middle"
 
 
 @contextmanager
 def writers(folder: Path, size: int) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
-    """Return what starts a writer from a number on: it has begun, and is killed with its block."""
+    """Return a function that starts a writer at a number; the writer is killed after the block."""
     command = [sys.executable, "-c", WRITERS, str(folder), str(size)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        tell, hear = process.stdin, process.stdout
+        requests, answers = process.stdin, process.stdout
 
         @contextmanager
         def start(first: int) -> Iterator[None]:
-            tell.write(f"{first}\n")
-            child = int(hear.readline())
+            requests.write(f"{first}\n")
+            child = int(answers.readline())
             try:
                 until(lambda: begun(folder, first), what="it writes")
                 yield
             finally:
                 os.kill(child, signal.SIGKILL)
-                assert hear.readline() == "gone\n"
+                assert answers.readline() == "gone\n"
 
         yield start
 
@@ -125,11 +130,11 @@ def begun(folder: Path, first: int) -> bool:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_effect_that_is_lost_in_the_middle_is_done_by_the_next(
+def test_a_manifest_effect_that_is_lost_in_the_middle_is_completed_by_the_next(
     worker: InProcessWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    of = job(worker, tmp_path)
-    worker.graphs.command(of, "suspend")
+    job_id = job(worker, tmp_path)
+    worker.graphs.command(job_id, "suspend")
     before = read_manifest(tmp_path)
 
     def lost(*_: Any) -> None:
@@ -138,59 +143,59 @@ def test_an_effect_that_is_lost_in_the_middle_is_done_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, lost)
         with pytest.raises(LostError):
-            worker.perform(of, "manifest")
-    assert read_manifest(tmp_path) == before, "the old one is there until the new one is whole"
+            worker.perform(job_id, "manifest")
+    assert read_manifest(tmp_path) == before, "the old one is there until the new one is complete"
     assert not right(worker, tmp_path)
     assert (tmp_path / TORN).exists()
 
     worker.expire_leases()
-    worker.run_until_idle(of)
+    worker.run_until_idle(job_id)
     assert right(worker, tmp_path)
     assert not (tmp_path / TORN).exists()
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_what_is_no_manifest_any_more_is_whole_after_the_next_command(
+def test_a_damaged_manifest_is_restored_by_the_next_command(
     worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    of = job(worker, tmp_path)
-    (tmp_path / FILE).write_bytes(GARBAGE[name])
-    worker.graphs.command(of, "run")
+    job_id = job(worker, tmp_path)
+    (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
+    worker.graphs.command(job_id, "run")
 
     assert read_manifest(tmp_path) is not None
-    worker.perform(of, "manifest")
+    worker.perform(job_id, "manifest")
     assert right(worker, tmp_path)
-    # Also after a command that is refused, when nothing is owed.
-    (tmp_path / FILE).write_bytes(GARBAGE[name])
+    # A command that is refused, so that no effect is due, restores it as well.
+    (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
     with pytest.raises(Exception, match="not allowed"):
-        worker.graphs.command(of, "unpause")
+        worker.graphs.command(job_id, "unpause")
     assert right(worker, tmp_path)
 
 
 @pytest.mark.parametrize("name", [*GARBAGE, "gone"])
-def test_what_is_no_manifest_any_more_is_whole_after_the_next_effect(
+def test_a_damaged_manifest_is_restored_by_the_next_effect(
     worker: InProcessWorker, tmp_path: Path, name: str
 ) -> None:
-    of = job(worker, tmp_path)
-    worker.client.fire(of, "suspend", {"by": "person"})
-    (tmp_path / FILE).unlink()
+    job_id = job(worker, tmp_path)
+    worker.client.fire(job_id, "suspend", {"by": "person"})
+    (tmp_path / MANIFEST_FILE).unlink()
     if name != "gone":
-        (tmp_path / FILE).write_bytes(GARBAGE[name])
+        (tmp_path / MANIFEST_FILE).write_bytes(GARBAGE[name])
 
-    worker.perform(of, "manifest")
+    worker.perform(job_id, "manifest")
     assert right(worker, tmp_path)
 
 
-def test_strangers_that_write_at_the_same_time_tear_nothing(
+def test_other_processes_that_write_at_the_same_time_damage_nothing(
     worker: InProcessWorker, tmp_path: Path
 ) -> None:
-    of = job(worker, tmp_path)
+    job_id = job(worker, tmp_path)
     with writers(tmp_path, 10) as start, start(0):
         for verb in ("suspend", "resume", "suspend", "resume"):
-            worker.graphs.command(of, verb)
-            worker.run_until_idle(of)
+            worker.graphs.command(job_id, verb)
+            worker.run_until_idle(job_id)
             assert read_manifest(tmp_path) is not None
 
-    worker.graphs.command(of, "suspend")
-    worker.run_until_idle(of)
+    worker.graphs.command(job_id, "suspend")
+    worker.run_until_idle(job_id)
     assert right(worker, tmp_path)

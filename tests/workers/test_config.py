@@ -1,4 +1,4 @@
-"""The settings: read once, checked, named in every refusal, and all of them documented."""
+"""Settings are validated, named in every error, and all of them are documented."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def test_an_unknown_variable_is_an_error_that_names_it() -> None:
     assert "secret" not in str(refusal.value)
 
 
-def test_an_empty_variable_counts_as_unset_and_others_are_not_ours() -> None:
-    given = {"INTERLOCK_MODEL": "", "EXAMPLE_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
+def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_ignored() -> None:
+    variables = {"INTERLOCK_MODEL": "", "EXAMPLE_DESK": "/desk", "PATH": "/bin", "interlock_x": "1"}
 
-    assert read_settings(given).model_fields_set == set()
+    assert read_settings(variables).model_fields_set == set()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_wrong_value_is_named_with_its_variable(name: str, value: str) -> None
     assert f"INTERLOCK_{name}={value!r}" in str(refusal.value)
 
 
-def test_a_refusal_tells_no_password() -> None:
+def test_an_error_shows_no_password() -> None:
     with pytest.raises(SettingsError) as refusal:
         read_settings({"INTERLOCK_STORE_URL": "redi://user:hush@host"})
 
@@ -86,7 +86,7 @@ def test_settings_do_not_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "fused"),
+    ("values", "fused"),
     [
         ({}, True),
         ({"store_url": "unix:///run/store.sock"}, True),
@@ -98,12 +98,12 @@ def test_settings_do_not_change() -> None:
     ],
 )
 def test_a_commit_pushes_messages_only_into_its_own_server(
-    given: dict[str, str], *, fused: bool
+    values: dict[str, str], *, fused: bool
 ) -> None:
-    assert Settings.model_validate(given).fused is fused
+    assert Settings.model_validate(values).fused is fused
 
 
-def test_fused_where_it_cannot_be_is_refused() -> None:
+def test_fused_with_two_servers_is_refused() -> None:
     with pytest.raises(SettingsError, match="INTERLOCK_ENQUEUE='fused'"):
         read_settings({"INTERLOCK_ENQUEUE": "fused", "INTERLOCK_BROKER_URL": "amqp://guest@host//"})
 
@@ -117,30 +117,30 @@ def test_fused_where_it_cannot_be_is_refused() -> None:
         ("redis://h:1", "sentinel://me:hush@h:1"),
     ],
 )
-def test_a_broker_that_would_have_to_be_looked_up_is_refused(store: str, broker: str) -> None:
+def test_a_broker_behind_sentinel_or_cluster_is_refused(store: str, broker: str) -> None:
     with pytest.raises(SettingsError, match="set INTERLOCK_BROKER_URL to one server") as refusal:
         read_settings({"INTERLOCK_STORE_URL": store, "INTERLOCK_BROKER_URL": broker})
 
     assert "hush" not in str(refusal.value)
 
 
-def test_the_store_that_up_keeps_is_found(tmp_path: Path) -> None:
-    place = tmp_path / "up.json"
-    place.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
+def test_the_store_that_up_started_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "up.json"
+    file.write_text(json.dumps({"store_url": "redis://127.0.0.1:1/0", "capabilities": "a"}))
     home = {"INTERLOCK_HOME": str(tmp_path)}
 
     found = local_settings(home)
     named = local_settings({**home, "INTERLOCK_STORE_URL": "redis://127.0.0.1:2/0"})
-    own = local_settings({**home, "INTERLOCK_CAPABILITIES": "b"})
+    overridden = local_settings({**home, "INTERLOCK_CAPABILITIES": "b"})
 
     assert (found.store_url, found.capabilities) == ("redis://127.0.0.1:1/0", "a")
     assert (named.store_url, named.capabilities) == ("redis://127.0.0.1:2/0", None)
-    assert (own.store_url, own.capabilities) == ("redis://127.0.0.1:1/0", "b")
+    assert (overridden.store_url, overridden.capabilities) == ("redis://127.0.0.1:1/0", "b")
 
 
-@pytest.mark.parametrize("torn", ["", "{", "[1]", "7", '{"store_url": 1}', '{"colour": "blue"}'])
-def test_a_torn_file_of_up_is_said_to_be_one(tmp_path: Path, torn: str) -> None:
-    (tmp_path / "up.json").write_text(torn)
+@pytest.mark.parametrize("content", ["", "{", "[1]", "7", '{"store_url": 1}', '{"colour": "blue"}'])
+def test_a_damaged_file_of_up_is_reported(tmp_path: Path, content: str) -> None:
+    (tmp_path / "up.json").write_text(content)
 
     with pytest.raises(SettingsError, match=r"up\.json cannot be read"):
         local_settings({"INTERLOCK_HOME": str(tmp_path)})
@@ -152,27 +152,27 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
     assert set(ROWS) == {f"{PREFIX}{name.upper()}" for name in fields}
     for name, field in fields.items():
-        told = ROWS[f"{PREFIX}{name.upper()}"]
-        if told.startswith("`"):
-            kept = getattr(settings, name)
-            shown = f"{kept:g}" if isinstance(kept, float) and kept < 1e6 else kept
-            shown = int(kept) if isinstance(kept, float) and kept >= 1e5 else shown
-            shown = str(shown).lower() if isinstance(kept, bool) else shown
-            assert told == f"`{shown}`", name
+        documented = ROWS[f"{PREFIX}{name.upper()}"]
+        if documented.startswith("`"):
+            default = getattr(settings, name)
+            shown = f"{default:g}" if isinstance(default, float) and default < 1e6 else default
+            shown = int(default) if isinstance(default, float) and default >= 1e5 else shown
+            shown = str(shown).lower() if isinstance(default, bool) else shown
+            assert documented == f"`{shown}`", name
         else:
             assert field.default is None or field.default_factory, name
-            assert told in ("none", "the store", "per effect", "the host's name"), name
+            assert documented in ("none", "the store", "per effect", "the host's name"), name
 
 
-def test_a_command_that_is_told_of_its_work_may_call_one_of_ours(
+def test_a_command_with_variables_about_its_work_may_call_interlock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://127.0.0.1:1/0")
 
-    given = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
+    environment = environment_of_work({"INTERLOCK_TASK_ID": "b/one"}, {"INTERLOCK_MODEL": "mine"})
 
-    assert given["INTERLOCK_TASK_ID"] == "b/one"
-    assert "INTERLOCK_STORE_URL" not in given
-    assert read_settings(given).model_fields_set == {"model"}
+    assert environment["INTERLOCK_TASK_ID"] == "b/one"
+    assert "INTERLOCK_STORE_URL" not in environment
+    assert read_settings(environment).model_fields_set == {"model"}
     with pytest.raises(SettingsError, match="INTERLOCK_TASK_ID is no setting"):
         read_settings({"INTERLOCK_TASK_ID": "b/one"})

@@ -1,4 +1,4 @@
-"""Intake: plain Celery messages of producers that import nothing of ours, on a real worker."""
+"""Intake: plain Celery messages of producers that do not import Interlock, on a real worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.workers.threads.threads import client_of, thread_payload
 
 ROOT = Path(__file__).parents[2]
 READY_S = 60.0
-# What a producer needs to know: the broker, the queue, the task's name. None of our code.
+# A producer needs to know the broker, the queue and the task's name, and none of our code.
 PRODUCER = """
 import json, sys
 from celery import Celery
@@ -33,10 +33,10 @@ queue, requests = sys.argv[2], json.load(sys.stdin)
 app = Celery(broker=sys.argv[1])
 for request in requests:
     app.send_task("interlock.submit", [request], queue=queue)
-assert not [name for name in sys.modules if name.partition(".")[0] in ("workers", "kernel")]
+assert not [name for name in sys.modules if name.partition(".")[0] == "interlock"]
 """
-# The intake app as it is deployed, which hands an unacknowledged message out again after a moment
-# instead of a minute, and which dies at the first message if it is told to.
+# The deployed intake app, which redelivers an unacknowledged message after two seconds instead of a
+# minute, and which kills itself at the first message if DIES_ONCE is set.
 IMPATIENT = """
 import os, signal
 from interlock.workers import intake
@@ -50,21 +50,21 @@ app = intake.app
 """
 
 
-def task(**more: Any) -> dict[str, Any]:
-    return {"id": "b/three", "payload": {"title": "mend it", **more}, "machine": "task"}
+def task_request(**fields: Any) -> dict[str, Any]:
+    return {"id": "b/three", "payload": {"title": "repair it", **fields}, "machine": "task"}
 
 
 NewIntake = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def interlock(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
 @pytest.fixture
 def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
-    """Return what starts an intake worker for a client's store and waits until it consumes."""
+    """Return a function that starts an intake worker and waits until it consumes."""
     with ExitStack() as stack:
         (tmp_path / "impatient.py").write_text(IMPATIENT)
 
@@ -79,22 +79,22 @@ def new_intake(tmp_path: Path) -> Iterator[NewIntake]:
             command = [sys.executable, "-m", "celery", "-A", "impatient", "worker"]
             options = ["-n", f"{log.stem}@%h", "-P", "threads", "-c", "2", "-l", "INFO"]
             quick = ["--without-mingle", "--without-gossip"]
-            keeper = start_bound(
+            process = start_bound(
                 [*command, *options, *quick],
                 folder=tmp_path,
                 output=stack.enter_context(log.open("wb")),
                 grace_s=10,
                 environment={**os.environ, **settings, **variables},
             )
-            stack.callback(end_bound, keeper, patience_s=15)
+            stack.callback(end_bound, process, patience_s=15)
             until(lambda: b" ready." in log.read_bytes(), what="it consumes", within_s=READY_S)
-            return keeper
+            return process
 
         yield start
 
 
 def send(client: Client, *requests: Any) -> None:
-    """Send messages as a producer would, from a process that imports nothing of ours."""
+    """Send messages from a process that does not import Interlock."""
     queue = f"{client.settings.namespace}.intake"
     subprocess.run(
         [sys.executable, "-c", PRODUCER, client.settings.store_url, queue],
@@ -106,16 +106,16 @@ def send(client: Client, *requests: Any) -> None:
 
 
 def push(client: Client, message: bytes) -> None:
-    """Put bytes in the queue, as somebody does who knows nothing of Celery."""
+    """Put bytes into the queue that are no Celery message."""
     client.dispatch.client.lpush(f"{client.settings.namespace}.intake", message)
 
 
-def request(record_id: str, **more: Any) -> dict[str, Any]:
-    """Return a request as the documents have it."""
-    return {"id": record_id, "payload": thread_payload(), **more}
+def request(record_id: str, **fields: Any) -> dict[str, Any]:
+    """Return a request in the documented form."""
+    return {"id": record_id, "payload": thread_payload(), **fields}
 
 
-def exist(client: Client, *ids: str) -> None:
+def wait_until_they_exist(client: Client, *ids: str) -> None:
     """Wait until these records exist and have begun."""
     wanted = set(ids)
     until(
@@ -129,40 +129,42 @@ def exist(client: Client, *ids: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_a_message_of_the_wrong_shape_ends_no_intake_and_is_not_kept(
-    here: Client, new_intake: NewIntake
+def test_a_malformed_message_does_not_stop_intake_and_is_acknowledged(
+    interlock: Client, new_intake: NewIntake
 ) -> None:
-    process = new_intake(here)
-    queue = f"{here.settings.namespace}.intake"
+    process = new_intake(interlock)
+    queue = f"{interlock.settings.namespace}.intake"
 
-    push(here, misshapen(queue, headers={"task": ["a"]}))
-    push(here, misshapen(queue, body="###é"))
-    send(here, request("one"))
-    exist(here, "one")
+    push(interlock, misshapen(queue, headers={"task": ["a"]}))
+    push(interlock, misshapen(queue, body="###é"))
+    send(interlock, request("one"))
+    wait_until_they_exist(interlock, "one")
 
     assert process.poll() is None
-    assert sum(here.dispatch.rejected.counts().values()) == 2
-    until(lambda: not here.dispatch.client.hlen("unacked"), what="no receipt is owed")
+    assert sum(interlock.dispatch.rejected.counts().values()) == 2
+    until(
+        lambda: not interlock.dispatch.client.hlen("unacked"), what="every message is acknowledged"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
-    here: Client, new_intake: NewIntake
+def test_a_plain_message_creates_one_record_and_a_bad_one_is_rejected(
+    interlock: Client, new_intake: NewIntake
 ) -> None:
-    new_intake(here)
+    new_intake(interlock)
 
-    send(here, request("one", priority=1), request("one", priority=1), request("two"))
-    exist(here, "one", "two")
+    send(interlock, request("one", priority=1), request("one", priority=1), request("two"))
+    wait_until_they_exist(interlock, "one", "two")
 
-    assert here.show("one").state == "awaiting_inference"
-    assert here.show("one").priority == 1
-    # Its repository is on another machine, which will look at it.
-    elsewhere = task(repo="/nowhere", agent="make")
-    send(here, {**elsewhere, "id": "b/far"})
-    until(lambda: here.list(machine="task"), what="the task is born")
-    assert here.show("b/far").state == "open"
-    assert len(here.list(machine="thread")) == 2
+    assert interlock.show("one").state == "awaiting_inference"
+    assert interlock.show("one").priority == 1
+    # The repository is on another machine, which checks it later.
+    elsewhere = task_request(repo="/nowhere", agent="make")
+    send(interlock, {**elsewhere, "id": "b/far"})
+    until(lambda: interlock.list(machine="task"), what="the task exists")
+    assert interlock.show("b/far").state == "open"
+    assert len(interlock.list(machine="thread")) == 2
 
     wrong: list[Any] = [
         {"id": "one", "payload": thread_payload("Pens")},
@@ -177,39 +179,43 @@ def test_a_plain_message_bears_a_record_once_and_a_bad_one_is_set_aside(
         {"id": "three", "payload": thread_payload(colour="blue")},
         {"id": "not an id", "payload": thread_payload()},
         {"id": "three", "payload": {"title": "no backlog"}, "machine": "task"},
-        task(signals=[{"type": "magic", "value": "x"}]),
-        task(agent="no-such-command", repo=str(ROOT)),
-        task(surprise=1),
+        task_request(signals=[{"type": "magic", "value": "x"}]),
+        task_request(agent="no-such-command", repo=str(ROOT)),
+        task_request(surprise=1),
         "only text",
         None,
     ]
-    send(here, *wrong, request("last"))
-    exist(here, "last")
-    refused(here, {"refused at intake": len(wrong)})
+    send(interlock, *wrong, request("last"))
+    wait_until_they_exist(interlock, "last")
+    wait_for_rejected(interlock, {"refused at intake": len(wrong)})
 
-    push(here, message(b"\x80\x04no json", content_type="application/x-python-serialize"))
-    push(here, message(b"[[], {}", content_type="application/json"))
-    push(here, message(b'[["x"], {}, {}]', content_type="application/json", task="no.such.task"))
-    push(here, message(b'{"x": 1}', content_type="application/json", task=None))
-    push(here, message(b"[[], {}, {}]", content_type="application/json"))
-    push(here, message(b'[[{}], {"id": "x"}, {}]', content_type="application/json"))
-    send(here, request("after"))
-    exist(here, "after")
-    until(lambda: sum(here.dispatch.rejected.counts().values()) == len(wrong) + 6, what="counted")
-    assert {row.id for row in here.list(machine="thread")} == {"one", "two", "last", "after"}
-    kept = here.dispatch.rejected.newest(100)
-    assert len(kept) == len(wrong) + 6
-    assert all(one.reason for one in kept)
-    assert "no such field" in " ".join(one.reason for one in kept)
+    push(interlock, message(b"\x80\x04no json", content_type="application/x-python-serialize"))
+    push(interlock, message(b"[[], {}", content_type="application/json"))
+    push(
+        interlock, message(b'[["x"], {}, {}]', content_type="application/json", task="no.such.task")
+    )
+    push(interlock, message(b'{"x": 1}', content_type="application/json", task=None))
+    push(interlock, message(b"[[], {}, {}]", content_type="application/json"))
+    push(interlock, message(b'[[{}], {"id": "x"}, {}]', content_type="application/json"))
+    send(interlock, request("after"))
+    wait_until_they_exist(interlock, "after")
+    until(
+        lambda: sum(interlock.dispatch.rejected.counts().values()) == len(wrong) + 6, what="counted"
+    )
+    assert {row.id for row in interlock.list(machine="thread")} == {"one", "two", "last", "after"}
+    rejected = interlock.dispatch.rejected.newest(100)
+    assert len(rejected) == len(wrong) + 6
+    assert all(message.reason for message in rejected)
+    assert "no such field" in " ".join(message.reason for message in rejected)
 
 
-def refused(client: Client, counts: Mapping[str, int]) -> None:
-    """Wait until so many messages of each kind were set aside."""
-    until(lambda: client.dispatch.rejected.counts() == counts, what=f"{counts} are set aside")
+def wait_for_rejected(client: Client, counts: Mapping[str, int]) -> None:
+    """Wait until so many messages of each kind were rejected."""
+    until(lambda: client.dispatch.rejected.counts() == counts, what=f"{counts} are rejected")
 
 
 def message(body: bytes, *, content_type: str, task: str | None = "interlock.submit") -> bytes:
-    """Return a message in the broker's form, with a body of one's own."""
+    """Return a message in the broker's form with this body."""
     tag = str(uuid.uuid4())
     headers = {"id": tag, "task": task, "lang": "py", "root_id": tag} if task else {}
     return json.dumps(
@@ -232,41 +238,41 @@ def message(body: bytes, *, content_type: str, task: str | None = "interlock.sub
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_a_message_whose_worker_is_killed_before_the_record_exists_comes_again(
-    here: Client, new_intake: NewIntake, tmp_path: Path
+def test_a_message_whose_worker_is_killed_before_its_record_exists_is_delivered_again(
+    interlock: Client, new_intake: NewIntake, tmp_path: Path
 ) -> None:
     died = tmp_path / "died"
-    keeper = new_intake(here, DIES_ONCE=str(died))
-    send(here, request("one"))
-    until(lambda: keeper.poll() is not None, what="the worker is killed", within_s=READY_S)
+    process = new_intake(interlock, DIES_ONCE=str(died))
+    send(interlock, request("one"))
+    until(lambda: process.poll() is not None, what="the worker is killed", within_s=READY_S)
     assert died.exists()
-    assert here.list(machine="thread") == []
+    assert interlock.list(machine="thread") == []
 
-    new_intake(here, DIES_ONCE=str(died))
+    new_intake(interlock, DIES_ONCE=str(died))
 
-    exist(here, "one")
-    assert here.show("one").version == 2
+    wait_until_they_exist(interlock, "one")
+    assert interlock.show("one").version == 2
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_nothing_is_lost_while_the_store_is_away(
-    here: Client,
+    interlock: Client,
     new_intake: NewIntake,
     new_proxy: Callable[[int], FaultProxy],
     server: EmbeddedServer,
 ) -> None:
     proxy = new_proxy(server.port)
-    # The broker is there: messages are received, and must be neither confirmed nor dropped.
-    keeper = new_intake(here, url=proxy.url, INTERLOCK_BROKER_URL=server.url)
+    # The broker answers: messages are received, and must be neither acknowledged nor dropped.
+    process = new_intake(interlock, url=proxy.url, INTERLOCK_BROKER_URL=server.url)
     proxy.refuse()
     before = proxy.connections
-    send(here, *[request(f"r{number}") for number in range(20)])
+    send(interlock, *[request(f"r{number}") for number in range(20)])
     until(lambda: proxy.connections > before, what="intake tries to reach the store")
-    assert here.list(machine="thread") == []
+    assert interlock.list(machine="thread") == []
 
     proxy.heal()
 
-    exist(here, *[f"r{number}" for number in range(20)])
-    assert keeper.poll() is None
-    assert here.dispatch.rejected.counts() == {}
+    wait_until_they_exist(interlock, *[f"r{number}" for number in range(20)])
+    assert process.poll() is None
+    assert interlock.dispatch.rejected.counts() == {}

@@ -1,1 +1,1 @@
-"""The engine: claims effects, runs their handlers, renews leases, sweeps; it knows no system."""
+"""The engine: claims effects, runs their handlers, renews leases and sweeps, for any system."""

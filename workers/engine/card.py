@@ -1,4 +1,4 @@
-"""A resolution card: what a person is asked about a record, and which answers exist. Pure."""
+"""Makes a card: the question to a person about a record, with its possible answers. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BODY_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Affordance:
-    """One answer: what a person chooses, the trigger it fires, and the JSON schema of its words."""
+    """One possible answer: its name, the trigger that it fires, and the schema of its payload."""
 
     name: str
     trigger: str
@@ -24,7 +24,7 @@ class Affordance:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a surface shows. `proposal` is what a decision must name."""
+    """The card that a surface shows. A decision must name its `proposal`."""
 
     record_id: str
     machine: str
@@ -44,7 +44,7 @@ class Card:
 
 
 def card_of(machine: Machine, record: Record) -> Card | None:
-    """Return what a person is asked now, or None where nobody is."""
+    """Return the card of a record that waits for a person, else None."""
     stage = machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.asks(record.data)):
         return None
@@ -70,7 +70,7 @@ def card_of(machine: Machine, record: Record) -> Card | None:
 
 
 def quarantine_of(machine: Machine, record: Record) -> Card | None:
-    """Return what a person is asked about work that was given up, or None where there is none."""
+    """Return the card of a record with an effect that was given up, else None."""
     stuck = [entry for entry in record.entries if entry.state == "quarantined"]
     if not stuck:
         return None
@@ -82,7 +82,7 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
         kind="quarantine",
         proposal=record.proposal,
         title=title_of(record),
-        question=f"Given up: {names}. Mend the cause, then let it try again?",
+        question=f"Given up: {names}. Repair the cause, then let it try again?",
         proposed={},
         failure=None,
         since_ms=record.since_ms,
@@ -91,10 +91,10 @@ def quarantine_of(machine: Machine, record: Record) -> Card | None:
 
 
 def title_of(record: Record) -> str:
-    """Return what a card is called: a title, the first line of a description, or the id."""
+    """Return the title of a card: the record's title, its description's first line, or its id."""
     data = record.data
-    told = (data.get("inciting") or data).get("title") or data.get("description") or ""
-    return str(told).strip().partition("\n")[0] or record.id
+    title = (data.get("inciting") or data).get("title") or data.get("description") or ""
+    return str(title).strip().partition("\n")[0] or record.id
 
 
 def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
@@ -103,10 +103,10 @@ def schema_of(machine: Machine, trigger: str) -> Mapping[str, Any]:
     return model.model_json_schema() if model else {"type": "object", "additionalProperties": False}
 
 
-def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
+def question(  # noqa: C901, PLR0911, PLR0912 - one sentence per kind of card
     kind: str, phase: str, proposed: Mapping[str, Any], data: Mapping[str, Any]
 ) -> str:
-    """Say in one or two sentences what is asked."""
+    """Return the question in one or two sentences."""
     payload = proposed.get("payload") or {}
     failure = closed((data.get("failure") or {}).get("detail", ""))
     match kind:
@@ -131,7 +131,7 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
         case "approval":
             return f"Its work was verified. Shall it be merged into {data['target']}?"
         case "dead_letter":
-            return f"It failed and has no retries left: {why(data)} Try it again?"
+            return f"It failed and has no retries left: {reason_of(data)} Try it again?"
         case "block":
             return f"It waits for this: {closed(data['blocked_on']['on'])} Is it settled?"
         case "cleanup_failure":
@@ -141,22 +141,23 @@ def question(  # noqa: C901, PLR0911, PLR0912 - one sentence a kind of card
 
 
 def pending_job(data: Mapping[str, Any]) -> str:
-    """Return what is asked about a job that waits: it is starved, or stepped by hand."""
-    lost = ", ".join(f"{one} is {how}" for one, how in sorted(data["lost"].items()))
-    return f"It waits in vain: {lost}. Go on without?" if lost else "Shall it be run now?"
+    """Return the question about a waiting job: it has lost dependencies, or is run by hand."""
+    lost = ", ".join(f"{job} is {state}" for job, state in sorted(data["lost"].items()))
+    question = f"It waits for jobs that did not succeed: {lost}. Run it without them?"
+    return question if lost else "Shall it be run now?"
 
 
 def intervention(data: Mapping[str, Any]) -> str:
-    """Return what is asked of a steward about a job that cannot go on."""
-    return f"It cannot go on: {why(data)} Mend the cause and resubmit it, or terminate it?"
+    """Return the question to a steward about a job that cannot go on."""
+    return f"It cannot go on: {reason_of(data)} Repair the cause and resubmit it, or terminate it?"
 
 
 def sign_off(data: Mapping[str, Any]) -> str:
-    """Return what is asked about finished work, with what its reviewer said."""
+    """Return the question about finished work, with its reviewer's summary."""
     review = data.get("review_result") or {}
-    made = closed(data.get("summary", "")) or "It is done."
-    said = f" The reviewer: {closed(review['summary'])}" if review.get("summary") else ""
-    return f"{made}{said} Approve it?"
+    summary = closed(data.get("summary", "")) or "It is done."
+    opinion = f" The reviewer: {closed(review['summary'])}" if review.get("summary") else ""
+    return f"{summary}{opinion} Approve it?"
 
 
 JOB_CARDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -172,18 +173,18 @@ JOB_CARDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def waits_for(data: Mapping[str, Any]) -> str:
-    """Say which tasks come before one, or nothing."""
+    """Return the tasks that come before a task as a part of a sentence, or nothing."""
     return f", after {', '.join(data['depends_on'])}" if data["depends_on"] else ""
 
 
-def why(data: Mapping[str, Any]) -> str:
-    """Return why a task failed, as a sentence."""
+def reason_of(data: Mapping[str, Any]) -> str:
+    """Return the reason of a failure as a sentence."""
     failure = data.get("failure") or {}
     return closed(failure.get("reason") or failure.get("detail") or "no reason was given")
 
 
 def closed(text: str) -> str:
-    """Return a text that ends as a sentence does, or nothing."""
+    """Return a text with a full stop at its end, or an empty text."""
     text = text.strip()
     return text if not text or text.endswith((".", "!", "?", "…")) else f"{text}."
 

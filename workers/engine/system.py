@@ -19,7 +19,7 @@ class System:
     level for the name ''. `submit` gives, for a machine whose plain messages need more than a new
     record, the `module:function` that accepts them. `counted` lists the machines whose records
     `interlock top` counts by state, `shown` the fields of a record's data that `interlock show`
-    prints where they are set.
+    prints if they are set.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Graphs of jobs: their files, what is asked of workers and reviewers, what people see."""
+"""Graphs of jobs: their files, how workers and reviewers run, and what people see of them."""

@@ -1,4 +1,4 @@
-"""What a graph and its jobs must be before anything of them is written; it writes nothing."""
+"""Checks a graph and its jobs against the store before anything of them is written."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.specs.dependencies import cycle_in
 
 PAGE = 1_000
-LOOKED_AT_MAX = 100_000
-# What makes a job wait for others, and from which state: a draft may be suspended, then resumed.
-BEGINS = {"activate": State.DRAFT, "resume": State.SUSPENDED}
+JOBS_READ_MAX = 100_000
+# The verbs that make a job wait for others, and the state in which each does so: a draft may be
+# suspended, and resumed later.
+START_STATES = {"activate": State.DRAFT, "resume": State.SUSPENDED}
 
 
 class UnknownDependencyError(CallError):
@@ -24,97 +25,107 @@ class UnknownDependencyError(CallError):
 
 
 class CycleError(CallError):
-    """Jobs would wait for each other. Take one of the ring's dependencies out."""
+    """Jobs would wait for each other. Remove one of the dependencies of the cycle."""
 
 
 class GraphAdmission:
-    """What is refused, and why, as the store has it now."""
+    """Refuses graphs and jobs that cannot be created or started, with the reason."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
 
-    def refuse_others(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse a file before anything is written."""
-        places = Counter(one["dir"] for one in payloads.values() if one.get("dir"))
-        shared = next((place for place, jobs in places.items() if jobs > 1), None)
+    def check_file(self, payloads: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse the jobs of a file that cannot all be created. Raises CallError."""
+        folders = Counter(payload["dir"] for payload in payloads.values() if payload.get("dir"))
+        shared = next((folder for folder, jobs in folders.items() if jobs > 1), None)
         if shared is not None:
             raise CallError(
                 f"two jobs would share the directory {shared}: give each one of its own"
             )
-        for page in pages(list(payloads)):
+        for page in in_pages(list(payloads)):
             for job, known in self.dispatch.views.births(page).items():
                 if known != digest("job", encode(payloads[job], "the job")):
                     raise IdTakenError(job)
-        self.refuse_rings({job: named_in(one) for job, one in payloads.items()})
+        self.check_dependencies(
+            {job: dependencies_in(payload) for job, payload in payloads.items()}
+        )
 
-    def refuse_late(self, graph: Record | None, jobs: Sequence[str]) -> None:
-        """Refuse new jobs of a graph that is over: nobody looks after them any more."""
+    def check_open(self, graph: Record | None, jobs: Sequence[str]) -> None:
+        """Refuse new jobs of a finished graph, which is not looked after any more."""
         if graph is None or graph.state != "finished":
             return
-        for page in pages(jobs):
+        for page in in_pages(jobs):
             known = self.dispatch.views.births(page)
             new = next((job for job in page if job not in known), None)
             if new is not None:
                 raise CallError(f"{graph.id} is finished and takes no {new}; open another graph")
 
-    def refuse_vain(self, verb: str, records: Sequence[Record]) -> None:
-        """Refuse to begin what would wait for itself, or for what never was.
+    def check_start(self, verb: str, records: Sequence[Record]) -> None:
+        """Refuse to start jobs that would wait for themselves or for an unknown job.
 
-        What is resumed may wait for what is gone by now: then it is told that this is lost.
+        A job that is resumed may depend on one that was deleted since: it then learns that this
+        dependency is lost.
         """
-        begun = [one for one in records if one.state == BEGINS.get(verb)]
+        started = [job for job in records if job.state == START_STATES.get(verb)]
         edges: dict[str, Collection[str]] = {
-            one.id: one.data["depends_on"] for one in begun if not one.data["met"]
+            job.id: job.data["depends_on"] for job in started if not job.data["met"]
         }
         if verb == "resume":
-            named = {one for after in edges.values() for one in after}
-            known = {one for page in pages([*named]) for one in self.dispatch.views.records(page)}
-            edges = {job: [one for one in after if one in known] for job, after in edges.items()}
-        self.refuse_rings(edges)
+            named = {other for after in edges.values() for other in after}
+            views = self.dispatch.views
+            known = {found for page in in_pages([*named]) for found in views.records(page)}
+            edges = {
+                job: [other for other in after if other in known] for job, after in edges.items()
+            }
+        self.check_dependencies(edges)
 
-    def refuse_rings(self, edges: Mapping[str, Collection[str]]) -> None:
-        """Refuse jobs that depend on nothing known, or through others on themselves.
+    def check_dependencies(self, edges: Mapping[str, Collection[str]]) -> None:
+        """Refuse jobs that depend on an unknown job, or through others on themselves.
 
-        `edges` say what some jobs depend on; what others do is followed as it is stored.
+        `edges` has the dependencies of the new jobs; those of other jobs are read from the store.
+        Raises UnknownDependencyError or CycleError.
         """
         graph: dict[str, Collection[str]] = dict(edges)
-        outside = dict.fromkeys(one for after in edges.values() for one in after)
-        ahead = [one for one in outside if one not in graph]
-        told = set(ahead)
-        while ahead and len(graph) < LOOKED_AT_MAX:
+        outside = dict.fromkeys(other for after in edges.values() for other in after)
+        ahead = [job for job in outside if job not in graph]
+        seen = set(ahead)
+        while ahead and len(graph) < JOBS_READ_MAX:
             found: list[str] = []
-            for page in pages(ahead):
+            for page in in_pages(ahead):
                 known = self.dispatch.views.records(page)
-                for one in page:
-                    record = known.get(one)
+                for job in page:
+                    record = known.get(job)
                     if record is None or record.machine != "job":
-                        self._unknown(one, edges)
-                        graph[one] = ()
+                        self._refuse_unknown(job, edges)
+                        graph[job] = ()
                         continue
                     over = record.state in (State.SUCCESS, State.CANCELED, State.FAILED)
-                    graph[one] = () if over else record.data["depends_on"]
-                    found += graph[one]
-            ahead = [one for one in dict.fromkeys(found) if one not in graph and one not in told]
-            told.update(ahead)
-        if ring := cycle_in(graph):
-            raise CycleError(f"{' -> '.join(ring)} is a ring; take one out of it")
+                    graph[job] = () if over else record.data["depends_on"]
+                    found += graph[job]
+            ahead = [job for job in dict.fromkeys(found) if job not in graph and job not in seen]
+            seen.update(ahead)
+        if cycle := cycle_in(graph):
+            raise CycleError(f"{' -> '.join(cycle)} is a cycle; remove one of these dependencies")
 
-    def _unknown(self, one: str, edges: Mapping[str, Collection[str]]) -> None:
-        """Refuse a dependency that is not there; what others wait for in vain is their matter."""
-        who = next((job for job, after in edges.items() if one in after), None)
-        if who is not None:
-            told = f"{who} depends on {one!r}, and there is no such job"
-            raise UnknownDependencyError(f"{told}; create it first or correct the name")
+    def _refuse_unknown(self, unknown: str, edges: Mapping[str, Collection[str]]) -> None:
+        """Raise UnknownDependencyError if one of the new jobs depends on an unknown one."""
+        job = next((job for job, after in edges.items() if unknown in after), None)
+        if job is not None:
+            problem = f"{job} depends on {unknown!r}, and there is no such job"
+            raise UnknownDependencyError(f"{problem}; create it first or correct the name")
 
 
-def named_in(payload: Mapping[str, Any]) -> Sequence[str]:
-    """Return what a payload says it depends on; what is no list of texts is refused at birth."""
+def dependencies_in(payload: Mapping[str, Any]) -> Sequence[str]:
+    """Return the dependencies that a payload names; () if they are not a list of texts.
+
+    Such a payload is refused when its job is created.
+    """
     found = payload.get("depends_on", ())
-    texts = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+    texts = isinstance(found, list | tuple) and all(isinstance(name, str) for name in found)
     return found if texts else ()
 
 
-def pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield ids in bounded pages."""
-    for at in range(0, len(ids), PAGE):
-        yield ids[at : at + PAGE]
+def in_pages(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield ids in pages of bounded size."""
+    for start in range(0, len(ids), PAGE):
+        yield ids[start : start + PAGE]

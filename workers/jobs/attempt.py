@@ -1,4 +1,4 @@
-"""One run of a worker or reviewer: a command, a capability or a model. What it said is checked."""
+"""Runs a job's worker or reviewer once: a command, a capability or a model. Checks its reply."""
 
 from __future__ import annotations
 
@@ -23,14 +23,20 @@ from interlock.workers.gateways.capabilities.result import Failed, SplitWork, Su
 from interlock.workers.gateways.llm.ledger import Ledger
 from interlock.workers.gateways.llm.outcome import Unanswered
 from interlock.workers.jobs.brief import brief_of, write_brief
-from interlock.workers.jobs.command import Errand
-from interlock.workers.jobs.halt import halt, warn
-from interlock.workers.jobs.limits import Usage, time_left_ms, used
+from interlock.workers.jobs.command import LATE_REPLY_LENGTH_MAX, CommandRun
+from interlock.workers.jobs.limits import (
+    GRAPH,
+    LimitUsage,
+    halt_graph,
+    note_warnings,
+    time_left_ms,
+    usages_of_job,
+)
 from interlock.workers.jobs.model import JobQuestion, open_job_model
 from interlock.workers.jobs.reply import (
-    PAUSE_S,
+    PAUSE_S_DEFAULT,
     RETRY_S_MAX,
-    Action,
+    ReplyAction,
     ReplyError,
     ReviewReply,
     WorkerReply,
@@ -41,212 +47,219 @@ from interlock.workers.jobs.slots import graph_of
 from interlock.workers.text import sentence
 
 WORKER, REVIEWER = "worker", "reviewer"
-TRY_AGAIN = (75, 124)  # what programs say of a failure that may pass, or of a time limit
-OUTPUT_TOLD_MAX = 800
-LATE_MAX = 2_000
+# By convention 75 (EX_TEMPFAIL) is a failure that may pass, and 124 a time limit of `timeout`.
+RETRY_EXIT_CODES = (75, 124)
+OUTPUT_LENGTH_MAX = 800
 MICRO = 1_000_000
-RESULT = "result.md"
+RESULT_FILE = "result.md"
 MATERIAL_BYTES_MAX = 64_000
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a worker or reviewer said, and what it cost. `unfit` tells why it could not be taken."""
+class AttemptResult:
+    """The reply of a worker or reviewer, and the costs. `invalid` is the fault of a bad reply."""
 
     reply: WorkerReply
     deltas: Mapping[str, int]
-    unfit: str = ""
+    invalid: str = ""
 
 
 class OverBudgetError(Exception):
-    """What is left of a limit does not do. Nothing was spent; `reached` says which limit."""
+    """Too little is left of a limit, so nothing was started. `usage` is that of the limit."""
 
-    def __init__(self, **reached: Any) -> None:
-        self.reached = reached
-        super().__init__(f"the {reached['of']}'s limit of {reached['limit']}")
+    def __init__(self, usage: LimitUsage) -> None:
+        self.usage = usage
+        super().__init__(f"the {usage.owner}'s limit of {usage.limit}")
 
 
-async def labour(work: Work, doer: Mapping[str, Any], role: str, folder: Path) -> Said:
-    """Let a job's worker or reviewer do its part once. Raises OverBudgetError before it spends."""
-    await asyncio.to_thread(look_at_limits, work, role)
-    if estimate := int(doer["cost_micro"]):
+async def run_attempt(
+    work: Work, executor: Mapping[str, Any], role: str, folder: Path
+) -> AttemptResult:
+    """Run a job's worker or reviewer once. Raises OverBudgetError before anything is spent."""
+    await asyncio.to_thread(check_limits, work, role)
+    if estimate := int(executor["cost_micro"]):
         await asyncio.to_thread(reserve, work, estimate)
-    if doer.get("capability"):
-        return await _capability(work, doer, role)
+    if executor.get("capability"):
+        return await _run_capability(work, executor, role)
     brief = await asyncio.to_thread(brief_of, work.dispatch, work.record, role)
-    if doer.get("command"):
+    if executor.get("command"):
         try:
-            return await _command(work, doer["command"], role, folder, brief)
+            return await _run_command(work, executor["command"], role, folder, brief)
         except OSError as refusal:
             why = f"it could not be started: {refusal.strerror or refusal}: {refusal.filename}"
-            model = ReviewReply if role == REVIEWER else WorkerReply
-            return Said(model(action=Action.STUCK, summary=sentence(why)), {})
-    return await _model(work, doer["model"], role, folder, brief)
+            model = _reply_model(role)
+            return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(why)), {})
+    return await _run_model(work, executor["model"], role, folder, brief)
 
 
-def look_at_limits(work: Work, role: str) -> None:
-    """Look again before each spend: since it was scheduled it may have paused, or done a phase.
+def check_limits(work: Work, role: str) -> None:
+    """Check the limits again before an attempt, and start its timers. Raises OverBudgetError.
 
-    To begin is a sign of life. What is left of its time counts from here: until now it may have
-    waited for a free worker. Raises OverBudgetError.
+    Since the job was scheduled it may have been paused, or have finished a phase. The time limit
+    counts from here, because the job may have waited for a free worker until now. The start of an
+    attempt is a sign of life.
     """
-    record, found = work.record, _limits(work)
-    warn(work, found)
-    for one in found:
-        if one.reached:
-            raise OverBudgetError(of=one.of, **one.payload())
+    record, found = work.record, _limits_of_spending(work)
+    note_warnings(work, found)
+    for usage in found:
+        if usage.reached:
+            raise OverBudgetError(usage)
     silence_ms = record.data["running_s" if role == WORKER else "reviewing_s"] * 1_000
     left_ms = time_left_ms(found)
     limited = () if left_ms is None else (("limit", left_ms, 0),)
     timers = (("stall", silence_ms, 0), *limited)
-    jot = Jot("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
-    work.dispatch.note(record, jot, op_id=uuid4().hex, warrant=work.warrant)
+    note = Jot("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
+    work.dispatch.note(record, note, op_id=uuid4().hex, warrant=work.warrant)
 
 
 def reserve(work: Work, estimate_micro: int) -> None:
-    """Reserve what a call may cost. Raises OverBudgetError, which names the tightest limit."""
+    """Reserve what an attempt may cost. Raises OverBudgetError with the tightest limit."""
     if work.reserve(estimate_micro):
         return
-    costs = [one for one in _limits(work) if one.limit == "cost"]
-    tightest = min(costs, key=lambda one: one.allowed - one.used)
-    raise OverBudgetError(of=tightest.of, **tightest.payload())
+    costs = [usage for usage in _limits_of_spending(work) if usage.limit == "cost"]
+    raise OverBudgetError(min(costs, key=lambda usage: usage.allowed - usage.used))
 
 
-def over(work: Work, refused: OverBudgetError) -> Outcome:
-    """Return what becomes of a job that may not spend; a graph's limit halts the graph instead."""
-    graph = graph_of(work.dispatch, work.record)
-    if refused.reached["of"] != "graph" or graph is None:
-        return Outcome("limit_reached", refused.reached, reason=str(refused))
-    words = {name: refused.reached[name] for name in ("limit", "used", "allowed")}
-    halt(work, graph, Usage(of="graph", **words))
-    # Its graph asks the steward; this one goes on when that is raised.
+def stop_or_halt(work: Work, refused: OverBudgetError) -> Outcome:
+    """Return the outcome for a job at a limit; at a limit of its graph, halt the graph instead."""
+    graph, usage = graph_of(work.dispatch, work.record), refused.usage
+    if usage.owner != GRAPH or graph is None:
+        payload = {"of": usage.owner, **usage.payload()}
+        return Outcome("limit_reached", payload, reason=str(refused))
+    halt_graph(work, graph, usage)
+    # The graph asks its steward; this job is tried again when the limit has been raised.
     return Outcome("retry", {"summary": f"{refused} is reached"}, reason=str(refused))
 
 
-def took_ms(began: float) -> int:
-    """Return how long it took, at least 1 ms."""
+def elapsed_ms(began: float) -> int:
+    """Return the time since `began`, at least 1 ms."""
     return max(1, round((time.monotonic() - began) * 1_000))
 
 
-def stopped(work: Work, began: float) -> None:
-    """Keep the time of work that was stopped: it was used all the same."""
-    work.note_late(Outcome("stopped", deltas={"time_ms": took_ms(began)}))
+def book_stopped_time(work: Work, began: float) -> None:
+    """Book the time of an attempt that was stopped, because that time was used as well."""
+    work.note_late(Outcome("stopped", deltas={"time_ms": elapsed_ms(began)}))
 
 
-def _limits(work: Work) -> list[Usage]:
-    """Return what is used of money and time by now. Runs are counted before they begin."""
+def _limits_of_spending(work: Work) -> list[LimitUsage]:
+    """Return the usage of money and time by now. Runs are counted when they are scheduled."""
     record = work.dispatch.views.record(work.record.id)
-    found = used(record, graph_of(work.dispatch, record))
-    return [one for one in found if one.limit != "iterations"]
+    found = usages_of_job(record, graph_of(work.dispatch, record))
+    return [usage for usage in found if usage.limit != "iterations"]
 
 
-async def _command(
+def _reply_model(role: str) -> type[WorkerReply]:
+    return ReviewReply if role == REVIEWER else WorkerReply
+
+
+async def _run_command(
     work: Work, command: str, role: str, folder: Path, brief: Mapping[str, Any]
-) -> Said:
-    errand = Errand(work, role, folder)
-    await asyncio.to_thread(write_brief, errand.place, brief)
-    task = asyncio.ensure_future(asyncio.to_thread(errand.run, command))
+) -> AttemptResult:
+    run = CommandRun(work, role, folder)
+    await asyncio.to_thread(write_brief, run.run_folder, brief)
+    task = asyncio.ensure_future(asyncio.to_thread(run.run, command))
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            continue  # it has heard the order itself, and says when its command is really gone
-    model = ReviewReply if role == REVIEWER else WorkerReply
+            continue  # the run sees the order to stop itself, and ends when its command has ended
+    model = _reply_model(role)
     try:
         code = task.result()
     except asyncio.CancelledError:
-        await asyncio.to_thread(_late_cost, work, model, errand.reply)
+        await asyncio.to_thread(_book_late_cost, work, model, run.reply)
         raise
     try:
-        reply = read_reply(model, errand.reply)
+        reply = read_reply(model, run.reply)
     except ReplyError as refusal:
-        return _unfit(model, f"its reply cannot be taken: {refusal}")
+        return _invalid(model, f"its reply is invalid: {refusal}")
     if reply is not None:
-        return Said(reply, _cost(reply))
-    told = errand.last_output(OUTPUT_TOLD_MAX)
+        return AttemptResult(reply, _deltas_of_reply(reply))
+    output = run.last_output(OUTPUT_LENGTH_MAX)
     if code == 0:
-        return Said(_silent(model, told), {})
-    how = sentence(f"exit code {code}: {told or 'no output'}", length_max=1_000)
-    action = Action.RETRY if code in TRY_AGAIN else Action.STUCK
-    return Said(model(action=action, summary=how), {})
+        return AttemptResult(_reply_of_output(model, output), {})
+    how = sentence(f"exit code {code}: {output or 'no output'}", length_max=1_000)
+    action = ReplyAction.RETRY if code in RETRY_EXIT_CODES else ReplyAction.STUCK
+    return AttemptResult(model(action=action, summary=how), {})
 
 
-def _late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
-    """Book what a command says that it has spent, though it was stopped and its reply is late."""
+def _book_late_cost(work: Work, model: type[WorkerReply], file: Path) -> None:
+    """Book the cost in the reply of a command that was stopped before it replied."""
     with suppress(ReplyError):
         reply = read_reply(model, file)
         if reply is not None and reply.cost:
-            work.note_late(Outcome("late_reply", deltas=_cost(reply)))
+            work.note_late(Outcome("late_reply", deltas=_deltas_of_reply(reply)))
 
 
-async def _capability(work: Work, doer: Mapping[str, Any], role: str) -> Said:
-    model = ReviewReply if role == REVIEWER else WorkerReply
-    registry = work.resources.get(open_registry)
-    name, parameters = doer["capability"], doer["parameters"]
+async def _run_capability(work: Work, executor: Mapping[str, Any], role: str) -> AttemptResult:
+    model, registry = _reply_model(role), work.resources.get(open_registry)
+    name, parameters = executor["capability"], executor["parameters"]
     try:
-        one = registry[name]
+        capability = registry[name]
         registry.check(name, parameters)
         runtime: dict[str, Any] = {"record_id": work.record.id, "key": work.key, "item_ids": []}
         runtime |= {"token_number": work.lease.token_number}
         bound = registry.bind(name, parameters, runtime)
     except CallError as refusal:
-        return Said(model(action=Action.STUCK, summary=sentence(str(refusal))), {})
-    call = asyncio.ensure_future(call_capability(one, bound, deadline_s=one.deadline_s))
+        return AttemptResult(model(action=ReplyAction.STUCK, summary=sentence(str(refusal))), {})
+    call = asyncio.ensure_future(
+        call_capability(capability, bound, deadline_s=capability.deadline_s)
+    )
     ordered = False
     while not call.done():
         try:
             await asyncio.wait({call})
         except asyncio.CancelledError:
-            # A thread cannot be stopped: who revoked it hears when it is really over.
-            if inspect.iscoroutinefunction(one.call) and not ordered:
+            # A coroutine can be canceled; a capability in a thread has to be awaited to its end.
+            if inspect.iscoroutinefunction(capability.call) and not ordered:
                 call.cancel()
             ordered = True
     if ordered and not call.cancelled():
-        await asyncio.to_thread(_late_result, work, role, call.result())
+        await asyncio.to_thread(_book_late_result, work, role, call.result())
     if call.cancelled() or ordered:
         raise asyncio.CancelledError
     match call.result():
         case Failed() as failed:
-            again = failed.code in ("unavailable", "deadline") and one.idempotent
-            action = Action.RETRY if again else Action.STUCK
-            return Said(model(action=action, summary=sentence(failed.detail)), {})
+            again = failed.code in ("unavailable", "deadline") and capability.idempotent
+            action = ReplyAction.RETRY if again else ReplyAction.STUCK
+            return AttemptResult(model(action=action, summary=sentence(failed.detail)), {})
         case SplitWork():
-            return _unfit(model, f"{name} splits its work, which a job does not")
+            return _invalid(model, f"{name} splits its work, which a job does not")
         case succeeded:
-            return _answered(model, succeeded.value)
+            return _result_of_value(model, succeeded.value)
 
 
-def _late_result(work: Work, role: str, result: object) -> None:
-    """Note what a capability gave although it was stopped, and book what it says that it cost."""
+def _book_late_result(work: Work, role: str, result: object) -> None:
+    """Note the result of a capability that was to be stopped, and book the cost that it reports."""
     if not isinstance(result, Succeeded):
         return
-    told = json.dumps(result.value, ensure_ascii=False)[:LATE_MAX]
-    work.audit("late_reply", {"role": role, "reply": told})
-    said = _answered(ReviewReply if role == REVIEWER else WorkerReply, result.value)
-    if said.deltas:
-        work.note_late(Outcome("late_reply", deltas=said.deltas))
+    reply = json.dumps(result.value, ensure_ascii=False)[:LATE_REPLY_LENGTH_MAX]
+    work.audit("late_reply", {"role": role, "reply": reply})
+    attempt = _result_of_value(_reply_model(role), result.value)
+    if attempt.deltas:
+        work.note_late(Outcome("late_reply", deltas=attempt.deltas))
 
 
-def _answered(model: type[WorkerReply], value: object) -> Said:
-    """Return what a capability gave as a reply: as one, or as the summary of a good end."""
+def _result_of_value(model: type[WorkerReply], value: object) -> AttemptResult:
+    """Return the result of a capability: its value is a reply, or the summary of a success."""
     if isinstance(value, Mapping) and "action" in value:
         try:
             reply = parse(model, value)
         except ReplyError as refusal:
-            return _unfit(model, f"its reply cannot be taken: {refusal}")
-        return Said(reply, _cost(reply))
-    told = "" if value is None else json.dumps(value, ensure_ascii=False)
-    return Said(_silent(model, told), {})
+            return _invalid(model, f"its reply is invalid: {refusal}")
+        return AttemptResult(reply, _deltas_of_reply(reply))
+    output = "" if value is None else json.dumps(value, ensure_ascii=False)
+    return AttemptResult(_reply_of_output(model, output), {})
 
 
-async def _model(
+async def _run_model(
     work: Work, prompt: str, role: str, folder: Path, brief: Mapping[str, Any]
-) -> Said:
-    shape = ReviewReply if role == REVIEWER else WorkerReply
+) -> AttemptResult:
+    shape = _reply_model(role)
     model = work.resources.get(open_job_model)
     if model is None:
         why = "no model can answer: set INTERLOCK_MODEL to a language model"
-        return Said(shape(action=Action.STUCK, summary=why), {})
+        return AttemptResult(shape(action=ReplyAction.STUCK, summary=why), {})
     material = await asyncio.to_thread(_material, brief)
     question = JobQuestion(role == REVIEWER, prompt, material)
     ledger = model.ledger(question)
@@ -257,51 +270,55 @@ async def _model(
         timeout_s = work.dispatch.settings.model_timeout_s
         answer = await model.answer(question, ledger, timeout_s=timeout_s)
     except asyncio.CancelledError:
-        # What was asked may be billed, though nobody waits for the answer.
-        await asyncio.to_thread(work.note_late, Outcome("late_answer", deltas=_booked(ledger)))
+        # The provider may bill the question although nobody waits for the answer any more.
+        await asyncio.to_thread(
+            work.note_late, Outcome("late_answer", deltas=_deltas_of_model(ledger))
+        )
         raise
-    deltas = _booked(ledger)
+    deltas = _deltas_of_model(ledger)
     if isinstance(answer, Unanswered):
-        return Said(_unanswered(shape, answer), deltas)
+        return AttemptResult(_reply_of_failure(shape, answer), deltas)
     if role == REVIEWER:
         try:
-            return Said(parse(shape, {"action": "COMPLETED", **answer}), deltas)
+            return AttemptResult(parse(shape, {"action": "COMPLETED", **answer}), deltas)
         except ReplyError as refusal:
-            return replace(_unfit(shape, f"its answer cannot be taken: {refusal}"), deltas=deltas)
-    kept: list[str] = []
+            return replace(_invalid(shape, f"its answer is invalid: {refusal}"), deltas=deltas)
+    files: list[str] = []
     if answer["result"]:
-        await asyncio.to_thread((folder / RESULT).write_text, answer["result"], "utf-8")
-        kept = [RESULT]
-    words = {"action": answer["action"], "summary": answer["summary"], "evidence_files": kept}
-    return Said(parse(shape, words), deltas)
+        await asyncio.to_thread((folder / RESULT_FILE).write_text, answer["result"], "utf-8")
+        files = [RESULT_FILE]
+    reply = {"action": answer["action"], "summary": answer["summary"], "evidence_files": files}
+    return AttemptResult(parse(shape, reply), deltas)
 
 
-def _booked(ledger: Ledger) -> dict[str, int]:
-    """Return what a model cost so far."""
-    used = ledger.usage
-    tokens = {"tokens_in": used.input_tokens, "tokens_out": used.output_tokens}
+def _deltas_of_model(ledger: Ledger) -> dict[str, int]:
+    """Return the costs of a model so far."""
+    usage = ledger.usage
+    tokens = {"tokens_in": usage.input_tokens, "tokens_out": usage.output_tokens}
     return {k: v for k, v in {"spent": ledger.cost_micro, **tokens}.items() if v}
 
 
-def _unanswered(shape: type[WorkerReply], failed: Unanswered) -> WorkerReply:
+def _reply_of_failure(shape: type[WorkerReply], failed: Unanswered) -> WorkerReply:
     limited = failed.retry_after_s is not None
-    # Never before the time that it names, but for one that nobody would wait for.
+    # Wait as long as the provider says, up to RETRY_S_MAX.
     after = min(max(1, ceil(failed.retry_after_s or 0)), RETRY_S_MAX) if limited else None
-    told = sentence(failed.detail)
-    return shape(action=Action.RETRY, summary=told, retry_after_s=after, rate_limited=limited)
+    detail = sentence(failed.detail)
+    return shape(
+        action=ReplyAction.RETRY, summary=detail, retry_after_s=after, rate_limited=limited
+    )
 
 
 def _material(brief: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a model is shown: the brief, and the text of its evidence."""
-    words = {k: v for k, v in brief.items() if k not in ("evidence", "dependencies")}
-    found = {"job": json.dumps(words, ensure_ascii=False, indent=1)}
-    named = {f"evidence {one['name']}": one for one in brief["evidence"]}
+    """Return the material for a model: the brief, and the texts of all evidence."""
+    fields = {k: v for k, v in brief.items() if k not in ("evidence", "dependencies")}
+    found = {"job": json.dumps(fields, ensure_ascii=False, indent=1)}
+    files = {f"evidence {file['name']}": file for file in brief["evidence"]}
     for name, other in brief["dependencies"].items():
         found[f"dependency {name}"] = other["summary"]
-        named |= {f"dependency {name} {one['name']}": one for one in other["evidence"]}
-    for name, one in named.items():
+        files |= {f"dependency {name} {file['name']}": file for file in other["evidence"]}
+    for name, file in files.items():
         try:
-            content = Path(one["path"]).read_bytes()[:MATERIAL_BYTES_MAX]
+            content = Path(file["path"]).read_bytes()[:MATERIAL_BYTES_MAX]
         except OSError:
             found[name] = "it is on another machine"
             continue
@@ -309,24 +326,24 @@ def _material(brief: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _silent(model: type[WorkerReply], told: str) -> WorkerReply:
-    """Return the reply of one that did its part and said nothing of it."""
-    words: dict[str, Any] = {"action": Action.COMPLETED}
-    words["summary"] = sentence(told, length_max=1_000)
+def _reply_of_output(model: type[WorkerReply], output: str) -> WorkerReply:
+    """Return the reply of a worker or reviewer that succeeded and wrote no reply itself."""
+    fields: dict[str, Any] = {"action": ReplyAction.COMPLETED}
+    fields["summary"] = sentence(output, length_max=1_000)
     if model is ReviewReply:
-        words["verdict"] = "APPROVAL_REQUIRED"
-    return model.model_validate(words)
+        fields["verdict"] = "APPROVAL_REQUIRED"
+    return model.model_validate(fields)
 
 
-def _unfit(model: type[WorkerReply], why: str) -> Said:
-    told = sentence(why, length_max=1_000)
-    return Said(model(action=Action.STUCK, summary=told), {}, unfit=told)
+def _invalid(model: type[WorkerReply], why: str) -> AttemptResult:
+    fault = sentence(why, length_max=1_000)
+    return AttemptResult(model(action=ReplyAction.STUCK, summary=fault), {}, invalid=fault)
 
 
-def _cost(reply: WorkerReply) -> dict[str, int]:
+def _deltas_of_reply(reply: WorkerReply) -> dict[str, int]:
     return {"spent": round(reply.cost * MICRO)} if reply.cost else {}
 
 
-def pause_s(reply: WorkerReply) -> int:
-    """Return for how long a provider that limits its rate is to be left alone."""
-    return max(1, reply.retry_after_s or PAUSE_S)
+def rate_limit_pause_s(reply: WorkerReply) -> int:
+    """Return how long a job is paused after a provider's rate limit."""
+    return max(1, reply.retry_after_s or PAUSE_S_DEFAULT)

@@ -1,4 +1,4 @@
-"""What a worker or reviewer is told of its job: a file, and variables; it decides nothing."""
+"""The brief of a worker or reviewer: a file with the job's fields, and environment variables."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.evidence import kept_file
 
-BRIEF = "brief.json"
-REPLY = "reply.json"
-WORDS = ("description", "objective", "details", "acceptance", "guidance")
+BRIEF_FILE = "brief.json"
+REPLY_FILE = "reply.json"
+TEXT_FIELDS = ("description", "objective", "details", "acceptance", "guidance")
 
 
-def folder_of(work: Work) -> Path:
-    """Return the directory in which a job keeps what it made; it is made where it is missing."""
-    folder = place_of(work.dispatch, work.record)
+def make_job_folder(work: Work) -> Path:
+    """Return the directory in which a job keeps its files; create it if it is missing."""
+    folder = job_folder(work.dispatch, work.record)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def place_of(dispatch: Dispatch, record: Record) -> Path:
-    """Return where a job keeps what it made: its own directory, or one below the home."""
-    named = record.data.get("dir")
-    return (Path(named) if named else dispatch.settings.home / "jobs" / record.id).resolve()
+def job_folder(dispatch: Dispatch, record: Record) -> Path:
+    """Return the directory of a job's files: its own `dir`, or one below INTERLOCK_HOME."""
+    folder = record.data.get("dir")
+    return (Path(folder) if folder else dispatch.settings.home / "jobs" / record.id).resolve()
 
 
 def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:
-    """Return what there is to know: the job, what was said of it, what it builds on."""
+    """Return a job's brief: its fields and evidence, and the results of its dependencies."""
     data = record.data
     found: dict[str, Any] = {"job": record.id, "phase": phase_of(data), "role": role}
-    found |= {name: data[name] for name in WORDS}
+    found |= {name: data[name] for name in TEXT_FIELDS}
     found |= {"summary": data.get("summary", ""), "evidence": _evidence(dispatch, record)}
     records = dispatch.views.records(data["depends_on"])
     found["dependencies"] = {
-        _name(record, other): {
-            "dir": str(place_of(dispatch, records[other])),
+        _name_in_graph(record, other): {
+            "dir": str(job_folder(dispatch, records[other])),
             "state": records[other].state,
             "summary": records[other].data.get("summary", ""),
             "evidence": _evidence(dispatch, records[other]),
@@ -53,42 +53,44 @@ def brief_of(dispatch: Dispatch, record: Record, role: str) -> dict[str, Any]:
 
 
 def write_brief(folder: Path, brief: Mapping[str, Any]) -> Path:
-    """Write it for a command to read."""
-    file = folder / BRIEF
-    torn = folder / f"{BRIEF}.torn"
+    """Write a brief as a file that a command can read."""
+    file = folder / BRIEF_FILE
+    torn = folder / f"{BRIEF_FILE}.torn"
     torn.write_text(json.dumps(brief, ensure_ascii=False, indent=2) + "\n", "utf-8")
     torn.replace(file)
     return file
 
 
-def variables(record: Record, role: str, folder: Path, run: Path, key: str) -> dict[str, str]:
-    """Return a command's environment: the worker's own without its settings, and its job."""
-    told = {
+def variables(
+    record: Record, role: str, folder: Path, run_folder: Path, key: str
+) -> dict[str, str]:
+    """Return a command's environment: the worker's own without settings, and the job's values."""
+    values = {
         "ID": record.id,
         "PHASE": phase_of(record.data),
         "ROLE": role,
         "DIR": str(folder),
-        "BRIEF": str(run / BRIEF),
-        "REPLY": str(run / REPLY),
+        "BRIEF": str(run_folder / BRIEF_FILE),
+        "REPLY": str(run_folder / REPLY_FILE),
         "KEY": key,
         "RUN": str(record.data["runs"]),
     }
-    return environment_of_work({f"{PREFIX}JOB_{name}": value for name, value in told.items()})
+    return environment_of_work({f"{PREFIX}JOB_{name}": value for name, value in values.items()})
 
 
-def _name(record: Record, other: str) -> str:
-    """Return how a job's own graph calls another job: without the graph where it is the same."""
+def _name_in_graph(record: Record, other: str) -> str:
+    """Return the name of another job for this one: without the graph if they share it."""
     graph = f"{root_of(record.id)}/"
     return other.removeprefix(graph)
 
 
 def _evidence(dispatch: Dispatch, record: Record) -> list[dict[str, str]]:
-    folder = place_of(dispatch, record)
+    folder = job_folder(dispatch, record)
     return [
         {
-            "path": str(kept_file(folder, one["sha256"])),
-            "name": one["path"],
-            "sha256": one["sha256"],
+            "path": str(kept_file(folder, file["sha256"])),
+            "name": file["path"],
+            "sha256": file["sha256"],
         }
-        for one in record.data.get("evidence", ())
+        for file in record.data.get("evidence", ())
     ]

@@ -1,4 +1,4 @@
-"""The command line of jobs and their graphs: `interlock job ...`. It only calls the client."""
+"""The commands of jobs and their graphs: `interlock job ...`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from interlock.workers.jobs import screen as job_screen
-from interlock.workers.jobs.admission import named_in
-from interlock.workers.jobs.arguments import Described, configuration, creation, limits_of
+from interlock.workers.jobs.admission import dependencies_in
+from interlock.workers.jobs.arguments import FieldsOption, changed_fields, job_fields, limits_from
 from interlock.workers.jobs.client import Jobs
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs
@@ -29,20 +29,21 @@ from interlock.workers.terminal.answer import (
 )
 
 app = typer.Typer(
-    help="Jobs in a graph: run, reviewed, signed off. docs/jobs.md says how.", no_args_is_help=True
+    help="Jobs in a graph: they are run, reviewed and signed off. See docs/jobs.md.",
+    no_args_is_help=True,
 )
 
 Job = Annotated[str, typer.Argument(help="A job, as GRAPH/JOB.", metavar="GRAPH/JOB")]
 Graph = Annotated[str, typer.Argument(help="A graph.", metavar="GRAPH")]
 Either = Annotated[str, typer.Argument(help="A job, or a graph for all of its jobs.", metavar="ID")]
-Why = Annotated[str, typer.Option("--reason", help="Why; it becomes guidance for the worker.")]
-Must = Annotated[str, typer.Option("--reason", help="Why; a must.")]
+Guidance = Annotated[str, typer.Option("--reason", help="The reason, as guidance for the worker.")]
+RequiredReason = Annotated[str, typer.Option("--reason", help="The reason, which is required.")]
 Seen = Annotated[str | None, typer.Option("--proposal", help="The proposal that you saw.")]
-Phase = Annotated[str | None, typer.Option(help="The phase to begin at again.")]
-Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait for what was begun.")]
-Cost = Annotated[str | None, typer.Option(help="US dollars that it may spend from now on.")]
-Time = Annotated[str | None, typer.Option(help="Time that it may work from now on: 90s, 10m, 2h.")]
-Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="Runs from now on.")]
+Phase = Annotated[str | None, typer.Option(help="The phase from which to work again.")]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until it is done.")]
+Cost = Annotated[str | None, typer.Option(help="The new limit of cost, in US dollars.")]
+Time = Annotated[str | None, typer.Option(help="The new limit of time at work: 90s, 10m, 2h.")]
+Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="The new limit of runs.")]
 
 
 @app.command()
@@ -50,7 +51,7 @@ Runs = Annotated[int | None, typer.Option("--iterations", min=1, help="Runs from
 def create(
     job: Annotated[str | None, typer.Argument(help="A job, as GRAPH/JOB.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="A whole graph.")] = None,
-    words: Described = "{}",
+    fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
     description: Annotated[str, typer.Option(help="What it is.")] = "",
     after: Annotated[list[str] | None, typer.Option(help="Jobs that it depends on.")] = None,
@@ -64,31 +65,25 @@ def create(
     """Create a job, or a whole graph from a file. Repeating it changes nothing."""
     if (job is None) is (file is None):
         fail("give a GRAPH/JOB or a --file, not both", as_json=as_json, kind="UsageError")
-    here = Graphs(client(actor))
-    said = command or description or after or words != "{}" or priority is not None
-    if file is not None and said:
-        told = "--command, --description, --after, --priority and --fields are for one job"
-        fail(told, as_json=as_json, kind="UsageError")
+    graphs = Graphs(client(actor))
+    for_one_job = command or description or after or fields != "{}" or priority is not None
+    if file is not None and for_one_job:
+        problem = "--command, --description, --after, --priority and --fields are for one job"
+        fail(problem, as_json=as_json, kind="UsageError")
     if file is not None:
-        done = here.submit(read_graph(file), activate=activate)
-        rows = [{"id": one.id, "replayed": one.replayed} for one in done.jobs]
-        value = {"graph": done.graph, "jobs": rows, "activated": activate}
+        created = graphs.submit(read_graph(file), activate=activate)
+        rows = [{"id": one.id, "replayed": one.replayed} for one in created.jobs]
+        value = {"graph": created.graph, "jobs": rows, "activated": activate}
     else:
-        assert job is not None, "one of the two is given"
-        given = creation(
-            words,
-            command=command,
-            description=description,
-            after=after,
-            job=job,
-        )
+        assert job is not None, "either a job or a file is given"
+        payload = job_fields(fields, command=command, description=description, after=after, job=job)
         if activate:
-            # Before it is created: no draft is left behind.
-            here.admission.refuse_rings({job: named_in(given)})
-        one = here.create(job, given, priority=5 if priority is None else priority)
-        if activate and here.job(job).state == "draft":
-            here.command(job, "activate")
-        rows = [{"id": one.id, "replayed": one.replayed}]
+            # Checked before the job is created, so that a refusal leaves no draft behind.
+            graphs.admission.check_dependencies({job: dependencies_in(payload)})
+        submitted = graphs.create(job, payload, priority=5 if priority is None else priority)
+        if activate and graphs.job(job).state == "draft":
+            graphs.command(job, "activate")
+        rows = [{"id": submitted.id, "replayed": submitted.replayed}]
         value = {"graph": job.partition("/")[0], "jobs": rows, "activated": activate}
     answer(value, as_json=as_json, show=job_screen.created)
 
@@ -97,35 +92,38 @@ def create(
 @guarded
 def config(
     target: Either,
-    words: Described = "{}",
+    fields: FieldsOption = "{}",
     command: Annotated[str | None, typer.Option(help="The worker's command.")] = None,
     description: Annotated[str | None, typer.Option(help="What it is.")] = None,
-    slots: Annotated[int | None, typer.Option(min=0, help="Of a graph: jobs at once.")] = None,
+    slots: Annotated[
+        int | None, typer.Option(min=0, help="For a graph: how many jobs run at once.")
+    ] = None,
     cost: Cost = None,
     time: Time = None,
     iterations: Runs = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Change a draft; of a graph its slots and limits, which also lifts a halt."""
-    here = Graphs(client(actor))
-    limits = limits_of(cost, time, iterations)
-    changes = configuration(words, command=command, description=description)
+    """Change a draft, or the slots and limits of a graph. A raised limit ends a halt."""
+    graphs = Graphs(client(actor))
+    limits = limits_from(cost, time, iterations)
+    changes = changed_fields(fields, command=command, description=description)
     changes |= {"limits": limits} if limits else {}
     if "/" in target and slots is not None:
-        fail("--slots are a graph's: leave out the job", as_json=as_json, kind="UsageError")
+        fail("--slots is for a graph: leave out the job", as_json=as_json, kind="UsageError")
     if "/" in target:
-        record = here.configure(target, changes)
+        record = graphs.configure(target, changes)
     else:
-        record = here.configure_graph(target, changes | ({} if slots is None else {"slots": slots}))
+        changes |= {} if slots is None else {"slots": slots}
+        record = graphs.configure_graph(target, changes)
     _moved(record.id, record.state, as_json=as_json)
 
 
 @app.command()
 @guarded
 def activate(target: Either, as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Let a draft run once what it depends on has succeeded; of a graph, all drafts."""
-    _told(target, "activate", {}, as_json=as_json, actor=actor)
+    """Let a draft, or all drafts of a graph, run as soon as their dependencies have succeeded."""
+    _command(target, "activate", {}, as_json=as_json, actor=actor)
 
 
 @app.command()
@@ -139,7 +137,7 @@ def step(job: Job, wait: Wait = 60, as_json: AsJson = False, actor: Actor = "per
 @app.command()
 @guarded
 def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Go on to the next gate: until somebody has to decide, or it has ended."""
+    """Let a job go on until somebody has to decide, or until it has ended."""
     now = Jobs(client(actor)).run(job, wait_s=wait)
     _moved(job, now.state, as_json=as_json)
 
@@ -149,8 +147,8 @@ def run(job: Job, wait: Wait = 600, as_json: AsJson = False, actor: Actor = "per
 def suspend(
     target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Put a job aside with all that it has; what runs is stopped."""
-    _told(target, "suspend", {"reason": reason}, as_json=as_json, actor=actor)
+    """Suspend a job; its running worker is stopped, and its results are kept."""
+    _command(target, "suspend", {"reason": reason}, as_json=as_json, actor=actor)
 
 
 @app.command()
@@ -158,22 +156,24 @@ def suspend(
 def resume(
     target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Take up a suspended job where it was."""
-    _told(target, "resume", {"reason": reason}, as_json=as_json, actor=actor)
+    """Continue a suspended job where it was."""
+    _command(target, "resume", {"reason": reason}, as_json=as_json, actor=actor)
 
 
 @app.command()
 @guarded
 def pause(
     target: Either,
-    for_s: Annotated[int | None, typer.Option("--for", min=1, help="Seconds; else open.")] = None,
+    for_s: Annotated[
+        int | None, typer.Option("--for", min=1, help="Seconds; without it, until unpause.")
+    ] = None,
     reason: Reason = "",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Stop the worker of a running job; it goes on after a while, or when you lift it."""
-    words = {"reason": reason} | ({"for_s": for_s} if for_s else {})
-    _told(target, "pause", words, as_json=as_json, actor=actor)
+    """Stop the worker of a running job, for some time or until unpause."""
+    fields = {"reason": reason} | ({"for_s": for_s} if for_s else {})
+    _command(target, "pause", fields, as_json=as_json, actor=actor)
 
 
 @app.command()
@@ -181,8 +181,8 @@ def pause(
 def unpause(
     target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Lift a pause."""
-    _told(target, "unpause", {"reason": reason}, as_json=as_json, actor=actor)
+    """End a pause."""
+    _command(target, "unpause", {"reason": reason}, as_json=as_json, actor=actor)
 
 
 @app.command()
@@ -190,8 +190,8 @@ def unpause(
 def cancel(
     target: Either, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """End a job, or all jobs of a graph; what runs is stopped."""
-    _told(target, "cancel", {"reason": reason}, as_json=as_json, actor=actor)
+    """Cancel a job, or all jobs of a graph; running workers are stopped."""
+    _command(target, "cancel", {"reason": reason}, as_json=as_json, actor=actor)
 
 
 @app.command()
@@ -199,14 +199,14 @@ def cancel(
 def approve(
     job: Job,
     proposal: Seen = None,
-    reason: Why = "",
+    reason: Guidance = "",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Sign a job off: it has succeeded, and what depends on it goes on."""
-    here = client(actor)
-    seen = proposal or confirm_proposal(here, job, "approve", as_json=as_json)
-    record = Jobs(here).approve(job, proposal=seen, reason=reason)
+    """Sign a job off: it has succeeded, and the jobs that depend on it go on."""
+    api = client(actor)
+    seen = proposal or confirm_proposal(api, job, "approve", as_json=as_json)
+    record = Jobs(api).approve(job, proposal=seen, reason=reason)
     _moved(job, record.state, as_json=as_json)
 
 
@@ -214,16 +214,16 @@ def approve(
 @guarded
 def reject(
     job: Job,
-    reason: Must,
+    reason: RequiredReason,
     proposal: Seen = None,
     phase: Phase = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Send a job back for more work; what you say is handed to its worker."""
-    here = client(actor)
-    seen = proposal or confirm_proposal(here, job, "reject", as_json=as_json)
-    record = Jobs(here).reject(job, proposal=seen, reason=reason, phase=phase)
+    """Send a job back for more work; its worker gets the reason as guidance."""
+    api = client(actor)
+    seen = proposal or confirm_proposal(api, job, "reject", as_json=as_json)
+    record = Jobs(api).reject(job, proposal=seen, reason=reason, phase=phase)
     _moved(job, record.state, as_json=as_json)
 
 
@@ -231,8 +231,10 @@ def reject(
 @guarded
 def resubmit(
     job: Job,
-    to: Annotated[Literal["worker", "review"], typer.Option(help="Where it goes on.")] = "worker",
-    reason: Why = "",
+    to: Annotated[
+        Literal["worker", "review"], typer.Option(help="Work on it again, or review it again.")
+    ] = "worker",
+    reason: Guidance = "",
     phase: Phase = None,
     cost: Cost = None,
     time: Time = None,
@@ -241,8 +243,8 @@ def resubmit(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """After an intervention: work on it again, or review it again, perhaps with higher limits."""
-    limits = limits_of(cost, time, iterations)
+    """After an intervention, work on a job again or review it again; limits may be raised."""
+    limits = limits_from(cost, time, iterations)
     now = Jobs(client(actor)).resubmit(
         job, to=to, reason=reason, phase=phase, limits=limits, proposal=proposal
     )
@@ -258,7 +260,7 @@ def terminate(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """End a job that needs an intervention."""
+    """Cancel a job that needs an intervention."""
     now = Jobs(client(actor)).terminate(job, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
@@ -267,12 +269,12 @@ def terminate(
 @guarded
 def force_success(
     job: Job,
-    reason: Must,
+    reason: RequiredReason,
     proposal: Seen = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Call a job a success whatever its state, as a steward; the log keeps who and why."""
+    """Make a job a success whatever its state is, as a steward; the reason is logged."""
     now = Jobs(client(actor)).force_success(job, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
@@ -282,12 +284,12 @@ def force_success(
 def restep(
     job: Job,
     phase: Annotated[str, typer.Option(help="The phase to go back to.")],
-    reason: Why = "",
+    reason: Guidance = "",
     proposal: Seen = None,
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Go back to an earlier phase; nothing may be at work meanwhile."""
+    """Go back to an earlier phase of a job that is not running."""
     now = Jobs(client(actor)).restep(job, phase=phase, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
@@ -302,21 +304,21 @@ def waive(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Let a starved job go on without what it lost."""
-    here = Jobs(client(actor))
-    now = here.waive(job, dependency=dependency, reason=reason, proposal=proposal)
+    """Let a starved job go on without a lost dependency, or without all that it lost."""
+    jobs = Jobs(client(actor))
+    now = jobs.waive(job, dependency=dependency, reason=reason, proposal=proposal)
     _moved(job, now.state, as_json=as_json)
 
 
 @app.command()
 @guarded
 def status(target: Either, as_json: AsJson = False) -> None:
-    """Show how a graph stands, or in one line how a job does."""
-    here = Jobs(client())
+    """Show the condition of a graph, or the state of a job."""
+    jobs = Jobs(client())
     if "/" in target:
-        _moved(target, here.graphs.job(target).state, as_json=as_json)
+        _moved(target, jobs.graphs.job(target).state, as_json=as_json)
     else:
-        answer(here.status(target), as_json=as_json, show=job_screen.status)
+        answer(jobs.status(target), as_json=as_json, show=job_screen.status)
 
 
 @app.command(name="list")
@@ -325,28 +327,28 @@ def list_jobs(
     graph: Annotated[str | None, typer.Argument(help="A graph; without it, all graphs.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the graphs, or the jobs of one with why they wait."""
-    here = Jobs(client())
+    """List all graphs, or the jobs of one graph, each with the reason why it waits."""
+    jobs = Jobs(client())
     if graph is None:
-        found = [here.status(name) for name in here.graphs.names()]
+        found = [jobs.status(name) for name in jobs.graphs.names()]
         answer(found, as_json=as_json, show=job_screen.graphs)
         return
-    now_ms = here.graphs.dispatch.views.now_ms()
-    rows = here.list(graph)
+    now_ms = jobs.graphs.dispatch.views.now_ms()
+    rows = jobs.list(graph)
     answer(rows, as_json=as_json, show=lambda value: job_screen.rows(value, now_ms))
 
 
 @app.command()
 @guarded
 def show(job: Job, as_json: AsJson = False) -> None:
-    """Show a job whole: its manifest as the log has it, its evidence, what is legal now."""
+    """Show everything about a job: its manifest, its evidence, the commands that are legal."""
     answer(Jobs(client()).show(job), as_json=as_json, show=job_screen.job)
 
 
 @app.command()
 @guarded
 def export(graph: Graph, out: Annotated[Path | None, typer.Option(help="A file.")] = None) -> None:
-    """Write a graph as the file that would create it again."""
+    """Write the file that would create a graph again."""
     _written(Jobs(client()).export(graph), out)
 
 
@@ -365,17 +367,19 @@ def graph(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON schema of what workers and reviewers answer, and of a manifest."""
+    """Print the JSON schemas of the replies of workers and reviewers, and of manifests."""
     typer.echo(json.dumps(schemas(), indent=2))
 
 
-def _told(target: str, verb: str, words: Mapping[str, Any], *, as_json: bool, actor: str) -> None:
-    """Give a job, or each job of a graph that takes it, a command."""
-    here = Graphs(client(actor))
+def _command(
+    target: str, verb: str, fields: Mapping[str, Any], *, as_json: bool, actor: str
+) -> None:
+    """Give a command to a job, or to each job of a graph that accepts it."""
+    graphs = Graphs(client(actor))
     if "/" in target:
-        _moved(target, here.command(target, verb, words).state, as_json=as_json)
+        _moved(target, graphs.command(target, verb, fields).state, as_json=as_json)
     else:
-        answer(here.command_all(target, verb, words), as_json=as_json, show=job_screen.many)
+        answer(graphs.command_all(target, verb, fields), as_json=as_json, show=job_screen.many)
 
 
 def _moved(job: str, state: str, *, as_json: bool) -> None:
@@ -389,6 +393,6 @@ def _written(text: str, out: Path | None) -> None:
         try:
             out.write_text(text, "utf-8")
         except OSError as refusal:
-            told = f"{out} cannot be written: {refusal.strerror or refusal}"
-            fail(told, as_json=False, kind="UsageError")
+            problem = f"{out} cannot be written: {refusal.strerror or refusal}"
+            fail(problem, as_json=False, kind="UsageError")
         screen.fields({"file": str(out)})

@@ -1,4 +1,4 @@
-"""What a person or producer may tell a job: each verb, its trigger, and when it is legal. Pure."""
+"""The commands of a job: each verb, its trigger, and when and to whom it is allowed. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.record import Record
 
-PEOPLE = ("person", "producer")
+ACTORS = ("person", "producer")
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One command. `decides`: it is about the job as it was seen."""
+    """One command. A verb that `decides` applies only to the job as the person has seen it."""
 
     name: str
     trigger: str
@@ -43,8 +43,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("waive", Trigger.DEPENDENCY_WAIVED, decides=True),
     )
 }
-# Where a job stands until somebody decides, whatever its data say.
-STOPS = (
+# States that a job leaves only when somebody decides.
+GATE_STATES = (
     State.DRAFT,
     State.SUSPENDED,
     State.INTERVENTION_REQUIRED,
@@ -52,7 +52,7 @@ STOPS = (
     State.CANCELED,
     State.FAILED,
 )
-OF_STEWARDS = frozenset(
+STEWARD_TRIGGERS = frozenset(
     {
         Trigger.APPROVE,
         Trigger.REJECT,
@@ -67,34 +67,36 @@ OF_STEWARDS = frozenset(
 
 
 def next_steps(machine: Machine, record: Record) -> str:
-    """Say what would be legal now, and who may do it."""
+    """Return a sentence with the verbs that are legal now, each with who may use it."""
     found = [
-        f"{verb.name} ({who})" for verb in VERBS.values() if (who := _who(machine, record, verb))
+        f"{verb.name} ({who})"
+        for verb in VERBS.values()
+        if (who := _who_may(machine, record, verb))
     ]
     if not found:
         return "nothing is legal here: it has ended"
     return f"legal now: {', '.join(found)}"
 
 
-def legal(machine: Machine, record: Record) -> list[str]:
-    """Return the verbs that have a row in a job's state."""
-    return [verb.name for verb in VERBS.values() if _who(machine, record, verb)]
+def legal_verbs(machine: Machine, record: Record) -> list[str]:
+    """Return the verbs that are legal in a job's present state."""
+    return [verb.name for verb in VERBS.values() if _who_may(machine, record, verb)]
 
 
-def _who(machine: Machine, record: Record, verb: Verb) -> str:
-    """Return who may tell a job this now, or ''."""
+def _who_may(machine: Machine, record: Record, verb: Verb) -> str:
+    """Return who may use a verb on a job now, or '' if nobody may."""
     rows = machine.rows(record.state, str(verb.trigger))
-    people = [one for one in PEOPLE if any(one in row.by for row in rows)]
-    if not people or (verb.trigger == Trigger.DEPENDENCY_WAIVED and not record.data["lost"]):
+    actors = [actor for actor in ACTORS if any(actor in row.by for row in rows)]
+    if not actors or (verb.trigger == Trigger.DEPENDENCY_WAIVED and not record.data["lost"]):
         return ""
     stewards = record.data["stewards"]
-    if verb.trigger in OF_STEWARDS and stewards:
+    if verb.trigger in STEWARD_TRIGGERS and stewards:
         return " or ".join(stewards)
-    return " or ".join(people)
+    return " or ".join(actors)
 
 
-def gate(record: Record) -> bool:
-    """Whether nothing more happens to a job before somebody decides."""
+def at_gate(record: Record) -> bool:
+    """Whether a job stays as it is until somebody decides."""
     match record.state:
         case State.PENDING:
             return bool(record.data["lost"])
@@ -103,4 +105,4 @@ def gate(record: Record) -> bool:
         case State.APPROVAL_REQUIRED:
             return not record.data["auto_approve"]
         case _:
-            return record.state in STOPS
+            return record.state in GATE_STATES

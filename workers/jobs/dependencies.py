@@ -1,4 +1,4 @@
-"""What a job still waits for: its countdowns, who of them has ended, and rings that never will."""
+"""The dependencies that a job still waits for: countdowns, ends, and cycles that never end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
 
-RING = "ring"
-SENTINEL = "*"
-LEVELS_MAX = 100
+CYCLE = "cycle"
+# The member of a countdown that keeps it open until all dependencies are counted.
+REGISTERING = "*"
+CYCLE_LENGTH_MAX = 100
 
 
 def countdowns(dispatch: Dispatch, machine: Machine, record: Record) -> list[str]:
@@ -30,95 +31,97 @@ def countdowns(dispatch: Dispatch, machine: Machine, record: Record) -> list[str
     ]
 
 
-def missing(dispatch: Dispatch, machine: Machine, record: Record) -> set[str]:
-    """Return what a job is still waiting for."""
+def unmet_dependencies(dispatch: Dispatch, machine: Machine, record: Record) -> set[str]:
+    """Return the dependencies that a job still waits for."""
     begun = countdowns(dispatch, machine, record)
-    return dispatch.views.counted(record.id, begun[-1]) - {SENTINEL} if begun else set()
+    return dispatch.views.counted(record.id, begun[-1]) - {REGISTERING} if begun else set()
 
 
-def to_register(work: Work, countdown: str) -> list[str]:
-    """Return what a countdown is to count: all, or what an earlier one still does.
+def dependencies_to_count(work: Work, countdown: str) -> list[str]:
+    """Return the dependencies for a new countdown: those that the one before still counts, or all.
 
-    What left that has been heard of, and may be forgotten by now.
+    A dependency that has left an earlier countdown has been reported, and may be deleted by now.
     """
-    named: list[str] = list(work.record.data["depends_on"])
+    dependencies: list[str] = list(work.record.data["depends_on"])
     begun = countdowns(work.dispatch, work.machine, work.record)
-    for earlier in reversed([one for one in begun if one != countdown]):
+    for earlier in reversed([name for name in begun if name != countdown]):
         counted = work.dispatch.views.counted(work.record.id, earlier)
-        # Where its registration never ended, nobody knows who it had counted.
-        if SENTINEL not in counted:
-            return [one for one in named if one in counted]
-    return named
+        # A countdown that is still open may not have counted all dependencies.
+        if REGISTERING not in counted:
+            return [dependency for dependency in dependencies if dependency in counted]
+    return dependencies
 
 
-def lose(work: Work, one: str, ended: str) -> None:
-    """Fire that a dependency is lost, unless that is known: from an earlier attempt or its tell."""
-    payload: Mapping[str, Any] = {"dependency": one, "state": ended}
+def report_lost(work: Work, dependency: str, ended: str) -> None:
+    """Fire that a dependency is lost, unless an earlier attempt or a notification did so."""
+    payload: Mapping[str, Any] = {"dependency": dependency, "state": ended}
     if not work.machine.explain(work.record, work.machine.dependency_lost_trigger, payload).target:
         return
     try:
-        work.fire(Outcome(work.machine.dependency_lost_trigger, payload, reason=f"{one}: {ended}"))
+        work.fire(
+            Outcome(work.machine.dependency_lost_trigger, payload, reason=f"{dependency}: {ended}")
+        )
     except CallError:
-        # It was told first, or moved on.
+        # The notification was faster, or the job has moved on.
         work.record = work.dispatch.views.record(work.record.id)
 
 
 def recount(work: Work) -> Outcome | None:
-    """Look at each dependency that is still counted: the backstop of the tells."""
+    """Check each dependency that is still counted, in case a notification was lost."""
     dispatch, record = work.dispatch, work.record
     begun = countdowns(dispatch, work.machine, record)
     if not begun:
         return None
-    counting = Dependent.of(record, begun[-1])
-    left = dispatch.views.counted(record.id, counting.countdown) - {SENTINEL}
-    for one in sorted(left):
+    dependent = Dependent.of(record, begun[-1])
+    left = dispatch.views.counted(record.id, dependent.countdown) - {REGISTERING}
+    for dependency in sorted(left):
         work.raise_if_stopped()
-        ended = ended_as(dispatch, one)
+        ended = end_state(dispatch, dependency)
         if ended:
             if ended != State.SUCCESS:
-                lose(work, one, ended)
-            dispatch.leave_countdown(counting, one, ended)
-            left.discard(one)
+                report_lost(work, dependency, ended)
+            dispatch.leave_countdown(dependent, dependency, ended)
+            left.discard(dependency)
     if left:
-        for one in ring_of(work, left):
-            lose(work, one, RING)
-            # Whoever frees it from that must not wait for it all the same.
-            dispatch.leave_countdown(counting, one, RING)
+        for dependency in dependencies_in_cycle(work, left):
+            report_lost(work, dependency, CYCLE)
+            # A job whose loss is waived must not keep waiting for it.
+            dispatch.leave_countdown(dependent, dependency, CYCLE)
         return None
-    if dispatch.views.counted(record.id, counting.countdown):
-        return None  # its registration is not over yet
-    tally = {"tally": dispatch.views.tally(record.id, counting.countdown)}
+    if dispatch.views.counted(record.id, dependent.countdown):
+        return None  # the subscription effect is still counting
+    tally = {"tally": dispatch.views.tally(record.id, dependent.countdown)}
     met = Outcome(work.machine.advance_trigger, tally)
     return met if work.machine.explain(work.record, met.trigger, tally).target else None
 
 
-def ended_as(dispatch: Dispatch, one: str) -> str:
-    """Return how a record ended, '' where it has not."""
+def end_state(dispatch: Dispatch, record_id: str) -> str:
+    """Return the state in which a record ended, MISSING if it does not exist, else ''."""
     try:
-        other = dispatch.views.record(one)
+        record = dispatch.views.record(record_id)
     except UnknownRecordError:
         return MISSING
-    over = isinstance(dispatch.lifecycle.machine(other.machine).stage(other.state), Terminal)
-    return other.state if over else ""
+    stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
+    return record.state if isinstance(stage, Terminal) else ""
 
 
-def ring_of(work: Work, left: set[str]) -> list[str]:
-    """Return which of the jobs that one waits for wait for it in turn: they wait for ever.
+def dependencies_in_cycle(work: Work, left: set[str]) -> list[str]:
+    """Return the dependencies of a job that depend on the job themselves, so that none can start.
 
-    The command line refuses rings; drafts that were activated otherwise may be in one.
+    The clients refuse cycles; drafts that were activated by their cards may still form one.
     """
     found = []
     for first in sorted(left):
         ahead, seen = {first}, set[str]()
-        for _ in range(LEVELS_MAX):
+        for _ in range(CYCLE_LENGTH_MAX):
             records = work.dispatch.views.records(ahead)
-            waiting = [one for one in records.values() if one.state == State.PENDING]
+            waiting = [job for job in records.values() if job.state == State.PENDING]
             seen |= ahead
             ahead = {
                 name
-                for one in waiting
-                if not one.data["met"]
-                for name in one.data["depends_on"]
+                for job in waiting
+                if not job.data["met"]
+                for name in job.data["depends_on"]
                 if name not in seen
             }
             if work.record.id in seen | ahead:

@@ -1,4 +1,4 @@
-"""Files that show what was done: hashed and kept, so that a later run cannot change them."""
+"""Keeps the files that show a job's work, as copies that no later run can change."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from interlock.workers.files.folder import FolderError, UntrustedFolder
 from interlock.workers.jobs.reply import ReplyError
 from interlock.workers.text import sentence
 
-KEPT = ".evidence"
+EVIDENCE_FOLDER = ".evidence"
 
 
-def keep(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Copy files below a job's directory to where nobody rewrites them; return path, hash, size.
+def keep_evidence(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
+    """Copy files of a job's directory into its evidence folder; return path, hash and size of each.
 
-    Raises ReplyError for what is not there, no plain file, too large, or outside.
+    Raises ReplyError for a file that is missing, not a plain file, too large, or outside.
     """
-    source, kept = UntrustedFolder(folder), folder / KEPT
+    source, evidence_folder = UntrustedFolder(folder), folder / EVIDENCE_FOLDER
     found = []
     for path in dict.fromkeys(files):
         try:
@@ -29,23 +29,23 @@ def keep(folder: Path, files: Sequence[str]) -> list[dict[str, Any]]:
             shown = sentence(path, length_max=80)
             raise ReplyError(f"evidence_files: {shown}: {refusal}") from None
         digest = sha256(content).hexdigest()
-        _write(kept, digest, content)
+        _write(evidence_folder, digest, content)
         found.append({"path": path, "sha256": digest, "bytes": len(content)})
     return found
 
 
 def kept_file(folder: Path, digest: str) -> Path:
-    """Return where the content with this hash is kept."""
-    return folder / KEPT / digest
+    """Return the file in which the content with this hash is kept."""
+    return folder / EVIDENCE_FOLDER / digest
 
 
-def _write(kept: Path, digest: str, content: bytes) -> None:
-    kept.mkdir(parents=True, exist_ok=True)
-    place = kept / digest
-    if place.exists() and sha256(place.read_bytes()).hexdigest() == digest:
+def _write(evidence_folder: Path, digest: str, content: bytes) -> None:
+    evidence_folder.mkdir(parents=True, exist_ok=True)
+    file = evidence_folder / digest
+    if file.exists() and sha256(file.read_bytes()).hexdigest() == digest:
         return
-    # Whole or not there: a kill in the middle leaves a name that nobody asks for.
-    torn = kept / f"{digest}.{uuid4().hex[:8]}"
+    # The file is complete or not there: a kill while writing leaves only a name that is never read.
+    torn = evidence_folder / f"{digest}.{uuid4().hex[:8]}"
     torn.write_bytes(content)
     torn.chmod(0o444)
-    torn.replace(place)
+    torn.replace(file)

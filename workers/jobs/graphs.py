@@ -1,4 +1,4 @@
-"""Graphs of jobs for producers and stewards: open, create, command, look; it runs nothing."""
+"""Graphs and their jobs for producers and stewards: create, command, read and wait."""
 
 from __future__ import annotations
 
@@ -25,48 +25,49 @@ from interlock.kernel.store.codec import digest, encode
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.workers.client import Client, Submitted
 from interlock.workers.engine.polling import polls
-from interlock.workers.jobs.admission import PAGE, GraphAdmission, named_in, pages
+from interlock.workers.jobs.admission import PAGE, GraphAdmission, dependencies_in, in_pages
 from interlock.workers.jobs.commands import VERBS, Verb, next_steps
 from interlock.workers.jobs.file.file import GraphFile, Step
-from interlock.workers.jobs.view import restore_manifest
+from interlock.workers.jobs.manifest import restore_manifest
 
-# What a graph says for jobs that say nothing else, where it says something.
-SHARED: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}
+# The fields that a job takes over from its graph, each with its default.
+INHERITED_DEFAULTS: Mapping[str, Any] = {"stewards": [], "on_cancel": "starve"}
 
 
 class JobCommandError(CallError):
-    """A command does not fit a job as it stands. Its message says what would, and who may."""
+    """A command is not legal in a job's present state. The message has the legal ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What became of a graph: of each job, in the file's order."""
+    """A graph that was created, with its jobs in the order of the file."""
 
     graph: str
     jobs: tuple[Submitted, ...]
 
 
 class Graphs:
-    """What can be done with graphs and their jobs, over a client."""
+    """Everything that producers and stewards do with graphs and their jobs, through a client."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
         self.admission = GraphAdmission(self.dispatch)
 
-    # --- to be born ---------------------------------------------------------------------------
+    # --- create -------------------------------------------------------------------------------
 
     def open(self, graph: str, payload: Mapping[str, Any] | None = None) -> Submitted:
-        """Open a graph; without a payload one that is there already is taken as it is.
+        """Open a graph. Without a payload, a graph that exists is accepted as it is.
 
-        One that was opened for its first job, with nothing said of it, takes its payload later.
+        A graph that was opened without a payload, for its first job, can still get one.
         """
         found = self.dispatch.views.records([graph]).get(graph)
         if found is not None and found.machine != "graph":
             raise CallError(f"{graph!r} is a {found.machine}, not a graph; choose another name")
         if found is not None and payload is None:
             return Submitted(graph, replayed=True)
-        bare = self.dispatch.views.births([graph]).get(graph) == digest("graph", encode({}, "it"))
-        if found is not None and payload and bare:
+        births = self.dispatch.views.births([graph])
+        opened_empty = births.get(graph) == digest("graph", encode({}, "it"))
+        if found is not None and payload and opened_empty:
             self.client.fire(graph, "configure", {**payload, "by": self.client.actor})
             return Submitted(graph, replayed=False)
         return self.client.submit(payload or {}, id=graph, machine="graph")
@@ -78,46 +79,47 @@ class Graphs:
         *,
         priority: int = 5,
         held: bool = True,
-        here: bool = True,
+        local: bool = True,
     ) -> Submitted:
-        """Create one job, by default as a draft; its graph is opened where there is none.
+        """Create one job, by default as a draft; open its graph if there is none.
 
-        `here`: its commands and files are on this machine, unless it names another.
+        A `local` job has its commands and files on this machine, unless its payload names another.
         """
         graph, _, name = job.partition("/")
         if not name:
             raise CallError(f"{job!r} names no job: write it as <graph>/<job>")
         own = self.graph(graph)
-        # Nothing of a graph that says nothing: what opens it here must be the same when repeated.
-        said = own.data if own is not None else SHARED
-        shared = {name: said[name] for name in SHARED if said[name] != SHARED[name]}
-        given = {**shared, **payload, "hold": held}
-        given = self._placed(job, given) if here else given
-        # All of it is checked before its graph is opened for it.
+        # A default is not copied: the payload must be the same when the call is repeated, and then
+        # the graph exists.
+        shared = own.data if own is not None else INHERITED_DEFAULTS
+        inherited = {k: shared[k] for k, v in INHERITED_DEFAULTS.items() if shared[k] != v}
+        fields = {**inherited, **payload, "hold": held}
+        fields = self._bound_to_machine(job, fields) if local else fields
+        # The job is checked completely before its graph is opened for it.
         record_id(job)
-        self.dispatch.lifecycle.machine("job").initial_data(given)
+        self.dispatch.lifecycle.machine("job").initial_data(fields)
         if not held:
-            self.admission.refuse_rings({job: named_in(payload)})
-        self.admission.refuse_late(own, [job])
+            self.admission.check_dependencies({job: dependencies_in(payload)})
+        self.admission.check_open(own, [job])
         if own is None:
             self.open(graph)
-        return self.client.submit(given, id=job, machine="job", priority=priority)
+        return self.client.submit(fields, id=job, machine="job", priority=priority)
 
     def submit(self, file: GraphFile, *, activate: bool = True) -> Created:
-        """Create every job of a file, then activate them. Repeating it completes what was begun.
+        """Create every job of a file, then activate them. Repeat it to complete an interrupted one.
 
-        Nothing is written where a job is known with another content, or depends on nothing known.
+        Nothing is written if a job exists with another payload, or depends on an unknown job.
         """
         payloads = {
-            f"{file.name}/{step.name}": self._placed(
+            f"{file.name}/{step.name}": self._bound_to_machine(
                 f"{file.name}/{step.name}", {**step.payload, "hold": True}
             )
             for step in file.steps
         }
-        self.admission.refuse_others(payloads)
-        self.admission.refuse_late(self.graph(file.name), list(payloads))
+        self.admission.check_file(payloads)
+        self.admission.check_open(self.graph(file.name), list(payloads))
         self.open(file.name, file.payload)
-        done = [
+        jobs = [
             self.client.submit(
                 payloads[f"{file.name}/{step.name}"],
                 id=f"{file.name}/{step.name}",
@@ -127,85 +129,85 @@ class Graphs:
             for step in file.steps
         ]
         if activate:
-            found = (self.dispatch.views.records(page) for page in pages(list(payloads)))
-            drafts = [one for page in found for one in page.values() if one.state == State.DRAFT]
-            # What was created before may have been configured since.
-            self.admission.refuse_vain("activate", drafts)
-            for one in drafts:
-                self._fire(one, VERBS["activate"], {}, op_id=f"activate:{one.id}")
-        return Created(file.name, tuple(done))
+            found = (self.dispatch.views.records(page) for page in in_pages(list(payloads)))
+            drafts = [job for page in found for job in page.values() if job.state == State.DRAFT]
+            # Jobs that were created before may have been configured since.
+            self.admission.check_start("activate", drafts)
+            for draft in drafts:
+                self._fire(draft, VERBS["activate"], {}, op_id=f"activate:{draft.id}")
+        return Created(file.name, tuple(jobs))
 
     def configure_graph(self, graph: str, changes: Mapping[str, Any]) -> Record:
         """Change what the jobs of a graph share; higher limits lift a halt."""
         found = self.graph(graph)
         if found is None:
             raise CallError(f"there is no graph {graph!r}")
-        _something(changes)
-        words = {**changes, "by": self.client.actor}
-        raises = found.state == "halted"
-        if raises and set(changes) != {"limits"}:
+        _check_not_empty(changes)
+        payload = {**changes, "by": self.client.actor}
+        halted = found.state == "halted"
+        if halted and set(changes) != {"limits"}:
             raise CallError(f"{graph} is halted: raise the limit that it has reached, alone")
-        return self.client.fire(graph, "raise_limits" if raises else "configure", words)
+        return self.client.fire(graph, "raise_limits" if halted else "configure", payload)
 
     def configure(self, job: str, changes: Mapping[str, Any]) -> Record:
-        """Change a draft. Raises JobCommandError where it is none any more."""
-        _something(changes)
+        """Change a draft. Raises JobCommandError if the job is not a draft any more."""
+        _check_not_empty(changes)
         return self.command(job, "config", changes)
 
-    # --- to be told ---------------------------------------------------------------------------
+    # --- command ------------------------------------------------------------------------------
 
     def command(
         self,
         job: str,
         verb: str,
-        words: Mapping[str, Any] | None = None,
+        fields: Mapping[str, Any] | None = None,
         *,
         proposal: str | None = None,
         op_id: str | None = None,
     ) -> Record:
-        """Give a job one command. Raises JobCommandError, which says what would be legal.
+        """Give a job one command. Raises JobCommandError with the commands that are legal.
 
-        `proposal` is what a steward saw; without it the job is taken as it is now. Repeat a call
-        whose answer was lost with the same op-id.
+        `proposal` is the one that a steward saw; without it the command is about the job as it is
+        now. Repeat a call whose answer was lost with the same op-id.
         """
         record = self.job(job)
         restore_manifest(self.dispatch, record)
-        self.admission.refuse_vain(verb, [record])
-        return self._fire(record, VERBS[verb], dict(words or {}), proposal=proposal, op_id=op_id)
+        self.admission.check_start(verb, [record])
+        return self._fire(record, VERBS[verb], dict(fields or {}), proposal=proposal, op_id=op_id)
 
     def step(self, job: str) -> Record:
-        """Do the one thing that the state of a job names; it goes on alone only as configured."""
+        """Run the one command that a job's state names; a manual job then waits again."""
         return self.command(job, "step", {"to": RunUntil.NEXT})
 
-    def command_all(self, graph: str, verb: str, words: Mapping[str, Any]) -> dict[str, str]:
-        """Give every job of a graph that takes it a command; return where each stands then."""
+    def command_all(self, graph: str, verb: str, fields: Mapping[str, Any]) -> dict[str, str]:
+        """Give a command to each job of a graph that accepts it; return their new states."""
         records = list(self.records(graph))
-        self.admission.refuse_vain(verb, records)
+        self.admission.check_start(verb, records)
         found: dict[str, str] = {}
         for record in records:
             restore_manifest(self.dispatch, record)
             try:
-                found[record.id] = self._fire(record, VERBS[verb], dict(words)).state
+                found[record.id] = self._fire(record, VERBS[verb], dict(fields)).state
             except (JobCommandError, StaleDecisionError):
-                continue  # it does not take this now, or has just moved on
+                continue  # the command is not legal for this job, or its state has just changed
         return found
 
-    # --- to be seen ---------------------------------------------------------------------------
+    # --- read ---------------------------------------------------------------------------------
 
     def job(self, job: str) -> Record:
-        """Return a job. Raises CallError for what is none."""
+        """Return a job. Raises CallError if the id is not that of a job."""
         record = self.client.show(job)
         if record.machine != "job":
             raise CallError(f"{job!r} is a {record.machine}, not a job")
         return record
 
     def graph(self, graph: str) -> Record | None:
-        """Return a graph's own record; None where only jobs of it exist."""
+        """Return a graph's own record; None if there is none, though jobs of it may exist."""
         found = self.dispatch.views.records([graph]).get(graph)
         return found if found is not None and found.machine == "graph" else None
 
     def jobs(self, graph: str) -> list[RecordId]:
-        """Return the jobs of a graph by name. Raises CallError where there is no such graph."""
+        """Return the jobs of a graph by name. Raises CallError if there is no such graph."""
         machine = self.dispatch.lifecycle.machine("job")
         found = self.dispatch.views.family(machine, graph, PAGE)
         if not found and self.graph(graph) is None:
@@ -215,99 +217,102 @@ class Graphs:
         return sorted(found)
 
     def records(self, graph: str) -> Iterator[Record]:
-        """Yield the jobs of a graph as they stand, by name."""
-        for page in pages(self.jobs(graph)):
+        """Yield the records of a graph's jobs by name."""
+        for page in in_pages(self.jobs(graph)):
             found = self.dispatch.views.records(page)
-            yield from (found[one] for one in page if one in found)
+            yield from (found[job] for job in page if job in found)
 
     def names(self) -> list[str]:
         """Return every graph that has a record, by name."""
         machine = self.dispatch.lifecycle.machine("graph")
         return sorted(
-            one
+            graph
             for stage in machine.stages
             for partition in range(PARTITIONS)
-            for one in self.dispatch.views.scan_state(machine, str(stage.state), partition, PAGE)
+            for graph in self.dispatch.views.scan_state(machine, str(stage.state), partition, PAGE)
         )
 
     def exported(self, graph: str) -> tuple[dict[str, Any], list[Step]]:
-        """Return a graph as its file would have it: what is shared, and each job as it is now."""
+        """Return a graph as its file would have it: its payload, and each job as it is now."""
         own = self.graph(graph)
-        shared = {} if own is None else _only(NewGraph, own.data)
+        shared = {} if own is None else _creation_fields(NewGraph, own.data)
         steps = [
             Step(
                 name=job.id.partition("/")[2],
                 priority=job.priority,
                 line=0,
-                payload=_only(NewJob, job.data, "host", "hold"),
+                payload=_creation_fields(NewJob, job.data, "host", "hold"),
             )
             for job in self.records(graph)
         ]
         return shared, steps
 
-    def wait(self, job: str, over: Callable[[Record], bool], *, timeout_s: float) -> Record:
-        """Return a job as soon as it is over something, or as it is when the time is up."""
+    def wait(self, job: str, condition: Callable[[Record], bool], *, timeout_s: float) -> Record:
+        """Wait until a job meets a condition or the time is up; return the job."""
         for _ in polls(timeout_s):
             record = self.job(job)
-            if over(record):
+            if condition(record):
                 break
         return record
 
-    def _placed(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Bind a job that has commands or files to this machine; others may run on any."""
+    def _bound_to_machine(self, job: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Bind a job that has commands or files to this machine; other jobs may run on any."""
         phases = payload.get("phases")
-        named = phases if isinstance(phases, list) else []
-        doers = [one.get("worker") for one in named if isinstance(one, Mapping)]
-        doers.append(payload.get("review"))
-        # What a model writes is kept as a file, for its reviewer and whoever builds on it.
-        made = [one for one in doers if isinstance(one, Mapping)]
-        commands = any("command" in one or "model" in one for one in made)
-        if not commands and not payload.get("dir"):
+        listed = phases if isinstance(phases, list) else []
+        executors = [phase.get("worker") for phase in listed if isinstance(phase, Mapping)]
+        executors.append(payload.get("review"))
+        # The answer of a model is kept as a file, for the reviewer and the jobs that depend on it.
+        local = any(
+            "command" in executor or "model" in executor
+            for executor in executors
+            if isinstance(executor, Mapping)
+        )
+        if not local and not payload.get("dir"):
             return dict(payload)
         settings = self.dispatch.settings
-        here = {"host": settings.host, "dir": str(settings.home.resolve() / "jobs" / job)}
-        return {**here, **({"folder": str(Path.cwd())} if commands else {}), **payload}
-
-    # --- inside -------------------------------------------------------------------------------
+        bound = {"host": settings.host, "dir": str(settings.home.resolve() / "jobs" / job)}
+        return {**bound, **({"folder": str(Path.cwd())} if local else {}), **payload}
 
     def _fire(
         self,
         record: Record,
         verb: Verb,
-        words: dict[str, Any],
+        fields: dict[str, Any],
         *,
         proposal: str | None = None,
         op_id: str | None = None,
     ) -> Record:
         machine = self.dispatch.lifecycle.machine(record.machine)
-        # Repeated with its op-id, a command means what it meant then.
+        # The store replays a call that is repeated with its op-id, whatever its state is now.
         if op_id is None and not machine.rows(record.state, verb.trigger):
-            told = f"{record.id} is {record.state}: {verb.name} is not allowed; "
-            raise JobCommandError(told + next_steps(machine, record))
-        words = self.client.with_actor(record, verb.trigger, words)
+            problem = f"{record.id} is {record.state}: {verb.name} is not allowed; "
+            raise JobCommandError(problem + next_steps(machine, record))
+        payload = self.client.with_actor(record, verb.trigger, fields)
         entered = self.client.proposal_version(record, proposal) if proposal else record.entered
         warrant = Warrant.person(entered) if verb.decides else Warrant()
-        reason = str(words.get("reason", ""))
+        reason = str(payload.get("reason", ""))
         call = Call(Cause(self.client.actor, reason), op_id or uuid4().hex, warrant)
         try:
-            fired = self.dispatch.fire(record.id, verb.trigger, words, call)
+            fired = self.dispatch.fire(record.id, verb.trigger, payload, call)
         except IllegalTransitionError as refusal:
             now = self.job(record.id)
-            told = f"{now.id} is {now.state}: {verb.name} is not allowed; "
-            raise JobCommandError(told + next_steps(machine, now)) from refusal
+            problem = f"{now.id} is {now.state}: {verb.name} is not allowed; "
+            raise JobCommandError(problem + next_steps(machine, now)) from refusal
         except GuardRefusedError as refusal:
             now = self.job(record.id)
-            told = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
-            raise JobCommandError(told + next_steps(machine, now)) from refusal
+            problem = f"{now.id} is {now.state}: {verb.name} is refused: {refusal.why}; "
+            raise JobCommandError(problem + next_steps(machine, now)) from refusal
         return fired.record or self.job(record.id)
 
 
-def _something(changes: Mapping[str, Any]) -> None:
+def _check_not_empty(changes: Mapping[str, Any]) -> None:
     if not changes:
         raise CallError("nothing would change: name at least one field and its new value")
 
 
-def _only(model: type[BaseModel], data: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
-    """Return of a record's data what it could be born from."""
+def _creation_fields(
+    model: type[BaseModel], data: Mapping[str, Any], *left_out: str
+) -> dict[str, Any]:
+    """Return the fields of a record's data from which the record could be created again."""
     names = model.model_fields.keys() - set(left_out)
     return {name: data[name] for name in model.model_fields if name in names and name in data}

@@ -1,4 +1,4 @@
-"""Accepts plain messages of producers that ask for a job or a graph of jobs."""
+"""Creates jobs and graphs from the messages of producers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interlock.workers.client import Client, Submitted
 from interlock.workers.jobs.admission import UnknownDependencyError
 from interlock.workers.jobs.graphs import Graphs
 
-# Messages overtake each other: a job that this one depends on may be on its way.
+# Messages may overtake each other: the message of a dependency may arrive a little later.
 UNTIL_DEPENDENCIES_ARE_KNOWN = Retrying(
     retry=retry_if_exception_type(UnknownDependencyError),
     wait=wait_exponential_jitter(multiplier=0.1, max=1),
@@ -27,15 +27,15 @@ UNTIL_DEPENDENCIES_ARE_KNOWN = Retrying(
 
 
 def accept_job(client: Client, job: str, payload: Mapping[str, Any], priority: int) -> Submitted:
-    """Create a job. Raises CallError where it can never be accepted.
+    """Create a job. Raises CallError if the job can never be accepted.
 
-    The jobs that it depends on must be known; none of its files need be on this machine.
+    Its dependencies must exist; its files may be on another machine.
     """
     held = bool(payload.get("hold"))
-    create = partial(Graphs(client).create, priority=priority, held=held, here=False)
+    create = partial(Graphs(client).create, priority=priority, held=held, local=False)
     return UNTIL_DEPENDENCIES_ARE_KNOWN(create, job, payload)
 
 
 def accept_graph(client: Client, graph: str, payload: Mapping[str, Any], _: int) -> Submitted:
-    """Open a graph, which has no priority of its own. Raises CallError."""
+    """Open a graph; a graph has no priority. Raises CallError."""
     return Graphs(client).open(graph, payload)

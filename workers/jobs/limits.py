@@ -1,43 +1,53 @@
-"""What a job or its graph has used of what it may use; pure."""
+"""The limits of a job and its graph: how much is used, when to warn, and when a graph halts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.kernel.errors import CallError, OpIdReusedError
+from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
+from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.workers.engine.work import Work
 
-WARNS_AT = 0.75
+JOB, GRAPH = "job", "graph"
+HALTED = "halted"
+WARNING_SHARE = 0.75
 MICRO = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """How much of one limit is used: US dollars, seconds at work, or runs of workers."""
+class LimitUsage:
+    """How much of one limit is used: US dollars, seconds of work, or runs of workers.
+
+    The owner of the limit is JOB or GRAPH.
+    """
 
     limit: str
-    of: str
+    owner: str
     used: float
     allowed: float
 
     @property
     def reached(self) -> bool:
-        """Whether nothing is left."""
+        """Whether nothing of the limit is left."""
         return self.used >= self.allowed
 
     @property
     def warns(self) -> bool:
-        """Whether most of it is used."""
-        return self.used >= WARNS_AT * self.allowed
+        """Whether so much of the limit is used that people are warned."""
+        return self.used >= WARNING_SHARE * self.allowed
 
     def payload(self) -> dict[str, Any]:
-        """Return it as a trigger carries it."""
+        """Return the usage as the payload of a trigger."""
         return {"limit": self.limit, "used": self.used, "allowed": self.allowed}
 
 
-def usages(record: Record, of: str) -> Iterator[Usage]:
-    """Yield what is used of each limit that a job or graph has. Held money counts as used."""
+def usages(record: Record, owner: str) -> Iterator[LimitUsage]:
+    """Yield the usage of each limit of a job or graph. Reserved money counts as used."""
     limits: Mapping[str, Any] = record.data["limits"]
     counters = record.counters
     spent = sum(counters.get(f"tree.{name}", 0) for name in ("spent", "reserved", "residue"))
@@ -48,16 +58,49 @@ def usages(record: Record, of: str) -> Iterator[Usage]:
     }
     for name, (used, allowed, scale) in found.items():
         if allowed is not None:
-            yield Usage(name, of, used, allowed / scale)
+            yield LimitUsage(name, owner, used, allowed / scale)
 
 
-def used(record: Record, graph: Record | None) -> list[Usage]:
-    """Return what is used of each limit of a job and of its graph."""
-    found = list(usages(record, "job"))
-    return found + (list(usages(graph, "graph")) if graph is not None else [])
+def usages_of_job(record: Record, graph: Record | None) -> list[LimitUsage]:
+    """Return the usage of each limit of a job and of its graph."""
+    found = list(usages(record, JOB))
+    return found + (list(usages(graph, GRAPH)) if graph is not None else [])
 
 
-def time_left_ms(found: list[Usage]) -> int | None:
-    """Return how long it may still work, where its time is limited."""
-    left = [one.allowed - one.used for one in found if one.limit == "time"]
+def time_left_ms(found: list[LimitUsage]) -> int | None:
+    """Return how long a job may still work; None if no limit bounds its time."""
+    left = [usage.allowed - usage.used for usage in found if usage.limit == "time"]
     return max(1, int(min(left) * 1_000)) if left else None
+
+
+def note_warnings(work: Work, found: list[LimitUsage]) -> None:
+    """Write a note to the job's log, once for each limit of which most is used."""
+    for usage in found:
+        if usage.warns:
+            note = Jot("limit_warning", {**usage.payload(), "of": usage.owner})
+            op_id = f"limit:{usage.owner}:{usage.limit}:{usage.allowed:g}"
+            # The op id was used for the warning before, when less of the limit was used.
+            with suppress(OpIdReusedError):
+                work.dispatch.note(work.record, note, op_id=op_id)
+
+
+def is_halted(work: Work, graph: Record, found: list[LimitUsage]) -> bool:
+    """Whether a graph starts no jobs now; halt the graph if one of its limits is reached."""
+    if graph.state == HALTED:
+        return True
+    reached = next((usage for usage in found if usage.reached and usage.owner == GRAPH), None)
+    if reached is not None:
+        halt_graph(work, graph, reached)
+    return reached is not None
+
+
+def halt_graph(work: Work, graph: Record, reached: LimitUsage) -> None:
+    """Halt a graph: its steward is asked once, and not once for each of its jobs."""
+    call = Call(
+        cause=Cause(work.lease.name, f"seen by {work.record.id}"),
+        op_id=f"limit:{graph.entered}:{reached.limit}:{reached.allowed:g}",
+        warrant=Warrant.party(work.lease.name),
+    )
+    # Another job may have halted the graph first, or a steward has raised the limit.
+    with suppress(CallError):
+        work.dispatch.fire(graph.id, "limit_reached", reached.payload(), call)

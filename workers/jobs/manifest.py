@@ -1,4 +1,4 @@
-"""A job's manifest: what its log adds up to, and the file that shows it; the log is the truth."""
+"""A job's manifest: computed from the job's log, and kept in a file that is restored from it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.jobs.job.changes import phase_of
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.record import Record
+from interlock.kernel.store.fold import fold
+from interlock.workers.engine.dispatch import Dispatch
 
-FILE = "job_manifest.json"
-LOCK = ".manifest.lock"
+MANIFEST_FILE = "job_manifest.json"
+LOCK_FILE = ".manifest.lock"
 HISTORY_MAX = 1_000
-MICRO_A_CENT = 10_000
+MICRO_DOLLARS_PER_CENT = 10_000
 
 
 def manifest_of(record: Record, lines: Sequence[Event | Note]) -> dict[str, Any]:
-    """Return what the log of a job adds up to. Cost in US cents, time at work in s.
+    """Compute a job's manifest from its record and log; cost in US cents, time of work in s.
 
-    The history has an entry for each time it stood still or ended: the phase it was in, the state,
-    and what was said.
+    The history has an entry for each phase that was completed and for each change of state that a
+    reader wants to see: the phase, the state, and a summary.
     """
-    deltas = [line.deltas for line in lines]
-    spent = sum(one.get("spent", 0) for one in deltas)
-    time_ms = sum(one.get("time_ms", 0) for one in deltas)
+    spent = sum(line.deltas.get("spent", 0) for line in lines)
+    time_ms = sum(line.deltas.get("time_ms", 0) for line in lines)
     return {
         "job_id": record.id,
         "description": record.data["description"],
         "status": State(record.state).name,
         "current_phase": phase_of(record.data),
         "metrics": {
-            "cumulative_cost": spent / MICRO_A_CENT,
+            "cumulative_cost": spent / MICRO_DOLLARS_PER_CENT,
             "cumulative_time_seconds": time_ms / 1_000,
         },
         "history": list(_history(record, lines))[-HISTORY_MAX:],
@@ -44,78 +45,107 @@ def manifest_of(record: Record, lines: Sequence[Event | Note]) -> dict[str, Any]
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write a manifest whole, or not at all; a reader sees the old one or the new one."""
+    """Replace the manifest file; a reader sees the old manifest or the new one, never a part."""
     text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
-    torn = folder / f"{FILE}.torn"
+    torn = folder / f"{MANIFEST_FILE}.torn"
     with torn.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    torn.replace(folder / FILE)
+    torn.replace(folder / MANIFEST_FILE)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return what the file says; None where there is none, or it is torn."""
+    """Return the manifest in the file; None if the file is missing or damaged."""
     try:
-        found = json.loads((folder / FILE).read_text("utf-8"))
+        found = json.loads((folder / MANIFEST_FILE).read_text("utf-8"))
     except (OSError, RecursionError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
 
 @contextmanager
-def alone_at(folder: Path) -> Iterator[None]:
-    """Let one at a time read a job and write its manifest: the last one has read the latest."""
+def manifest_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock under which a job is read and its manifest written, by one process at a time.
+
+    So whoever writes last has read the newest log.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("w") as lock:
+    with (folder / LOCK_FILE).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _history(record: Record, lines: Sequence[Event | Note]) -> Iterator[dict[str, str]]:
     phases = [phase["name"] for phase in record.data["phases"]]
-    at = 0
+    index = 0
     for event in (line for line in lines if isinstance(line, Event)):
         if event.trigger in ("created", Trigger.CONFIGURE):
             named = event.payload.get("phases")
             phases = [phase["name"] for phase in named] if named else phases
-        phase = phases[min(at, len(phases) - 1)]
-        said = _said(event)
+        phase = phases[min(index, len(phases) - 1)]
+        summary = _summary_of(event)
         match event.trigger:
             case Trigger.PHASE_COMPLETED:
-                at += 1
-                yield _entry(phase, State.SUCCESS, said)
+                index += 1
+                yield _entry(phase, State.SUCCESS, summary)
             case Trigger.AGENT_COMPLETED:
-                at = len(phases)
-                yield _entry(phase, State(event.target), said)
+                index = len(phases)
+                yield _entry(phase, State(event.target), summary)
             case _ if event.source != event.target and event.trigger != "created":
-                if _tells(event):
-                    yield _entry(phase, State(event.target), said)
-        at = _back(event, phases, at)
+                if _in_history(event):
+                    yield _entry(phase, State(event.target), summary)
+        index = _phase_after(event, phases, index)
 
 
-def _tells(event: Event) -> bool:
-    """Whether a reader of the history wants to see it: not that it was begun, or lined up."""
+def _in_history(event: Event) -> bool:
+    """Whether an event is in the history: the start of waiting or of an attempt is not."""
     silent = (Trigger.ACTIVATE, Trigger.SCHEDULED, Trigger.STEP, Trigger.RESUME, Trigger.UNPAUSE)
     return event.trigger not in silent
 
 
-def _back(event: Event, phases: list[str], at: int) -> int:
-    """Return the phase after an event that may lead back to an earlier one."""
+def _phase_after(event: Event, phases: list[str], index: int) -> int:
+    """Return the index of the phase after an event; a steward may go back to an earlier one."""
     if event.trigger not in (Trigger.REJECT, Trigger.RESUBMIT, Trigger.RESTEP):
-        return at
+        return index
     named = event.payload.get("phase")
-    return phases.index(named) if named in phases else min(at, len(phases) - 1)
+    return phases.index(named) if named in phases else min(index, len(phases) - 1)
 
 
 def _entry(phase: str, state: State, summary: str) -> dict[str, str]:
     return {"phase": phase, "status": state.name, "summary": summary}
 
 
-def _said(event: Event) -> str:
-    """Return what was said at an event, in the words of who said it."""
+def _summary_of(event: Event) -> str:
+    """Return the reasons or summary of an event, as its author wrote them."""
     payload = event.payload
     reasons = "; ".join(payload.get("reasons") or ())
-    words = (reasons, payload.get("summary"), payload.get("reason"), payload.get("detail"))
-    fallback = event.cause.reason
-    return next((str(one) for one in words if one), fallback) or ""
+    texts = (reasons, payload.get("summary"), payload.get("reason"), payload.get("detail"))
+    return next((str(text) for text in texts if text), event.cause.reason) or ""
+
+
+def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
+    """Return the manifest that follows from a job's log now."""
+    lines = dispatch.views.history(job_id)
+    return manifest_of(fold(dispatch.lifecycle.machine("job"), lines), lines)
+
+
+def restore_manifest(dispatch: Dispatch, record: Record) -> str:
+    """Compare a job's manifest file with its log, and write it again if it differs.
+
+    Returns "none" if the job has no file on this machine, else "kept", "written" or "restored"; or
+    "unwritable", which stops no command, because the effect that writes the file fails as well.
+    """
+    named, host = record.data.get("dir"), record.data.get("host")
+    if not named or host not in (None, dispatch.settings.host):
+        return "none"
+    folder = Path(named)
+    try:
+        with manifest_lock(folder):
+            found, expected = read_manifest(folder), manifest_now(dispatch, record.id)
+            if found == expected:
+                return "kept"
+            write_manifest(folder, expected)
+    except OSError:
+        return "unwritable"
+    return "restored" if found is None else "written"

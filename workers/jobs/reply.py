@@ -1,4 +1,4 @@
-"""What a worker or reviewer of a job may answer, as models and as the JSON schema people see."""
+"""The replies of workers and reviewers: their models, their JSON schema, and how they are read."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from interlock.workers.files.folder import problem_of_path
 from interlock.workers.text import sentence
 
 REPLY_BYTES_MAX = 256 * 1024
-PAUSE_S = 60
+PAUSE_S_DEFAULT = 60
 RETRY_S_MAX = 86_400
 
 
-def _named(names: type[StrEnum]) -> tuple[Any, Any]:
-    """Return what checks a published name, which is in capitals, and how a schema shows it."""
-    known = [one.name for one in names]
+def _one_of_names(names: type[StrEnum]) -> tuple[Any, Any]:
+    """Return a validator of published names, which are in capitals, and their JSON schema."""
+    known = [name.name for name in names]
 
     def check(name: str) -> str:
         if name not in known:
@@ -42,12 +42,12 @@ def _named(names: type[StrEnum]) -> tuple[Any, Any]:
     return AfterValidator(check), WithJsonSchema({"type": "string", "enum": known})
 
 
-Status = Annotated[str, *_named(State)]
-Ruling = Annotated[str, *_named(ReviewVerdict)]
+Status = Annotated[str, *_one_of_names(State)]
+Ruling = Annotated[str, *_one_of_names(ReviewVerdict)]
 
 
-class Action(StrEnum):
-    """What became of the work."""
+class ReplyAction(StrEnum):
+    """How the work ended."""
 
     COMPLETED = "COMPLETED"
     STUCK = "STUCK"
@@ -55,21 +55,21 @@ class Action(StrEnum):
 
 
 class ReplyError(ValueError):
-    """A reply cannot be taken. The message names each fault and what would be right."""
+    """A reply is invalid. The message names each fault, and what would be valid."""
 
 
-class _Closed(BaseModel):
+class _ClosedShape(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class WorkerReply(_Closed):
-    """What a worker answers. Evidence: files below the job's directory. `cost` in US dollars.
+class WorkerReply(_ClosedShape):
+    """The reply of a worker. Evidence files are below the job's directory; `cost` is in US dollars.
 
-    `status` is the state in which it believes the job to be, for people. A RETRY may say after how
-    many seconds; where a provider limits the rate, it says so, and the job is paused that long.
+    `status` is the state in which the worker believes the job to be; it is only shown to people. A
+    RETRY may set the seconds to wait. If it is `rate_limited`, the job is paused for that long.
     """
 
-    action: Action
+    action: ReplyAction
     summary: Annotated[str, Field(max_length=1_000)] = ""
     evidence_files: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=1_000)]], Field(max_length=EVIDENCE_MAX)
@@ -84,13 +84,13 @@ class WorkerReply(_Closed):
         for path in self.evidence_files:
             if problem := problem_of_path(path):
                 raise ValueError(f"evidence_files: {sentence(path, length_max=80)}: {problem}")
-        if self.rate_limited and self.action is not Action.RETRY:
-            raise ValueError("rate_limited: only a RETRY can say so")
+        if self.rate_limited and self.action is not ReplyAction.RETRY:
+            raise ValueError("rate_limited: only a RETRY may set it")
         return self
 
 
 class ReviewReply(WorkerReply):
-    """What a reviewer answers: as a worker, and where the job goes, with the reasons."""
+    """The reply of a reviewer: as a worker's, with the verdict and the reasons for it."""
 
     verdict: Ruling | None = None
     reasons: Annotated[
@@ -99,9 +99,9 @@ class ReviewReply(WorkerReply):
 
     @model_validator(mode="after")
     def _rules(self) -> ReviewReply:
-        if self.action is Action.COMPLETED and self.verdict is None:
-            words = " or ".join(one.name for one in ReviewVerdict)
-            raise ValueError(f"verdict: a COMPLETED review needs one: {words}")
+        if self.action is ReplyAction.COMPLETED and self.verdict is None:
+            verdicts = " or ".join(verdict.name for verdict in ReviewVerdict)
+            raise ValueError(f"verdict: a COMPLETED review needs one: {verdicts}")
         if self.verdict == ReviewVerdict.INTERVENTION_REQUIRED.name and not (
             self.reasons or self.summary
         ):
@@ -109,18 +109,18 @@ class ReviewReply(WorkerReply):
         return self
 
 
-class _Metrics(_Closed):
+class _Metrics(_ClosedShape):
     cumulative_cost: float
     cumulative_time_seconds: float
 
 
-class _Phase(_Closed):
+class _Phase(_ClosedShape):
     phase: str
     status: Status
     summary: str
 
 
-class ManifestFile(_Closed):
+class ManifestFile(_ClosedShape):
     """A job's manifest. The cost is in US cents."""
 
     job_id: str
@@ -132,15 +132,15 @@ class ManifestFile(_Closed):
 
 
 def schemas() -> dict[str, Any]:
-    """Return the JSON schema of what is answered, and of a manifest."""
+    """Return the JSON schemas of replies and manifests, with the names of states and verdicts."""
     models: dict[str, type[BaseModel]] = {
         "worker": WorkerReply,
         "reviewer": ReviewReply,
         "manifest": ManifestFile,
     }
     return {
-        "states": [one.name for one in State],
-        "verdicts": [one.name for one in ReviewVerdict],
+        "states": [state.name for state in State],
+        "verdicts": [verdict.name for verdict in ReviewVerdict],
         **{name: model.model_json_schema() for name, model in models.items()},
     }
 
@@ -152,14 +152,15 @@ def parse(model: type[WorkerReply], value: object) -> WorkerReply:
     try:
         return model.model_validate(dict(value))
     except ValidationError as refusal:
-        faults = [_fault(one["loc"], one["msg"]) for one in refusal.errors(include_url=False)]
+        errors = refusal.errors(include_url=False)
+        faults = [_fault(error["loc"], error["msg"]) for error in errors]
         raise ReplyError("; ".join(faults[:10])) from None
 
 
 def read_reply(model: type[WorkerReply], file: Path) -> WorkerReply | None:
-    """Read what a command wrote; None where it wrote nothing. Raises ReplyError."""
+    """Read the reply of a command; None if the command wrote none. Raises ReplyError."""
     try:
-        with open_plain(file) as opened:
+        with open_plain_file(file) as opened:
             content = opened.read(REPLY_BYTES_MAX + 1)
     except FileNotFoundError:
         return None
@@ -176,17 +177,17 @@ def read_reply(model: type[WorkerReply], file: Path) -> WorkerReply | None:
     return parse(model, value)
 
 
-def open_plain(file: Path) -> BinaryIO:
-    """Open a file that a command wrote. Raises OSError for what is no plain file."""
-    # A pipe would keep whoever opens it waiting for ever.
-    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-    if S_ISREG(os.fstat(number).st_mode):
-        return os.fdopen(number, "rb")
-    os.close(number)
+def open_plain_file(file: Path) -> BinaryIO:
+    """Open a file that a command wrote. Raises OSError if it is not a plain file."""
+    # Without O_NONBLOCK, opening a pipe would block for ever.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    if S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
     raise OSError("it is no plain file")
 
 
-def _fault(where: tuple[int | str, ...], problem: str) -> str:
-    """Say what is wrong and where; what is about several fields names them itself."""
-    told = problem.removeprefix("Value error, ")
-    return f"{'.'.join(map(str, where))}: {told}" if where else told
+def _fault(path: tuple[int | str, ...], problem: str) -> str:
+    """Return a problem with its path; one of several fields names them itself and has no path."""
+    text = problem.removeprefix("Value error, ")
+    return f"{'.'.join(map(str, path))}: {text}" if path else text

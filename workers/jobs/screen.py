@@ -1,4 +1,4 @@
-"""What people see of jobs in a terminal: a graph at a glance, one job whole. It fetches nothing."""
+"""Prints graphs and jobs to a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 
 from interlock.workers.terminal.screen import age, grid, out, short, state_text
 
-STANDS = {
+CONDITION_STYLES = {
     "flows": "green",
     "ended": "green",
     "waits for a person": "yellow",
@@ -17,26 +17,26 @@ STANDS = {
     "halted": "red",
     "empty": "bright_black",
 }
-WORDS = 160
+TEXT_LENGTH_MAX = 160
 UNITS = {"cost": "$", "time": "s", "iterations": "runs"}
 
 
 def created(value: Mapping[str, Any]) -> None:
-    """Show what became of a graph's jobs, and what to do next."""
-    new = sum(not one["replayed"] for one in value["jobs"])
+    """Print how many jobs were created, and the command to run next."""
+    new = sum(not job["replayed"] for job in value["jobs"])
     known = len(value["jobs"]) - new
-    told = f"{new} jobs created" + (f", {known} known already" if known else "")
-    out.print(Text.assemble((value["graph"], "bold"), f": {told}"))
+    text = f"{new} jobs created" + (f", {known} known already" if known else "")
+    out.print(Text.assemble((value["graph"], "bold"), f": {text}"))
     out.print(Text(f"  interlock job status {value['graph']}", "dim"), soft_wrap=True)
 
 
 def moved(value: Mapping[str, Any]) -> None:
-    """Show where a job stands now."""
+    """Print the state of a job or graph after a command."""
     out.print(Text.assemble((value["id"], "bold"), " is ", state_text(value["state"])))
 
 
 def many(value: Mapping[str, str]) -> None:
-    """Show where several jobs stand now."""
+    """Print the states of several jobs after a command."""
     if not value:
         out.print("no job takes this now", style="dim")
     for job, state in value.items():
@@ -44,10 +44,10 @@ def many(value: Mapping[str, str]) -> None:
 
 
 def status(value: Mapping[str, Any]) -> None:
-    """Show how a graph stands, what runs, and what needs a person."""
-    stands = (value["stands"].upper(), f"bold {STANDS[value['stands']]}")
+    """Print the condition of a graph, its counts and limits, and the jobs that need a person."""
+    condition = (value["stands"].upper(), f"bold {CONDITION_STYLES[value['stands']]}")
     done = value["counts"].get("success", 0)
-    head = Text.assemble((value["graph"], "bold"), "  ", stands)
+    head = Text.assemble((value["graph"], "bold"), "  ", condition)
     out.print(Text.assemble(head, f"  {done} of {value['jobs']} succeeded"))
     counts = "  ".join(f"{state} {number}" for state, number in value["counts"].items())
     out.print(Text(f"  {counts}", "dim"))
@@ -57,51 +57,51 @@ def status(value: Mapping[str, Any]) -> None:
     if value["asks"]:
         table = grid("needs a person", "state", "why")
         for row in value["asks"]:
-            table.add_row(row["id"], state_text(row["state"]), short(row["why"], WORDS))
+            table.add_row(row["id"], state_text(row["state"]), short(row["why"], TEXT_LENGTH_MAX))
         out.print(table)
         if (more := value["asks_count"] - len(value["asks"])) > 0:
             out.print(Text(f"  and {more} more", "dim"))
 
 
 def limits(found: Sequence[Mapping[str, Any]]) -> None:
-    """Show what is used of each limit."""
-    for one in found:
-        unit = UNITS[one["limit"]]
-        style = "red" if one["reached"] else "yellow" if one["warns"] else "dim"
-        told = f"  {one['limit']}: {one['used']:g} of {one['allowed']:g} {unit} used"
-        out.print(Text(told, style))
+    """Print the usage of each limit."""
+    for usage in found:
+        unit = UNITS[usage["limit"]]
+        style = "red" if usage["reached"] else "yellow" if usage["warns"] else "dim"
+        text = f"  {usage['limit']}: {usage['used']:g} of {usage['allowed']:g} {unit} used"
+        out.print(Text(text, style))
 
 
 def rows(value: Sequence[Mapping[str, Any]], now_ms: int) -> None:
-    """Show the jobs of a graph, each with why it waits."""
+    """Print the jobs of a graph, each with the reason why it waits."""
     table = grid("job", "state", "since", "runs", "why")
     for row in value:
         since = age(now_ms - row["since_ms"])
-        why = short(row["why"], WORDS)
+        why = short(row["why"], TEXT_LENGTH_MAX)
         table.add_row(row["id"], state_text(row["state"]), since, str(row["runs"]), why)
     out.print(table)
 
 
 def graphs(value: Sequence[Mapping[str, Any]]) -> None:
-    """Show the graphs that there are."""
+    """Print all graphs."""
     if not value:
         out.print("there is no graph yet; docs/jobs.md shows how to write one", style="dim")
         return
-    table = grid("graph", "stands", "jobs", "succeeded", "need a person")
+    table = grid("graph", "condition", "jobs", "succeeded", "need a person")
     for row in value:
-        stands = Text(row["stands"], STANDS[row["stands"]])
+        condition = Text(row["stands"], CONDITION_STYLES[row["stands"]])
         done = str(row["counts"].get("success", 0))
-        table.add_row(row["graph"], stands, str(row["jobs"]), done, str(row["asks_count"]))
+        table.add_row(row["graph"], condition, str(row["jobs"]), done, str(row["asks_count"]))
     out.print(table)
 
 
 def job(value: Mapping[str, Any]) -> None:
-    """Show one job whole."""
+    """Print everything about one job."""
     manifest = value["manifest"]
     head = Text.assemble((manifest["job_id"], "bold"), " is ", state_text(value["state"]))
     out.print(Text.assemble(head, f"  {value['why']}" if value["why"] else ""), soft_wrap=True)
     if manifest["description"]:
-        out.print(Text(f"  {short(manifest['description'], WORDS)}", "dim"))
+        out.print(Text(f"  {short(manifest['description'], TEXT_LENGTH_MAX)}", "dim"))
     metrics = manifest["metrics"]
     cost, seconds = metrics["cumulative_cost"] / 100, metrics["cumulative_time_seconds"]
     phase = (
@@ -112,12 +112,12 @@ def job(value: Mapping[str, Any]) -> None:
     for name, state in list(value["dependencies"].items())[:20]:
         out.print(Text.assemble("  after ", name, " ", state_text(state)))
     for entry in manifest["history"]:
-        said = f"  {short(entry['summary'], WORDS)}" if entry["summary"] else ""
-        line = Text.assemble(f"  {entry['phase']} ", state_text(entry["status"].lower()), said)
+        summary = f"  {short(entry['summary'], TEXT_LENGTH_MAX)}" if entry["summary"] else ""
+        line = Text.assemble(f"  {entry['phase']} ", state_text(entry["status"].lower()), summary)
         out.print(line, soft_wrap=True)
-    for one in value["evidence"]:
-        told = f"  evidence {one['path']}  sha256 {one['sha256'][:12]}  {one['bytes']} bytes"
-        out.print(Text(told, "dim"))
+    for file in value["evidence"]:
+        text = f"  evidence {file['path']}  sha256 {file['sha256'][:12]}  {file['bytes']} bytes"
+        out.print(Text(text, "dim"))
     if value["question"]:
         out.print(Text(f"  {value['question']}", "yellow"), soft_wrap=True)
     if value["legal"]:

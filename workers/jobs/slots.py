@@ -1,4 +1,4 @@
-"""The slots of a job: which it needs, how many there are, and who is rung when one is free."""
+"""The slots of jobs: which a job needs, and which jobs are woken when one is free."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ GRAPH, QUEUE = "graph", "queue"
 
 
 def graph_of(dispatch: Dispatch, job: Record) -> Record | None:
-    """Return the graph of a job; None where its producer opened none."""
+    """Return the graph of a job; None if its producer opened none."""
     try:
         return dispatch.views.record(root_of(job.id))
     except UnknownRecordError:
         return None
 
 
-def needed(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
-    """Return the slots that a job needs to run, and how many there are of each."""
+def needed_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
+    """Return the slots that a job needs to run, each with its limit."""
     found: dict[str, int] = {}
     if graph is not None and graph.data["slots"]:
         found[f"{GRAPH}:{graph.id}"] = int(graph.data["slots"])
@@ -33,44 +33,44 @@ def needed(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, i
     return found
 
 
-def occupy(work: Work, slots: Mapping[str, int]) -> list[str]:
-    """Take all these slots for a job, or none; return the first of which all are taken.
+def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
+    """Acquire all these slots for a job, or none of them; return the first that is not free.
 
-    It stands in the line for that one alone: a slot that it was given of another would be nobody's
-    until then, and somebody may be able to run with it.
+    The job then waits in the queue for that slot alone. If it held another one meanwhile, nobody
+    could use that, though another job may be able to run with it.
     """
     for name, limit in slots.items():
         answer = work.dispatch.slots.occupy(name, work.record, limit)
-        ring(work, name, limit, answer.rings)
+        wake(work, name, limit, answer.rings)
         if not answer.held:
-            give_back(work, {other: most for other, most in slots.items() if other != name})
+            release_slots(work, {other: n for other, n in slots.items() if other != name})
             return [name]
     return []
 
 
-def give_back(work: Work, slots: Mapping[str, int]) -> None:
-    """Give slots back, or places in their lines, and ring who has them now."""
+def release_slots(work: Work, slots: Mapping[str, int]) -> None:
+    """Release slots, or leave their queues, and wake the jobs that get them."""
     for name, limit in slots.items():
-        ring(work, name, limit, work.dispatch.slots.vacate(name, work.record.id, limit))
+        wake(work, name, limit, work.dispatch.slots.vacate(name, work.record.id, limit))
 
 
-def all_of(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
-    """Return every slot that a job may have or stand in line for, also of a limit since lifted."""
+def possible_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
+    """Return every slot that a job may hold or wait for, even if its limit was lifted since."""
     queue = job.data.get("queue")
     names = [f"{GRAPH}:{root_of(job.id)}", *([f"{QUEUE}:{queue}"] if queue else [])]
-    return {**dict.fromkeys(names, 0), **needed(dispatch, job, graph)}
+    return {**dict.fromkeys(names, 0), **needed_slots(dispatch, job, graph)}
 
 
-def ring(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
-    """Let jobs that were given a slot go on. What nobody can take up goes to the next in line."""
+def wake(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
+    """Wake jobs that were offered a slot; pass on an offer that a job cannot use."""
     left = deque(jobs)
     while left:
-        one = left.popleft()
+        job_id = left.popleft()
         try:
-            work.dispatch.wake(one, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{one}")
-            # While it is paused it keeps that bell, not the slot: it stands in line anew later.
-            taken_up = not work.dispatch.views.record(one).paused
+            work.dispatch.wake(job_id, SCHEDULING, {"slot": name}, f"{work.key}:{name}:{job_id}")
+            # A job that a person has paused is woken later, and gets in the queue again then.
+            usable = not work.dispatch.views.record(job_id).paused
         except UnknownRecordError:
-            taken_up = False
-        if not taken_up:
-            left += work.dispatch.slots.vacate(name, one, limit)
+            usable = False
+        if not usable:
+            left += work.dispatch.slots.vacate(name, job_id, limit)

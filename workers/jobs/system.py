@@ -1,4 +1,4 @@
-"""The line of jobs and their graphs in the registry."""
+"""The entry of jobs and their graphs in the registry of systems."""
 
 from __future__ import annotations
 

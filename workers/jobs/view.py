@@ -1,38 +1,201 @@
-"""What is read of jobs: a manifest from the log, and the file that should say the same."""
+"""Reads the condition of graphs, and why each job waits, for people and programs."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.record import Record
-from interlock.kernel.store.fold import fold
-from interlock.workers.engine.dispatch import Dispatch
-from interlock.workers.jobs.manifest import alone_at, manifest_of, read_manifest, write_manifest
+from interlock.kernel.event import Note
+from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job.names import State
+from interlock.kernel.record import Record, root_of
+from interlock.workers.engine.card import card_of
+from interlock.workers.jobs.commands import legal_verbs
+from interlock.workers.jobs.dependencies import CYCLE, unmet_dependencies
+from interlock.workers.jobs.drawing.drawing import DrawnJob
+from interlock.workers.jobs.graphs import Graphs
+from interlock.workers.jobs.limits import GRAPH, JOB, LimitUsage, usages
+from interlock.workers.jobs.manifest import manifest_now
+
+JOBS_SHOWN_MAX = 50
+# The jobs of a halted graph wait for this "slot", which scheduling notes.
+HALT = "limit:"
+ENDED = (State.SUCCESS, State.CANCELED, State.FAILED)
+# The conditions of a graph.
+FLOWS, WAITS, STARVES = "flows", "waits for a person", "starves"
+HALTED, OVER, EMPTY = "halted", "ended", "empty"
 
 
-def manifest_now(dispatch: Dispatch, job_id: str) -> dict[str, Any]:
-    """Return the manifest that a job's log adds up to at this moment."""
-    lines = dispatch.views.history(job_id)
-    return manifest_of(fold(dispatch.lifecycle.machine("job"), lines), lines)
+class GraphView:
+    """What people and programs can see of graphs and their jobs."""
+
+    def __init__(self, graphs: Graphs) -> None:
+        self.graphs, self.dispatch = graphs, graphs.dispatch
+
+    def status(self, graph: str) -> dict[str, Any]:
+        """Return a graph's condition: counts, jobs that need a person, running jobs, limits."""
+        own = self.graphs.graph(graph)
+        counts: Counter[str] = Counter()
+        runs, asks = list[dict[str, Any]](), list[dict[str, Any]]()
+        machine = self.dispatch.lifecycle.machine("job")
+        starved = moving = 0
+        for job in self.graphs.records(graph):
+            counts[job.state] += 1
+            starved += changes.starved(job.data) and job.state not in ENDED
+            if machine.stage(job.state).waits_for_person(job.data):
+                asks.append({"id": job.id, "state": job.state, "why": self.why(job)})
+            elif job.state not in ENDED:
+                # A job that waits for another one moves only when that one does.
+                moving += job.state != State.PENDING or job.data["met"]
+            if job.state in (State.RUNNING, State.REVIEWING):
+                runs.append({"id": job.id, "state": job.state, "since_ms": job.since_ms})
+        return {
+            "graph": graph,
+            "stands": _condition(own, counts, moving, starved),
+            "description": own.data["description"] if own else "",
+            "jobs": counts.total(),
+            "counts": {str(state): counts[state] for state in State if counts[state]},
+            "starved": starved,
+            "running": runs[:JOBS_SHOWN_MAX],
+            "asks": asks[:JOBS_SHOWN_MAX],
+            "asks_count": len(asks),
+            "halted": (own.data.get("failure") or {}).get("detail", "") if own else "",
+            "slots": own.data["slots"] if own else 0,
+            "limits": [_usage(usage) for usage in usages(own, GRAPH)] if own else [],
+        }
+
+    def show(self, job: str) -> dict[str, Any]:
+        """Return everything about a job, with the manifest that follows from its log."""
+        record = self.graphs.job(job)
+        lines = self.dispatch.views.history(job)
+        machine = self.dispatch.lifecycle.machine("job")
+        card = card_of(machine, record)
+        others = self.dispatch.views.records(record.data["depends_on"])
+        notes = [line for line in lines if isinstance(line, Note)]
+        warned = [note.detail for note in notes if note.kind == "limit_warning"]
+        return {
+            "manifest": manifest_now(self.dispatch, job),
+            "state": record.state,
+            "version": record.version,
+            "since_ms": record.since_ms,
+            "why": self.why(record),
+            "legal": legal_verbs(machine, record),
+            "stewards": record.data["stewards"],
+            "proposal": card.proposal if card else "",
+            "question": card.question if card else "",
+            "dependencies": {
+                other: others[other].state if other in others else "missing"
+                for other in record.data["depends_on"]
+            },
+            "phases": [phase["name"] for phase in record.data["phases"]],
+            "runs": record.data["runs"],
+            "summary": record.data.get("summary", ""),
+            "review": record.data.get("review_result"),
+            "guidance": record.data["guidance"],
+            "evidence": record.data.get("evidence", []),
+            "failure": record.data.get("failure"),
+            "limits": [_usage(usage) for usage in usages(record, JOB)],
+            "warnings": warned,
+            "dir": record.data.get("dir"),
+        }
+
+    def rows(self, graph: str) -> list[dict[str, Any]]:
+        """Return the jobs of a graph, each with the reason why it waits."""
+        return [
+            {
+                "id": job.id,
+                "state": job.state,
+                "since_ms": job.since_ms,
+                "why": self.why(job),
+                "runs": job.data["runs"],
+            }
+            for job in self.graphs.records(graph)
+        ]
+
+    def drawn_jobs(self, graph: str) -> list[DrawnJob]:
+        """Return the jobs to draw: those of a graph, and those of others that they depend on."""
+        jobs = list(self.graphs.records(graph))
+        own = {job.id for job in jobs}
+        elsewhere = sorted({other for job in jobs for other in job.data["depends_on"]} - own)
+        others = self.dispatch.views.records(elsewhere)
+        return [
+            *(
+                DrawnJob(name=other, state=others[other].state, after=())
+                for other in elsewhere
+                if other in others
+            ),
+            *(
+                DrawnJob(
+                    name=_short(job.id, graph),
+                    state=job.state,
+                    after=tuple(_short(other, graph) for other in job.data["depends_on"]),
+                    note=self.why(job) if job.state not in ENDED else "",
+                )
+                for job in jobs
+            ),
+        ]
+
+    def why(self, job: Record) -> str:  # noqa: C901, PLR0911 - one sentence a state
+        """Return in one sentence what a job waits for, or how it ended."""
+        data = job.data
+        match job.state:
+            case State.PENDING if changes.starved(data):
+                return f"starved: {_lost(data['lost'])}"
+            case State.PENDING if not data["met"]:
+                return f"waits for {self._missing(job)}"
+            case State.PENDING if any(name.startswith(HALT) for name in data.get("slots", ())):
+                return "waits for its graph, which has reached a limit"
+            case State.PENDING if data.get("slots"):
+                return f"waits for a slot: {', '.join(data['slots'])}"
+            case State.PENDING if data.get("backoff_ms"):
+                wait = f"is tried again in {data['backoff_ms'] / 1_000:g} s"
+                return f"{wait}: {data.get('summary', '')}"
+            case State.PENDING if changes.waits_by_hand(data):
+                return "waits for a command: step or run"
+            case State.INTERVENTION_REQUIRED:
+                return str((data.get("failure") or {}).get("detail", ""))
+            case State.APPROVAL_REQUIRED:
+                return (data.get("review_result") or {}).get("summary") or "waits to be signed off"
+            case State.PAUSED:
+                for_s = data.get("paused_s")
+                return f"paused for {for_s} s" if for_s else "paused until somebody lifts it"
+            case State.CANCELED | State.SUCCESS:
+                end = data.get("end") or {}
+                return ", ".join(end[name] for name in ("reason", "by") if name in end)
+            case _:
+                return ""
+
+    def _missing(self, job: Record) -> str:
+        """Return the dependencies that have not ended, from the job's countdown."""
+        names = unmet_dependencies(self.dispatch, self.dispatch.lifecycle.machine("job"), job)
+        found = sorted(_short(name, root_of(job.id)) for name in names)
+        if not found:
+            return "its dependencies to be counted"
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - three are read at a glance
+        return ", ".join(found[:3]) + more
 
 
-def restore_manifest(dispatch: Dispatch, record: Record) -> str:
-    """Compare a job's manifest file with its log, and write it anew where it differs.
+def _condition(own: Record | None, counts: Mapping[str, int], moving: int, starved: int) -> str:
+    alive = sum(n for state, n in counts.items() if state not in ENDED)
+    if own is not None and own.state == "halted":
+        return HALTED
+    if not alive:
+        return OVER if counts else EMPTY
+    if moving:
+        return FLOWS
+    return STARVES if starved else WAITS
 
-    Answers none (the job keeps no file, or not on this machine), kept, written, restored, or
-    unwritable: then its effect says so, and the command that looked goes on.
-    """
-    folder, host = record.data.get("dir"), record.data.get("host")
-    if not folder or host not in (None, dispatch.settings.host):
-        return "none"
-    place = Path(folder)
-    try:
-        with alone_at(place):
-            found, right = read_manifest(place), manifest_now(dispatch, record.id)
-            if found == right:
-                return "kept"
-            write_manifest(place, right)
-    except OSError:
-        return "unwritable"
-    return "restored" if found is None else "written"
+
+def _lost(lost: Mapping[str, str]) -> str:
+    """Return why each lost dependency is lost; one in a cycle has no state to name."""
+    causes = {CYCLE: "part of a cycle"}
+    return ", ".join(f"{job} is {causes.get(why, why)}" for job, why in sorted(lost.items()))
+
+
+def _usage(usage: LimitUsage) -> dict[str, Any]:
+    return {**usage.payload(), "warns": usage.warns, "reached": usage.reached}
+
+
+def _short(job: str, graph: str) -> str:
+    return job.removeprefix(f"{graph}/")

@@ -64,7 +64,7 @@ class RunContext:
         asked_at = time.monotonic()
 
         def create() -> None:
-            call = Call(Cause("conductor"))
+            call = Call(Cause("launch"))
             self.dispatch.create("codon", paths.id, initial, call, initial_lease=initial_lease)
 
         self.work.retried(create)

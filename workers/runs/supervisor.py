@@ -24,7 +24,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.runs.codon_types import codon_of, codon_tokens
-from interlock.kernel.machines.runs.effects import CONDUCTOR
+from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.kernel.record import Record, root_of
 from interlock.workers.config import read_settings
 from interlock.workers.engine.dispatch import Dispatch, open_dispatch
@@ -57,7 +57,7 @@ class RunSupervisor:
 
     def __init__(self, spec: LaunchSpec, dispatch: Dispatch) -> None:
         self.dispatch, settings = dispatch, dispatch.settings
-        effect = dispatch.effect("run", CONDUCTOR.name)
+        effect = dispatch.effect("run", LAUNCH.name)
         asked_at = time.monotonic()
         holder = f"{dispatch.holder}:{os.getpid()}"
         lease = dispatch.leases.adopt(

@@ -1,1 +1,1 @@
-"""Files that people write: how they are read, with every problem in them named."""
+"""Readers of files that people write; each problem is reported with its line."""

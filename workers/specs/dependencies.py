@@ -1,4 +1,4 @@
-"""The order of tasks that wait for each other: cycles, who comes first, who is starved. Pure."""
+"""Orders jobs and tasks by their dependencies, and finds cycles and starved ones. Pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
-# What each task waits for, by name.
+# The names that each job or task depends on, by its own name.
 Graph: TypeAlias = Mapping[str, Collection[str]]
 
 
 def cycle_in(graph: Graph) -> tuple[str, ...]:
-    """Return tasks that wait for each other in a ring, its first again at its end, or nothing."""
+    """Return the names of one cycle, with the first again at the end; () if there is no cycle."""
     try:
         TopologicalSorter(graph).prepare()
-    except CycleError as ring:
-        # Each is waited for by the next one there: turned round it reads "waits for".
-        found = list(reversed(ring.args[1]))[1:]
+    except CycleError as cycle:
+        # There each name depends on the one before it; here each depends on the one after it.
+        found = list(reversed(cycle.args[1]))[1:]
         start = found.index(min(found))
         return (*found[start:], *found[:start], found[start])
     return ()
 
 
 def in_order(graph: Graph, key: Callable[[str], Any]) -> list[str]:
-    """Return every task of a graph after those that it waits for, equals by their key.
+    """Return all names of a graph, each after those that it depends on, otherwise by their key.
 
-    Those in a ring come last: whoever asks wants to see them as well.
+    The members of cycles, which have no order, come last.
     """
-    inside = {name: [one for one in after if one in graph] for name, after in graph.items()}
+    inside = {name: [other for other in after if other in graph] for name, after in graph.items()}
     sorter = TopologicalSorter(inside)
     found: list[str] = []
-    # Where there is a ring it goes on, up to it.
+    # With a cycle, everything that does not depend on the cycle is still sorted.
     with suppress(CycleError):
         sorter.prepare()
     while sorter.is_active():
@@ -45,15 +45,96 @@ def in_order(graph: Graph, key: Callable[[str], Any]) -> list[str]:
 
 
 def starved_by(graph: Graph, gone: Iterable[str]) -> dict[str, str]:
-    """Return who waits in vain where some are gone, at whatever distance, and for whom."""
+    """Return all names that depend, directly or not, on one that is gone, each with the reason.
+
+    The reason is the direct dependency that is gone or starved itself.
+    """
     found: dict[str, str] = {}
     lost = deque(gone)
     known = set(lost)
     while lost:
-        one = lost.popleft()
+        dependency = lost.popleft()
         for name, after in graph.items():
-            if name not in known and one in after:
-                found[name] = one
+            if name not in known and dependency in after:
+                found[name] = dependency
                 known.add(name)
                 lost.append(name)
     return found
+
+
+def cycles_in(graph: Graph) -> list[tuple[str, ...]]:
+    """Return one cycle for each strongly connected component, in linear time.
+
+    A cycle begins and ends with the name of its component that comes first in the graph, and is the
+    shortest one through it. Every dependency must be a key of the graph as well. The cycles are in
+    the order of the graph.
+    """
+    index = {name: n for n, name in enumerate(graph)}
+    found = [
+        _shortest_cycle(graph, min(component, key=index.__getitem__), frozenset(component))
+        for component in _cyclic_components(graph)
+    ]
+    return sorted(found, key=lambda cycle: index[cycle[0]])
+
+
+def _cyclic_components(graph: Graph) -> list[list[str]]:
+    """Return the strongly connected components that have a cycle.
+
+    This is Tarjan's algorithm without recursion: `number` counts the names as they are first seen,
+    `low` is the lowest number that a name reaches, and a component is complete when `low` of its
+    first name is its own number.
+    """
+    found: list[list[str]] = []
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    on_path: set[str] = set()
+    for root in graph:
+        waiting = [] if root in number else [(root, iter(graph[root]))]
+        while waiting:
+            name, after = waiting[-1]
+            if name not in number:
+                number[name] = low[name] = len(number)
+                path.append(name)
+                on_path.add(name)
+            for other in after:
+                if other not in number:
+                    waiting.append((other, iter(graph[other])))
+                    break
+                if other in on_path:
+                    low[name] = min(low[name], number[other])
+            else:
+                waiting.pop()
+                if waiting:
+                    previous = waiting[-1][0]
+                    low[previous] = min(low[previous], low[name])
+                if low[name] == number[name]:
+                    component = _pop_component(path, name)
+                    on_path.difference_update(component)
+                    if len(component) > 1 or name in graph[name]:
+                        found.append(component)
+    return found
+
+
+def _pop_component(path: list[str], name: str) -> list[str]:
+    """Remove the end of a path, from a name on, and return it."""
+    taken = [path.pop()]
+    while taken[-1] != name:
+        taken.append(path.pop())
+    return taken
+
+
+def _shortest_cycle(graph: Graph, start: str, inside: frozenset[str]) -> tuple[str, ...]:
+    """Return the shortest cycle through a name of a component, by breadth-first search."""
+    previous: dict[str, str] = {}
+    queue = deque([start])
+    while start not in previous:
+        name = queue.popleft()
+        for other in graph[name]:
+            if other in inside and other not in previous:
+                previous[other] = name
+                queue.append(other)
+    cycle = [start, previous[start]]
+    while cycle[-1] != start:
+        cycle.append(previous[cycle[-1]])
+    return tuple(reversed(cycle))

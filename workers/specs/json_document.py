@@ -1,6 +1,7 @@
-"""JSON read into values that know their lines, as YAML is; it is stricter than YAML, as JSON is.
+"""Reads JSON into the same nodes with lines as YAML.
 
-YAML alone would refuse what JSON allows: two escapes for one character, a tab between values.
+The YAML reader cannot read every JSON file: it refuses a surrogate pair of two escapes, and a tab
+between values.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 def read_json(text: str) -> Node:
     """Read one value. Raises UnreadableError."""
-    reader = _Reader(text)
+    reader = _JsonReader(text)
     root = reader.node(depth=1)
     reader.end()
     return root
 
 
-class _Reader:
-    """Goes through a text once; the values without others inside are read by Python's own JSON."""
+class _JsonReader:
+    """Goes through a text once; Python's own JSON decoder reads texts, numbers and constants."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -39,7 +40,7 @@ class _Reader:
         self._scalar = json.JSONDecoder(parse_constant=_no_number).raw_decode
 
     def node(self, *, depth: int) -> Node:
-        """Return the value that begins here."""
+        """Read the value at the current position."""
         first = self._next()
         line = self._line_here()
         self._nodes += 1
@@ -90,7 +91,7 @@ class _Reader:
         return found
 
     def _more(self, closing: str, *, first: bool) -> bool:
-        """Step over what opens a list or mapping, or over a comma; False steps over its end."""
+        """Step over the opening bracket or a comma; return False after the closing bracket."""
         if first:
             self._at += 1
         if self._next() == closing:
@@ -106,9 +107,9 @@ class _Reader:
         self._at += 1
 
     def _next(self) -> str:
-        """Go to what comes next and return its first character, or nothing at the end."""
+        """Skip white space and return the next character, or '' at the end."""
         space = _SPACE.match(self._text, self._at)
-        assert space, "no space is a match as well"
+        assert space, "the pattern also matches where there is no space"
         self._at = space.end()
         return self._text[self._at : self._at + 1]
 
@@ -121,5 +122,5 @@ class _Reader:
         return UnreadableError(self._line_here(), f"it is no JSON: {problem}; correct it")
 
 
-def _no_number(word: str) -> float:
-    raise ValueError(f"there is no number {word}")
+def _no_number(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number in JSON")

@@ -1,4 +1,4 @@
-"""A line that holds one JSON object, and what its fields may hold; it knows no report."""
+"""Reads a line that holds one JSON object, and checks the fields of the object."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAME_LENGTH_MAX = 200
 TEXT_LENGTH_MAX = 16_000
 COUNT_MAX = 2**53 - 1
 _SHOWN_LENGTH_MAX = 60
-# What an object may have, and how each of it is read.
+# The fields that an object may have, each with the function that reads it.
 Fields: TypeAlias = Mapping[str, Callable[[object, str], object]]
 
 
 class LineError(Exception):
-    """The line cannot be read. Its text is the one sentence to tell the agent's author."""
+    """The line cannot be read. The message is one sentence for the author of the agent."""
 
 
 def read_object(line: bytes, *, bytes_max: int) -> dict[str, Any]:
@@ -50,12 +50,12 @@ def read_object(line: bytes, *, bytes_max: int) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Return any value as a short quotation that every log takes."""
+    """Return any value as a short quotation that can be written to a log."""
     return sentence(repr(value), length_max=_SHOWN_LENGTH_MAX)
 
 
 def check_plain(message: dict[str, Any]) -> None:
-    """Refuse what no log and no record could take: too deep, lone surrogates, NUL."""
+    """Refuse a message that cannot be stored: too deep, or with lone surrogates or NUL."""
     waiting: list[tuple[object, int]] = [(message, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -63,35 +63,37 @@ def check_plain(message: dict[str, Any]) -> None:
             if depth > DEPTH_MAX:
                 raise LineError(f"the line is nested deeper than {DEPTH_MAX} levels")
             inner = [*value, *value.values()] if isinstance(value, dict) else value
-            waiting += [(one, depth + 1) for one in inner]
+            waiting += [(item, depth + 1) for item in inner]
         elif isinstance(value, str):
             _check_text(value)
 
 
 def as_line(value: Mapping[str, object]) -> str:
-    """Return an object as the line that says it."""
+    """Return an object as a line of JSON."""
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def read_text(value: object, where: str, *, least: int = 1, most: int = TEXT_LENGTH_MAX) -> str:
-    """Return the text that a field holds; lengths in characters. Raises LineError."""
+def read_text(
+    value: object, where: str, *, minimum: int = 1, maximum: int = TEXT_LENGTH_MAX
+) -> str:
+    """Return the text that a field holds; lengths are in characters. Raises LineError."""
     if not isinstance(value, str):
         raise LineError(f"{where} must be text, it is {shown(value)}")
-    if len(value.strip()) < least:
+    if len(value.strip()) < minimum:
         raise LineError(f"{where} must not be empty")
-    if len(value) > most:
-        raise LineError(f"{where} has {len(value)} characters, at most {most} are allowed")
+    if len(value) > maximum:
+        raise LineError(f"{where} has {len(value)} characters, at most {maximum} are allowed")
     return value
 
 
 def read_name(value: object, where: str) -> str:
     """Return the name that a field holds: up to 200 characters. Raises LineError."""
-    return read_text(value, where, most=NAME_LENGTH_MAX)
+    return read_text(value, where, maximum=NAME_LENGTH_MAX)
 
 
 def read_remark(value: object, where: str) -> str:
     """Return the text that a field holds, which may be empty. Raises LineError."""
-    return read_text(value, where, least=0)
+    return read_text(value, where, minimum=0)
 
 
 def read_flag(value: object, where: str) -> bool:
@@ -101,10 +103,11 @@ def read_flag(value: object, where: str) -> bool:
     return value
 
 
-def read_number(value: object, where: str, *, least: int = 0, most: int = COUNT_MAX) -> int:
+def read_number(value: object, where: str, *, minimum: int = 0, maximum: int = COUNT_MAX) -> int:
     """Return the whole number that a field holds. Raises LineError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise LineError(f"{where} must be a whole number {least} to {most}, it is {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        span = f"{minimum} to {maximum}"
+        raise LineError(f"{where} must be a whole number {span}, it is {shown(value)}")
     return value
 
 
@@ -117,8 +120,8 @@ def _check_text(value: str) -> None:
         raise LineError(f"the text {shown(value)} has a NUL character")
 
 
-def _no_constant(word: str) -> float:
-    raise LineError(f"the line has {word}, which JSON has no word for")
+def _no_constant(constant: str) -> float:
+    raise LineError(f"the line has {constant}, which JSON has no word for")
 
 
 def _finite(digits: str) -> float:
@@ -137,16 +140,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_fields(said: Mapping[str, Any], fields: Fields, *, of: str) -> dict[str, Any]:
+def read_fields(values: Mapping[str, Any], fields: Fields, *, object_name: str) -> dict[str, Any]:
     """Read an object's fields, each by its own reader; a name that ends in `?` may be missing.
 
-    Raises LineError, which names `of` and the field.
+    Raises LineError with the name of the object and the field.
     """
     readers = {field.removesuffix("?"): read for field, read in fields.items()}
-    for field in said:
+    for field in values:
         if field not in readers:
-            raise LineError(f"{of} has no field {shown(field)}")
+            raise LineError(f"{object_name} has no field {shown(field)}")
     for field in fields:
-        if not field.endswith("?") and field not in said:
-            raise LineError(f"{of} needs the field {field!r}")
-    return {field: readers[field](value, f"{of}: {field}") for field, value in said.items()}
+        if not field.endswith("?") and field not in values:
+            raise LineError(f"{object_name} needs the field {field!r}")
+    return {
+        field: readers[field](value, f"{object_name}: {field}") for field, value in values.items()
+    }

@@ -1,4 +1,4 @@
-"""All that is wrong with a file, each thing with its line; it raises nothing."""
+"""Collects everything that is wrong with a file, each problem with its line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from interlock.workers.specs.json_line import shown
 from interlock.workers.specs.yaml_document import Node
 
 PROBLEMS_MAX = 10_000
-# A word is compared with each that is known: too much for twenty thousand unknown ones.
-COMPARED_MAX = 100_000
+# A misspelt name is compared with every known name; twenty thousand of them would take too long.
+COMPARISONS_MAX = 100_000
 _NAME_LENGTH_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, as a sentence, and its line; 0 where none can be told."""
+    """One problem as a sentence, and its line; the line is 0 if the problem has none."""
 
     line: int
     text: str
@@ -26,65 +26,68 @@ class Problem:
 
 @dataclass(slots=True)
 class Problems:
-    """What was found so far. Beyond a number that nobody would read it is only counted."""
+    """The problems found so far. Beyond PROBLEMS_MAX they are counted and not kept."""
 
     count: int = 0
     _kept: list[Problem] = field(default_factory=list)
     _compared: int = 0
 
     def add(self, line: int, text: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.count += 1
         if self.count <= PROBLEMS_MAX:
             self._kept.append(Problem(line, text))
 
     def listed(self) -> tuple[Problem, ...]:
-        """Return them in the order of their lines."""
+        """Return the problems in the order of their lines."""
         ordered = sorted(self._kept, key=lambda problem: problem.line)
         left = self.count - len(ordered)
         more = [Problem(0, f"there are {left} more problems; correct these first")] if left else []
         return (*ordered, *more)
 
-    def meant(self, word: str, known: Collection[str]) -> str:
-        """Return a question after the known word that is nearest, or nothing."""
+    def suggestion(self, name: str, known: Collection[str]) -> str:
+        """Return "did you mean ...?" with the known name that is most similar, or ''."""
         self._compared += len(known)
-        if self._compared > COMPARED_MAX:
+        if self._compared > COMPARISONS_MAX:
             return ""
-        nearest = get_close_matches(word[:200], known, n=1)
+        nearest = get_close_matches(name[:200], known, n=1)
         return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A part of a file, as people are told of it, and where its problems go."""
+class Location:
+    """A part of a file, named as its author knows it, and the list that gets its problems.
+
+    `item` is for example "step 'build'", and `path` the field inside the item: "limits.cost".
+    """
 
     problems: Problems
-    whose: str = ""
-    part: str = ""
+    item: str = ""
+    path: str = ""
 
-    def inside(self, part: str | int) -> Place:
-        """Return the place of a part of this one."""
-        name = str(part)
-        if not name.isprintable() or len(name) > _NAME_LENGTH_MAX:
-            name = shown(name)
-        return Place(self.problems, self.whose, f"{self.part}.{name}" if self.part else name)
+    def inside(self, name: str | int) -> Location:
+        """Return the location of a field or of a list entry of this one."""
+        text = str(name)
+        if not text.isprintable() or len(text) > _NAME_LENGTH_MAX:
+            text = shown(text)
+        return Location(self.problems, self.item, f"{self.path}.{text}" if self.path else text)
 
     def refuse(self, line: int, problem: str) -> None:
-        """Note what is wrong here."""
-        where = [one for one in (self.whose, self.part) if one]
+        """Add a problem of this location."""
+        where = [name for name in (self.item, self.path) if name]
         self.problems.add(line, ": ".join([*where, problem]))
 
     def fields(self, node: Node, known: Collection[str]) -> dict[str, Node]:
-        """Return the fields that are written here; whatever else is written is refused."""
+        """Return the known fields of a mapping; every other field is refused."""
         if not isinstance(node.value, dict):
-            told = f"{shown(node.plain())}: write lines of the form key: value"
-            self.refuse(node.line, told)
+            problem = f"{shown(node.plain())}: write lines of the form key: value"
+            self.refuse(node.line, problem)
             return {}
         for key, inner in node.value.items():
             if not isinstance(key, str):
                 self.refuse(inner.line, f"the key {shown(key)} is no text; {_listed(known)}")
             elif key not in known:
-                meant = self.problems.meant(key, known)
+                meant = self.problems.suggestion(key, known)
                 self.refuse(inner.line, f"{shown(key)} is no field here; {_listed(known)}{meant}")
         return {key: inner for key, inner in node.value.items() if key in known}
 
@@ -97,7 +100,7 @@ class Place:
 
 
 def node_within(node: Node, path: tuple[Any, ...]) -> Node:
-    """Return what is at a path inside, or the nearest on the way to it."""
+    """Return the node at a path inside another, or the last one on the way that exists."""
     for step in path:
         try:
             node = node.value[step]

@@ -1,4 +1,4 @@
-"""Single values of a graph's file: time, money, paths, numbers; from what people write and back."""
+"""Single values in files that people write: times, money, paths, numbers; read and written."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place, node_within
+from interlock.workers.specs.problems import Location, node_within
 from interlock.workers.specs.yaml_document import Node
 
 PRIORITY_MAX = 9
 PRIORITY_DEFAULT = 5
-_SPAN = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
+_DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?", re.ASCII)
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-# Its digits fit into a Decimal of the usual precision: nothing is rounded.
+# All digits fit into a Decimal of the default precision: nothing is rounded.
 _MONEY = re.compile(r"\d{1,12}(?:\.\d{0,12})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
 _MICRO_DIGITS = 6
 _ADVICE = {
@@ -29,7 +29,7 @@ _ADVICE = {
     "string_too_short": "it is empty; write a text",
     "string_too_long": "it has {length} characters, at most {max_length} are allowed",
     "string_pattern_mismatch": (
-        "it is no word; use up to 64 letters, digits and ._~-, a letter or digit first"
+        "it is no name; use up to 64 letters, digits and ._~-, a letter or digit first"
     ),
     "string_unicode": "it has a lone surrogate, which is no text",
     "bool_type": "write true or false",
@@ -44,42 +44,47 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of value. `read` raises ValueError with what to write instead; `write` undoes it."""
+class ValueKind:
+    """How a kind of value is read from a file and written to it.
+
+    `read` raises ValueError with advice on what to write instead.
+    """
 
     read: Callable[[Node], Any]
     write: Callable[[Any], Any]
 
 
-def read_value(model: type[BaseModel], born: str, kind: Kind, node: Node, place: Place) -> Any:
-    """Return what a value is born as, or None where it is refused; the place is told why."""
+def read_value(
+    model: type[BaseModel], field: str, kind: ValueKind, node: Node, location: Location
+) -> Any:
+    """Return a value as the model's field takes it, or None if it is refused at the location."""
     try:
         value = kind.read(node)
     except ValueError as error:
-        place.refuse(node.line, f"{shown(node.plain())}: {error}")
+        location.refuse(node.line, f"{shown(node.plain())}: {error}")
         return None
-    if born not in model.model_fields:
+    if field not in model.model_fields:
         return value
     try:
-        return _adapter(model, born).validate_python(value, strict=True)
+        return _adapter(model, field).validate_python(value, strict=True)
     except ValidationError as refusal:
-        for one in refusal.errors(include_url=False):
-            told = place
-            for step in one["loc"]:
-                told = told.inside(step)
-            inner = node_within(node, one["loc"])
-            told.refuse(inner.line, f"{shown(inner.plain())}: {_advice(one, kind)}")
+        for fault in refusal.errors(include_url=False):
+            part = location
+            for step in fault["loc"]:
+                part = part.inside(step)
+            inner = node_within(node, fault["loc"])
+            part.refuse(inner.line, f"{shown(inner.plain())}: {_advice(fault, kind)}")
         return None
 
 
 class Dollars(str):
-    """An amount as it is written: a number, with the digits that it has here."""
+    """An amount of US dollars as it is written: a number with exactly these digits."""
 
     __slots__ = ()
 
 
-def span_text(seconds: int) -> str:
-    """Return a time as people write it: 5400 is 1h30m."""
+def duration_text(seconds: int) -> str:
+    """Return a duration as people write it: 5400 is 1h30m."""
     written = ""
     for unit, length in _UNITS.items():
         count, seconds = divmod(seconds, length)
@@ -93,28 +98,29 @@ def money_text(micro: int) -> Dollars:
     return Dollars(f"{whole}.{rest:06}".rstrip("0").removesuffix("."))
 
 
-def check_json(node: Node, place: Place) -> None:
-    """Refuse what JSON has no word for; the place is told of each."""
+def check_json(node: Node, location: Location) -> None:
+    """Refuse every value that JSON cannot hold."""
     if isinstance(node.value, dict):
         for key, inner in node.value.items():
             if isinstance(key, str) and _is_text(key):
-                check_json(inner, place.inside(key))
+                check_json(inner, location.inside(key))
             else:
                 problem = f"the key {shown(key)} is no text; put it in quotation marks"
-                place.refuse(inner.line, problem)
+                location.refuse(inner.line, problem)
     elif isinstance(node.value, list):
         for index, inner in enumerate(node.value):
-            check_json(inner, place.inside(index))
+            check_json(inner, location.inside(index))
     elif isinstance(node.value, str) and not _is_text(node.value):
-        place.refuse(node.line, f"{shown(node.value)}: {_ADVICE['string_unicode']}")
+        location.refuse(node.line, f"{shown(node.value)}: {_ADVICE['string_unicode']}")
     elif isinstance(node.value, date):
-        place.refuse(node.line, f"{node.text}: a date is no JSON; put it in quotation marks")
+        location.refuse(node.line, f"{node.text}: a date is no JSON; put it in quotation marks")
     elif isinstance(node.value, float) and not isfinite(node.value):
-        place.refuse(node.line, f"{node.text}: JSON has no such number; put it in quotation marks")
+        problem = f"{node.text}: JSON has no such number; put it in quotation marks"
+        location.refuse(node.line, problem)
 
 
 def _is_text(text: str) -> bool:
-    # A lone surrogate is let through by pydantic, and as a key it becomes something else.
+    # Pydantic accepts a lone surrogate; as a key it would be stored as another text.
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -122,10 +128,10 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _span(node: Node) -> int:
+def _duration(node: Node) -> int:
     if type(node.value) is int:
         return node.value
-    found = _SPAN.fullmatch(node.value) if isinstance(node.value, str) else None
+    found = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
     if not node.value or not found:
         raise ValueError("write whole seconds, or a time like 90s, 10m, 2h, 1h30m or 3d")
     counts = zip(found.groups(default="0"), _UNITS.values(), strict=True)
@@ -133,7 +139,7 @@ def _span(node: Node) -> int:
 
 
 def _money(node: Node) -> int:
-    # What stands there, not what it means: a float has lost digits already.
+    # The text and not the value: a float has already lost digits.
     if isinstance(node.value, str | int | float) and _MONEY.fullmatch(node.text):
         micro = Decimal(node.text).scaleb(_MICRO_DIGITS)
         if micro == micro.to_integral_value():
@@ -168,33 +174,33 @@ def _same(value: Any) -> Any:
     return value
 
 
-PLAIN = Kind(Node.plain, _same)
-SPAN = Kind(_span, span_text)
-MONEY = Kind(_money, money_text)
-PATH = Kind(_path, _same)
-PRIORITY = Kind(_priority, _same)
-SLOTS = Kind(_slots, _same)
+PLAIN = ValueKind(Node.plain, _same)
+DURATION = ValueKind(_duration, duration_text)
+MONEY = ValueKind(_money, money_text)
+PATH = ValueKind(_path, _same)
+PRIORITY = ValueKind(_priority, _same)
+SLOTS = ValueKind(_slots, _same)
 
 
 @cache
-def _adapter(model: type[BaseModel], born: str) -> TypeAdapter[Any]:
-    """Return what checks one field of a birth by itself."""
-    told = model.model_fields[born]
-    shape: Any = told.annotation
-    return TypeAdapter(Annotated[(shape, *told.metadata)] if told.metadata else shape)
+def _adapter(model: type[BaseModel], field: str) -> TypeAdapter[Any]:
+    """Return an adapter that validates one field of a model by itself."""
+    info = model.model_fields[field]
+    shape: Any = info.annotation
+    return TypeAdapter(Annotated[(shape, *info.metadata)] if info.metadata else shape)
 
 
-def _advice(refused: Any, kind: Kind) -> str:
-    """Return what to write instead of what the kernel's model refuses."""
-    given, facts = refused["input"], dict(refused.get("ctx", {}))
-    if refused["type"] == "string_type" and isinstance(given, list | dict | None):
+def _advice(fault: Any, kind: ValueKind) -> str:
+    """Return what to write instead of a value that the kernel's model refuses."""
+    value, facts = fault["input"], dict(fault.get("ctx", {}))
+    if fault["type"] == "string_type" and isinstance(value, list | dict | None):
         return "write a text"
-    facts |= {"length": len(given)} if isinstance(given, str | list) else {}
+    facts |= {"length": len(value)} if isinstance(value, str | list) else {}
     facts |= {bound: kind.write(facts[bound]) for bound in ("ge", "le") if bound in facts}
-    advice = _ADVICE.get(refused["type"])
-    return advice.format_map(facts) if advice else str(refused["msg"])
+    advice = _ADVICE.get(fault["type"])
+    return advice.format_map(facts) if advice else str(fault["msg"])
 
 
-def span_of(text: str) -> int:
-    """Return a time as people write it in s. Raises ValueError, which says how to write it."""
-    return _span(Node(0, int(text) if text.isdecimal() else text))
+def parse_duration(text: str) -> int:
+    """Return the seconds of a duration as people write it. Raises ValueError with advice."""
+    return _duration(Node(0, int(text) if text.isdecimal() else text))

@@ -1,7 +1,7 @@
-"""YAML that a person wrote, read into plain values that know their lines; it guesses nothing.
+"""Reads YAML that a person wrote into values that know their lines.
 
-Refused is what could fill all memory or be read in two ways: aliases, tags, merges, a key twice,
-numbers of base 60 and 8.
+Refused is everything that could fill the memory or could be read in two ways: aliases, tags,
+merges, a key that is there twice, numbers of base 60 and 8.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from interlock.kernel.errors import CallError
 DEPTH_MAX = 16
 NODES_MAX = 1_000_000
 NUMBER_LENGTH_MAX = 100
-# The parser in C tells the same lines. A file of ten thousand steps takes the other one seconds.
+# The parser in C reports the same lines as the one in Python, which takes seconds for a file of
+# ten thousand steps.
 LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _SHOWN_LENGTH_MAX = 60
 _CORE = "tag:yaml.org,2002:"
 _TYPES = frozenset(f"{_CORE}{name}" for name in ("null", "bool", "int", "float", "timestamp"))
 _NUMBERS = frozenset(f"{_CORE}{name}" for name in ("int", "float"))
-# A byte order mark inside of a text is dropped by one parser and kept by the other.
+# Of the two parsers, one drops a byte order mark inside a text, and the other keeps it.
 _STRANGE = re.compile(yaml.reader.Reader.NON_PRINTABLE.pattern + "|\ufeff")
 _TWO_READINGS = re.compile(r"[-+]?(?:0[0-7_]+|[^:]*:.*)")
 
 
 class UnreadableError(CallError):
-    """A text cannot be read as it is. Correct it at `line`, which is 0 where none can be told."""
+    """A text cannot be read. Correct it at `line`, which is 0 if the problem has no line."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"line {line}: {problem}" if line else problem)
@@ -38,10 +39,10 @@ class UnreadableError(CallError):
 
 
 class Node(NamedTuple):
-    """A value and its line, which is that of its key if it has one. `text` is what stands there.
+    """A value, its line (that of its key if it has one), and its text as it is written in the file.
 
-    `value` is a list of nodes, nodes by their keys, or what a scalar means. It is a tuple because
-    files have hundreds of thousands of them.
+    `value` is a list of nodes, a mapping of keys to nodes, or the Python value of a scalar. A node
+    is a tuple because files have hundreds of thousands of them.
     """
 
     line: int
@@ -59,17 +60,17 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """What a text says, and where it says it."""
+    """One document of YAML: its values, and the line of each."""
 
     root: Node | None
 
     @property
     def value(self) -> Any:
-        """Return what it says."""
+        """Return the plain value of the whole document."""
         return None if self.root is None else self.root.plain()
 
     def line(self, *path: str | int) -> int:
-        """Return the line of what is at a path, or of the nearest there is on the way to it."""
+        """Return the line of the value at a path, or of the last value on the way that exists."""
         node, line = self.root, 1
         for step in path:
             node = None if node is None else _inside(node, step)
@@ -80,7 +81,7 @@ class YamlDocument:
 
 
 def read_text(path: Path, *, bytes_max: int, advice: str) -> str:
-    """Read a file of text; the advice is for one that is too large. Raises UnreadableError."""
+    """Read a text file. Raises UnreadableError; for a file that is too large with this advice."""
     try:
         with path.open("rb") as file:
             content = file.read(bytes_max + 1)
@@ -101,28 +102,28 @@ def read_yaml(text: str) -> YamlDocument:
         line = text.count("\n", 0, strange.start()) + 1
         problem = f"unacceptable character #x{ord(strange.group()):04x}"
         raise UnreadableError(line, f"it is no YAML: {problem}; take it out")
-    # The end of a text is a line further for the parser in C.
+    # The parser in C counts the end of a text as one more line.
     last = max(1, len(text.splitlines()))
     try:
         return YamlDocument(_Composer(LOADER(text), last).root())
     except yaml.MarkedYAMLError as error:
         line = min(_line_of(error.problem_mark or error.context_mark), last)
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise UnreadableError(line, f"it is no YAML: {said}; correct it") from error
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise UnreadableError(line, f"it is no YAML: {problem}; correct it") from error
     except yaml.YAMLError as error:
         first = (str(error) or type(error).__name__).partition("\n")[0]
         raise UnreadableError(0, f"it is no YAML: {first}; correct it") from error
 
 
 class _Composer:
-    """Makes nodes of what a parser sees, within bounds."""
+    """Builds nodes from the events of a parser, up to the limits of depth and number."""
 
     def __init__(self, loader: Any, last: int) -> None:
         self._loader, self._last = loader, last
         self._nodes = 0
 
     def root(self) -> Node | None:
-        """Return the one document that there is, or None where there is none."""
+        """Return the only document of the text, or None if the text is empty."""
         take, seen = self._loader.get_event, self._loader.check_event
         take()
         if seen(yaml.StreamEndEvent):
@@ -139,7 +140,7 @@ class _Composer:
     def _node(self, event: Any, *, depth: int) -> Node:
         line = min(_line_of(event.start_mark), self._last)
         if isinstance(event, yaml.AliasEvent):
-            # A few aliases of aliases are enough to fill all memory.
+            # A few aliases of aliases are enough to fill the memory.
             problem = f"the alias *{_short(event.anchor or '')} is not allowed; write it out"
             raise UnreadableError(line, problem)
         if event.tag:
@@ -149,7 +150,7 @@ class _Composer:
         if self._nodes > NODES_MAX:
             raise UnreadableError(line, f"it has more than {NODES_MAX} values; split it")
         if depth > DEPTH_MAX:
-            # Also a matter of time: the parser takes ever longer for each further bracket.
+            # The limit also bounds the time: the parser gets slower with each open bracket.
             problem = f"it is nested deeper than {DEPTH_MAX} levels; make it flatter"
             raise UnreadableError(line, problem)
         if isinstance(event, yaml.ScalarEvent):
@@ -181,7 +182,7 @@ class _Composer:
         return found
 
     def _scalar(self, event: Any, line: int) -> Any:
-        """Return what a scalar means; only a plain one can mean something else than its text."""
+        """Return the value of a scalar; only one without quotes can be more than its text."""
         text: str = event.value
         if not event.implicit[0]:
             return text
@@ -209,7 +210,7 @@ def _check_number(text: str, line: int) -> None:
 
 
 def _inside(node: Node, step: str | int) -> Node | None:
-    """Return what a step leads to: a key, or an entry of a list."""
+    """Return the node at a key of a mapping or at an index of a list."""
     if isinstance(node.value, dict):
         found: Node | None = node.value.get(step)
         return found
@@ -220,11 +221,11 @@ def _inside(node: Node, step: str | int) -> Node | None:
 
 
 def _short(text: str) -> str:
-    """Return the beginning of a text, as one line."""
+    """Return the beginning of a text on one line."""
     return repr(text[:_SHOWN_LENGTH_MAX])[1:-1]
 
 
 def _line_of(mark: Any) -> int:
-    """Return a mark's line as people count them, or 0."""
+    """Return the line of a mark, counted from 1; 0 without a mark."""
     line = getattr(mark, "line", None)
     return 0 if line is None else int(line) + 1

@@ -219,15 +219,15 @@ def _report(message: dict[str, Any]) -> Report:
         raise LineError(f"{shown(name)} is no type of report; known: {', '.join(_SHAPES)}")
     make, fields = _SHAPES[name]
     given = {field: value for field, value in message.items() if field != "type"}
-    return make(**read_fields(given, fields, of=name))
+    return make(**read_fields(given, fields, object_name=name))
 
 
 def _percent(value: object, where: str) -> int:
-    return read_number(value, where, most=100)
+    return read_number(value, where, maximum=100)
 
 
 def _size(value: object, where: str) -> int:
-    return read_number(value, where, least=1)
+    return read_number(value, where, minimum=1)
 
 
 def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
@@ -242,7 +242,7 @@ def _one_of(known: type[StrEnum]) -> Callable[[object, str], StrEnum | None]:
 
 
 def _wait_s(value: object, where: str) -> int:
-    return read_number(value, where, most=WAIT_S_MAX)
+    return read_number(value, where, maximum=WAIT_S_MAX)
 
 
 class AbortScope(StrEnum):
@@ -266,7 +266,7 @@ def _subtasks(value: object, where: str) -> tuple[Subtask, ...]:
     for index, item in enumerate(value):
         if not isinstance(item, dict):
             raise LineError(f"{where}[{index}] must be an object, it is {shown(item)}")
-        found.append(Subtask(**read_fields(item, _SUBTASK, of=f"{where}[{index}]")))
+        found.append(Subtask(**read_fields(item, _SUBTASK, object_name=f"{where}[{index}]")))
     return tuple(found)
 
 

@@ -79,7 +79,7 @@ def read_session_report(line: bytes) -> SessionReport | RejectedLine:
             return as_session_report(parse_line(line))
         make, fields = _SHAPES[name]
         given = {field: value for field, value in message.items() if field != "type"}
-        return make(**read_fields(given, fields, of=name))
+        return make(**read_fields(given, fields, object_name=name))
     except LineError as error:
         return RejectedLine(str(error))
 
@@ -97,11 +97,11 @@ def _kind(message: Mapping[str, Any]) -> str:
 def _tokens(value: object, where: str) -> TokenCounts:
     if not isinstance(value, dict):
         raise LineError(f"{where} must be an object, it is {shown(value)}")
-    return TokenCounts(**read_fields(value, _TOKENS, of=where))
+    return TokenCounts(**read_fields(value, _TOKENS, object_name=where))
 
 
 def _size(value: object, where: str) -> int:
-    return read_number(value, where, least=1)
+    return read_number(value, where, minimum=1)
 
 
 def _added(

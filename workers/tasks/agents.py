@@ -1,4 +1,4 @@
-"""Agents for people: who is at work, how far each identity is trusted, and how one is aborted."""
+"""Lists agents and identities, and lets a person promote, retire and abort them."""
 
 from __future__ import annotations
 
@@ -9,73 +9,76 @@ from interlock.kernel.machines.tasks.trust import MINIMUM_TRUST, Trust, allowed
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.record import Record, partition_of, root_of
 from interlock.workers.client import Client
-from interlock.workers.tasks.claims import identified
+from interlock.workers.tasks.claims import ensure_identity
 
 LISTED_MAX = 10_000
 Scope = Literal["tool", "sibling", "session"]
 
 
 class Agents:
-    """What can be done with agents and their identities, over a client."""
+    """The operations on agents and their identities, over a client."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the agents of a backlog that live: where each stands, and on what it works."""
+        """Return the agents of a backlog that are not dead, with their states and tasks."""
         return [
             {
-                "id": one.id,
-                "state": one.state,
-                "task": one.data["task"],
-                "identity": one.data["identity"],
-                "host": one.data.get("host", ""),
-                "pid": one.data.get("pid"),
-                "containment": one.data.get("containment", ""),
+                "id": record.id,
+                "state": record.state,
+                "task": record.data["task"],
+                "identity": record.data["identity"],
+                "host": record.data.get("host", ""),
+                "pid": record.data.get("pid"),
+                "containment": record.data.get("containment", ""),
             }
-            for one in self._records("agent", backlog)
-            if one.state != "dead"
+            for record in self._records("agent", backlog)
+            if record.state != "dead"
         ]
 
     def identities(self, backlog: str) -> list[dict[str, Any]]:
-        """Return every identity that ever worked on a backlog, with its trust and its record."""
+        """Return every identity of a backlog with its trust and what its tasks came to."""
         return [
             {
-                "id": one.id,
-                "trust": one.state,
-                "name": one.data["name"],
-                "role": one.data["role"],
-                "command": one.data["command"],
-                "successes": one.data["successes"],
-                "failures": one.data["failures"],
-                "violations": one.data["violations"],
-                "may": may(one.state),
+                "id": record.id,
+                "trust": record.state,
+                "name": record.data["name"],
+                "role": record.data["role"],
+                "command": record.data["command"],
+                "successes": record.data["successes"],
+                "failures": record.data["failures"],
+                "violations": record.data["violations"],
+                "may": allowed_triggers(record.state),
             }
-            for one in self._records("identity", backlog)
+            for record in self._records("identity", backlog)
         ]
 
-    def known(self, backlog: str, *, name: str, role: str = "any", command: str = "") -> str:
-        """Return the id of an identity, born where it is new, so that one can vouch for it."""
-        return identified(self.dispatch, backlog, name=name, role=role, command=command)
+    def register(self, backlog: str, *, name: str, role: str = "any", command: str = "") -> str:
+        """Return the id of an identity; create its record if it is new.
+
+        Then a person can promote the identity before its first task.
+        """
+        return ensure_identity(self.dispatch, backlog, name=name, role=role, command=command)
 
     def promote(self, identity: str, *, reason: str = "") -> Record:
-        """Vouch for an identity: it is trusted one level more."""
+        """Raise the trust of an identity by one level."""
         return self.client.fire(identity, "promoted", {"reason": reason}, reason=reason)
 
     def retire(self, identity: str, *, reason: str = "") -> Record:
-        """Take an identity out of service: it claims nothing more, and finishes what it has."""
+        """Take an identity out of service: it claims no task after its current one."""
         return self.client.fire(identity, "retired", {"reason": reason}, reason=reason)
 
     def abort(self, agent: str, *, scope: Scope = "session", reason: str = "") -> Record:
-        """Abort an agent's tool call, its siblings, or its session with all that are below it.
+        """Abort an agent's tool call, its siblings, or its session with all agents below it.
 
-        How far the first two go is said by the policy of its task.
+        How far an abort of a tool call or of siblings goes depends on the policy of the task.
         """
         if scope not in ("tool", "sibling", "session"):
             raise InvalidPayloadError("the abort", [f"scope {scope!r}: tool, sibling or session"])
         if scope != "session":
-            told = {"scope": scope, "reason": reason}
-            return self.client.fire(agent, "abort_raised", told, reason=reason)
+            raised = {"scope": scope, "reason": reason}
+            return self.client.fire(agent, "abort_raised", raised, reason=reason)
         end = {"abort": AbortReason.USER_INTERRUPT, "why": TransitionReason.ABORTED}
         return self.client.fire(agent, "ended", {**end, "reason": reason}, reason=reason)
 
@@ -83,17 +86,17 @@ class Agents:
         machine = self.dispatch.lifecycle.machine(machine_name)
         partition = partition_of(backlog)
         ids = [
-            one
+            record_id
             for stage in machine.stages
-            for one in self.dispatch.views.list_in_partition(
+            for record_id in self.dispatch.views.list_in_partition(
                 machine, str(stage.state), partition, LISTED_MAX
             )
-            if root_of(one) == backlog
+            if root_of(record_id) == backlog
         ]
-        return [self.client.show(one) for one in sorted(ids)]
+        return [self.client.show(record_id) for record_id in sorted(ids)]
 
 
-def may(level: str) -> list[str]:
+def allowed_triggers(level: str) -> list[str]:
     """Return which of an agent's triggers a level of trust allows."""
     if level not in set(Trust):
         return []

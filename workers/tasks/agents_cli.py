@@ -1,4 +1,4 @@
-"""The command line of agents: `interlock agent ...`. It only calls the client."""
+"""The commands `interlock agent ...` for agents of coding tasks. They only call the client."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from interlock.workers.tasks.agent_screen import agents as show_agents
-from interlock.workers.tasks.agent_screen import identities as show_identities
+from interlock.workers.tasks import screen as task_screen
 from interlock.workers.tasks.agents import Agents, Scope
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import Actor, AsJson, Reason, answer, client, guarded
@@ -20,22 +19,22 @@ Identity = Annotated[str, typer.Argument(help="An identity's id, as `agent trust
 
 
 def agents(actor: str = "person") -> Agents:
-    """Open the agents on the store that the settings name."""
+    """Return the operations on agents, for the store that the settings name."""
     return Agents(client(actor))
 
 
 @app.command()
 @guarded
 def workers(backlog: Backlog, as_json: AsJson = False) -> None:
-    """List the agents at work on a backlog's tasks, each with its task and process."""
-    answer(agents().of(backlog), as_json=as_json, show=show_agents)
+    """List the agents that are at work on the tasks of a backlog, with their processes."""
+    answer(agents().of(backlog), as_json=as_json, show=task_screen.agents)
 
 
 @app.command()
 @guarded
 def trust(backlog: Backlog, as_json: AsJson = False) -> None:
-    """List identities, how far each is trusted, by what it did, and what that allows."""
-    answer(agents().identities(backlog), as_json=as_json, show=show_identities)
+    """List identities, their trust, what their tasks came to, and what they may do."""
+    answer(agents().identities(backlog), as_json=as_json, show=task_screen.identities)
 
 
 @app.command()
@@ -43,13 +42,16 @@ def trust(backlog: Backlog, as_json: AsJson = False) -> None:
 def known(
     backlog: Backlog,
     name: Annotated[str, typer.Option(help="The agent's name.")],
-    role: Annotated[str, typer.Option(help="The role that it works in.")] = "any",
-    command: Annotated[str, typer.Option(help="Its command; none for an agent of others.")] = "",
+    role: Annotated[str, typer.Option(help="The role in which it works.")] = "any",
+    command: Annotated[
+        str,
+        typer.Option(help="Its command, if Interlock starts it."),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say the id of an identity, also before its first task, so that one can vouch for it."""
-    of = agents().known(backlog, name=name, role=role, command=command)
-    answer({"id": of, "answer": "known"}, as_json=as_json, show=screen.record_answer)
+    """Print the id of an identity, so that you can promote it before its first task."""
+    identity = agents().register(backlog, name=name, role=role, command=command)
+    answer({"id": identity, "answer": "known"}, as_json=as_json, show=screen.record_answer)
 
 
 @app.command()
@@ -57,7 +59,7 @@ def known(
 def promote(
     identity: Identity, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Vouch for an identity: it is trusted one level more."""
+    """Raise the trust of an identity by one level."""
     record = agents(actor).promote(identity, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
@@ -67,7 +69,7 @@ def promote(
 def retire(
     identity: Identity, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Take an identity out of service: it claims nothing more."""
+    """Take an identity out of service: it claims no more tasks."""
     record = agents(actor).retire(identity, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
@@ -81,6 +83,6 @@ def abort(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Abort an agent's session with all below it, its siblings, or its tool call."""
+    """Abort an agent's session with all agents below it, its siblings, or its tool call."""
     record = agents(actor).abort(agent, scope=scope, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)

@@ -1,4 +1,4 @@
-"""Gives open tasks to agents of this machine: picks, claims, sets up, and starts a keeper."""
+"""Gives open tasks to agents of this machine: to new ones, and to sessions that are idle."""
 
 from __future__ import annotations
 
@@ -10,79 +10,93 @@ from uuid import uuid4
 
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
-from interlock.kernel.record import Record
+from interlock.kernel.record import Record, root_of
 from interlock.kernel.store.commands import Call, InitialLease
 from interlock.kernel.store.leases import Lease
+from interlock.kernel.table import Data
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.supervision.launch import SupervisorError, launch
+from interlock.workers.tasks.agent_slots import Slot, take_slot
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.claims import (
+    COMPONENT,
     ERROR_LENGTH_MAX,
-    PARTY,
     claim,
-    given_up,
-    in_line,
-    outcome,
-    prepared,
-    runs_here,
+    fail_claim,
+    holder_call,
+    is_local,
+    prepare_claim,
+    queued_tasks,
 )
-from interlock.workers.tasks.launch_spec import TaskLaunchSpec
-from interlock.workers.tasks.slots import Slot, take_slot
+from interlock.workers.tasks.launch_spec import PreparedClaim, TaskLaunchSpec
 from interlock.workers.tasks.work_folders import delete_old_work_folders
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 SPAWN_LIMIT_S = 600
+# A session takes a task only if these fields equal those of its first task.
+SESSION_FIELDS = (
+    "agent",
+    "agent_name",
+    "role",
+    "tenant",
+    "stream",
+    "session",
+    "parent_agent",
+    "abort_policy",
+)
+
+
+# --- a new agent -------------------------------------------------------------------------------
 
 
 def assign(dispatch: Dispatch, root: str) -> int:
     """Start agents for open tasks of a backlog while this machine has slots; return how many."""
     started = 0
-    # What cannot be removed now is tried again with the next agent.
+    # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):
         delete_old_work_folders(dispatch.settings)
-    for line in dispatch.views.lines(root):
-        for record in in_line(dispatch, root, line):
-            if not runs_here(record.data):
+    for queue in dispatch.views.lines(root):
+        for record in queued_tasks(dispatch, root, queue):
+            if not is_local(record.data):
                 continue
             slot = take_slot(dispatch.settings)
             if slot is None:
                 return started
             try:
-                started += _begin(dispatch, record, slot)
+                started += _claim_and_start(dispatch, record, slot)
             finally:
                 slot.close()
     return started
 
 
-def _begin(dispatch: Dispatch, record: Record, slot: Slot) -> bool:
-    """Claim a task, and start its agent."""
-    place = Workplace(record.id, int(record.data["claimed"]) + 1)
-    task = claim(dispatch, record, agent=place.agent)
+def _claim_and_start(dispatch: Dispatch, record: Record, slot: Slot) -> bool:
+    names = ClaimNames(record.id, int(record.data["claimed"]) + 1)
+    task = claim(dispatch, record, agent=names.agent)
     if task is None:
         return False
-    _set_up(dispatch, task, slot)
+    _start_agent(dispatch, task, slot)
     return True
 
 
-def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
-    """Make agent, turn and worktree, and start the keeper; what fails is said, and costs a try."""
-    place, data = workplace_of(task.record), task.record.data
-    agent = _born(dispatch, task, place)
-    lease_ms = _agent_ms(dispatch)
-    kept = {lease.key: (lease.token, lease_ms, 0) for lease in (task, agent)}
-    renew = partial(dispatch.leases.renew, kept)
+def _start_agent(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
+    """Create agent, turn and worktree, and start the supervisor. A failure costs the task a try."""
+    names, data = claim_names(task.record), task.record.data
+    agent = _create_agent(dispatch, task, names)
+    lease_ms = _agent_lease_ms(dispatch)
+    leases = {lease.key: (lease.token, lease_ms, 0) for lease in (task, agent)}
+    renew = partial(dispatch.leases.renew, leases)
     try:
         with renewing(renew, every_s=lease_ms / 3_000):
-            prepared_place = prepared(dispatch, task, agent=place.agent)
+            prepared = prepare_claim(dispatch, task, agent=names.agent)
         spec = TaskLaunchSpec(
             key=agent.key,
             token=agent.token,
-            work_folder=str(place.work_folder(dispatch.settings)),
+            work_folder=str(names.work_folder(dispatch.settings)),
             command=str(data["agent"]),
             stream=str(data["stream"]),
             session=bool(data["session"]),
-            place=prepared_place,
+            claim=prepared,
         )
         launch(
             "interlock.workers.tasks.supervisor",
@@ -92,22 +106,20 @@ def _set_up(dispatch: Dispatch, task: Lease, slot: Slot) -> None:
             pass_fds=(slot.descriptor,),
         )
     except (GitError, OSError, SupervisorError) as failure:
-        given_up(dispatch, task, failure)
+        fail_claim(dispatch, task, failure)
         reason = str(failure)[:ERROR_LENGTH_MAX]
-        told = {"reason": reason, "code": "spawn_error"}
+        payload = {"reason": reason, "code": "spawn_error"}
         with suppress(KernelError):
-            call = outcome(agent, "spawn_failed", reason)
-            dispatch.fire(agent.record, "spawn_failed", told, call)
+            call = holder_call(agent, "spawn_failed", reason)
+            dispatch.fire(agent.record, "spawn_failed", payload, call)
 
 
-def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
-    data, initial_lease = (
-        task.record.data,
-        InitialLease(uuid4().hex[:8], dispatch.holder, _agent_ms(dispatch)),
-    )
+def _create_agent(dispatch: Dispatch, task: Lease, names: ClaimNames) -> Lease:
+    data = task.record.data
+    initial_lease = InitialLease(uuid4().hex[:8], dispatch.holder, _agent_lease_ms(dispatch))
     claimed = data["claim"]
     agent = {
-        "name": place.name,
+        "name": names.name,
         "role": data["role"],
         "command": data["agent"],
         "task": task.record.id,
@@ -120,30 +132,63 @@ def _born(dispatch: Dispatch, task: Lease, place: Workplace) -> Lease:
     if data.get("parent_agent"):
         agent["parent"] = data["parent_agent"]
     if data["stream"] == "plain":
-        # Many commands say nothing before their end: their deadline is their limit.
+        # Many commands print nothing before they end, so only the deadline limits their silence.
         agent["progress_limit_s"] = int(data.get("deadline_s") or claimed["deadline_s"])
-    dispatch.create("agent", place.agent, agent, Call(Cause(PARTY)), initial_lease=initial_lease)
-    return claim_initial_lease(dispatch, place.agent, initial_lease)
+    call = Call(Cause(COMPONENT))
+    dispatch.create("agent", names.agent, agent, call, initial_lease=initial_lease)
+    return claim_initial_lease(dispatch, names.agent, initial_lease)
 
 
-def _agent_ms(dispatch: Dispatch) -> int:
+def _agent_lease_ms(dispatch: Dispatch) -> int:
     return dispatch.effect("agent", "supervision").lease_ms
+
+
+# --- the next task of a session ------------------------------------------------------------------
+
+
+def next_task(dispatch: Dispatch, agent: Record, first: Data) -> tuple[Lease, PreparedClaim] | None:
+    """Claim the next queued task with the same agent settings, and prepare it for the session.
+
+    Return None if no task can be claimed, or if its preparation failed.
+    """
+    root = root_of(agent.id)
+    for record in queued_tasks(dispatch, root, str(first["role"])):
+        alike = all(record.data.get(name) == first.get(name) for name in SESSION_FIELDS)
+        if not (alike and is_local(record.data)):
+            continue
+        lease = claim(dispatch, record, agent=agent.id)
+        if lease is not None:
+            return _prepare_for_session(dispatch, agent, lease)
+    return None
+
+
+def _prepare_for_session(
+    dispatch: Dispatch, agent: Record, lease: Lease
+) -> tuple[Lease, PreparedClaim] | None:
+    lease_ms = dispatch.effect("task", "agent").lease_ms
+    renew = partial(dispatch.leases.renew, {lease.key: (lease.token, lease_ms, 0)})
+    try:
+        with renewing(renew, every_s=lease_ms / 3_000):
+            return lease, prepare_claim(dispatch, lease, agent=agent.id)
+    except (GitError, OSError) as failure:
+        fail_claim(dispatch, lease, failure)
+        return None
 
 
 @contextmanager
 def renewing(renew: Callable[[], object], *, every_s: float) -> Iterator[None]:
-    """Renew leases while the block lasts: to check out a large repository may take minutes."""
-    over = threading.Event()
+    """Renew leases in a thread during the block: a checkout may take minutes."""
+    ended = threading.Event()
 
-    def beat() -> None:
-        while not over.wait(every_s):
+    def renew_repeatedly() -> None:
+        while not ended.wait(every_s):
             with suppress(KernelError):
                 renew()
 
-    thread = threading.Thread(target=beat, name="renewing", daemon=True)
+    thread = threading.Thread(target=renew_repeatedly, name="renewing", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()

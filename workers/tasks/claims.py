@@ -1,4 +1,4 @@
-"""How an agent of this house comes by a task: in line, claimed, with a turn and a worktree."""
+"""Claims a queued task for a local agent and creates its turn and worktree."""
 
 from __future__ import annotations
 
@@ -30,29 +30,42 @@ from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, add_worktree
-from interlock.workers.tasks.launch_spec import ClaimPaths
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names
+from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.leftovers import kill_leftovers_of
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 log = logging.getLogger(__name__)
 
-PARTY = "assignment"
+COMPONENT = "assignment"
 PAGE = 50
 HISTORY_MAX = 50
 CHAIN_MAX = 1_000
-LOOKED_AT_MAX = 2_000
+QUEUE_READ_MAX = 2_000
 ERROR_LENGTH_MAX = 2_000
 
 
-def party(name: str, trigger: str, of: str) -> Call:
-    """Return the call of a part of this house about a record that it holds no lease of."""
-    return Call(Cause(name), f"{name}:{trigger}:{of}:{uuid4().hex[:8]}", Warrant.party(name))
+def component_call(name: str, trigger: str, record_id: str) -> Call:
+    """Return the call by which an internal component fires at a record that it holds no lease of.
+
+    The component's name is recorded as the actor.
+    """
+    op_id = f"{name}:{trigger}:{record_id}:{uuid4().hex[:8]}"
+    return Call(Cause(name), op_id, Warrant.party(name))
 
 
-def in_line(dispatch: Dispatch, root: str, line: str) -> Iterator[Record]:
-    """Yield who waits, first come first; who cannot be claimed now is passed over."""
-    for start in range(0, LOOKED_AT_MAX, PAGE):
-        page = dispatch.views.line(root, line, start, PAGE)
+def holder_call(lease: Lease, trigger: str, reason: str) -> Call:
+    """Return the call by which the holder of a lease reports the outcome of its work."""
+    warrant = Warrant.token(lease.suffix, lease.token)
+    return Call(Cause(lease.name, reason), f"{lease.token}:{trigger}", warrant)
+
+
+# --- which task --------------------------------------------------------------------------------
+
+
+def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
+    """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them."""
+    for start in range(0, QUEUE_READ_MAX, PAGE):
+        page = dispatch.views.line(root, queue, start, PAGE)
         for record_id in page:
             try:
                 yield dispatch.views.record(record_id)
@@ -62,58 +75,13 @@ def in_line(dispatch: Dispatch, root: str, line: str) -> Iterator[Record]:
             return
 
 
-def runs_here(data: Data) -> bool:
-    """Whether a task is for an agent's command, and its repository is on this machine."""
+def is_local(data: Data) -> bool:
+    """Whether a task names an agent's command, and its repository is on this machine."""
     return bool(data.get("agent")) and Path(str(data["repo"])).is_dir()
 
 
-def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
-    """Claim a task for an agent. Whoever was faster, or is in the way, is no failure: None."""
-    if not _is_due(dispatch, record):
-        return None
-    initial_lease = InitialLease(
-        uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
-    )
-    limit, data = time_for(dispatch, record), record.data
-    try:
-        who = identified(
-            dispatch,
-            root_of(record.id),
-            name=str(data["agent_name"]),
-            role=str(data["role"]),
-            command=str(data["agent"]),
-        )
-        words = {
-            "owner": dispatch.settings.host,
-            "identity": who,
-            "agent": agent,
-            "host": dispatch.settings.host,
-            "at_ms": dispatch.views.now_ms(),
-            "deadline_s": limit.seconds,
-            "deadline_reasons": list(limit.reasons),
-        }
-        dispatch.fire(
-            record,
-            "claimed",
-            words,
-            party(PARTY, "claimed", record.id),
-            initial_lease=initial_lease,
-        )
-        return claim_initial_lease(dispatch, record.id, initial_lease)
-    except (CallError, ConflictError, FencedError, HeldError) as refusal:
-        log.debug("%s is not claimed: %s", record.id, refusal)
-        return None
-
-
-def cancelled_above(dispatch: Dispatch, task: Record) -> str:
-    """Return the task that this one is a part of, if it was cancelled, or ''."""
-    above = task.parent
-    part = above is not None and "/" in above
-    return above if part and above and dispatch.views.record(above).state == "cancelled" else ""
-
-
 def _is_due(dispatch: Dispatch, record: Record) -> bool:
-    """Whether it is worth the work to claim it: the table has the last word, at more cost."""
+    """Whether a claim can succeed. The machine checks the same again, but a refusal costs more."""
     if record.data["not_before"] > dispatch.views.now_ms():
         return False
     root = root_of(record.id)
@@ -126,20 +94,20 @@ def _is_due(dispatch: Dispatch, record: Record) -> bool:
     return True
 
 
-def hopeless(dispatch: Dispatch, waiting: Record, name: str) -> str:
-    """Say why a task that another waits for can never be done, or nothing."""
+def why_starved(dispatch: Dispatch, waiting: Record, name: str) -> str:
+    """Return why the task `name`, which another task waits for, will never be done, or ''."""
     root, seen, next_name = root_of(waiting.id), {str(waiting.id)}, name
     while True:
-        of = f"{root}/{next_name}"
-        if of in seen:
+        record_id = f"{root}/{next_name}"
+        if record_id in seen:
             return f"{name}, which waits for it in turn"
-        seen.add(of)
+        seen.add(record_id)
         try:
-            other = dispatch.views.record(of)
+            other = dispatch.views.record(record_id)
         except UnknownRecordError:
             return f"{next_name}, which does not exist"
         if other.state == "cancelled" or other.data.get("given_up"):
-            return f"{next_name}, which is {other.state} for good"
+            return f"{next_name}, which is {other.state} and is not tried again"
         onward = _waits_for(other)
         if onward is None or len(seen) > CHAIN_MAX:
             return ""
@@ -147,35 +115,84 @@ def hopeless(dispatch: Dispatch, waiting: Record, name: str) -> str:
 
 
 def _waits_for(task: Record) -> str | None:
-    """Return the one task that this one waits for, if there is one."""
-    on = task.data.get("blocked_on") or {}
+    """Return the name of the first task that a task waits for, or None."""
+    blocked_on = task.data.get("blocked_on") or {}
     if task.state == "blocked":
-        return str(on["on"]) if on.get("kind") == "task" else None
+        return str(blocked_on["on"]) if blocked_on.get("kind") == "task" else None
     return task.data["depends_on"][0] if task.state == "open" and task.data["depends_on"] else None
 
 
-def identity_of(root: str, *, name: str, role: str, command: str) -> str:
-    """Return the id of an identity's record, born or not."""
+def cancelled_parent(dispatch: Dispatch, task: Record) -> str:
+    """Return the id of the task that this one is a subtask of, if it was cancelled, or ''."""
+    parent = task.parent
+    if parent is None or "/" not in parent:
+        return ""
+    return parent if dispatch.views.record(parent).state == "cancelled" else ""
+
+
+# --- the claim ---------------------------------------------------------------------------------
+
+
+def claim(dispatch: Dispatch, record: Record, *, agent: str) -> Lease | None:
+    """Claim a task for an agent. Return None if it cannot be claimed now: that is no failure."""
+    if not _is_due(dispatch, record):
+        return None
+    initial_lease = InitialLease(
+        uuid4().hex[:8], dispatch.holder, dispatch.effect("task", "agent").lease_ms
+    )
+    limit, data = deadline_of(dispatch, record), record.data
+    try:
+        identity = ensure_identity(
+            dispatch,
+            root_of(record.id),
+            name=str(data["agent_name"]),
+            role=str(data["role"]),
+            command=str(data["agent"]),
+        )
+        payload = {
+            "owner": dispatch.settings.host,
+            "identity": identity,
+            "agent": agent,
+            "host": dispatch.settings.host,
+            "at_ms": dispatch.views.now_ms(),
+            "deadline_s": limit.seconds,
+            "deadline_reasons": list(limit.reasons),
+        }
+        dispatch.fire(
+            record,
+            "claimed",
+            payload,
+            component_call(COMPONENT, "claimed", record.id),
+            initial_lease=initial_lease,
+        )
+        return claim_initial_lease(dispatch, record.id, initial_lease)
+    except (CallError, ConflictError, FencedError, HeldError) as refusal:
+        log.debug("%s is not claimed: %s", record.id, refusal)
+        return None
+
+
+def identity_id(root: str, *, name: str, role: str, command: str) -> str:
+    """Return the id of an identity, whether its record exists or not."""
     digest = hashlib.sha256(json.dumps([name, role, command]).encode()).hexdigest()[:16]
     return f"{root}/identity~{digest}"
 
 
-def identified(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
-    """Return the record of a durable identity, born where it is new.
+def ensure_identity(dispatch: Dispatch, root: str, *, name: str, role: str, command: str) -> str:
+    """Return the id of an identity; create its record if it is new.
 
-    Raises HeldError where a person took it out of service.
+    Raises HeldError if a person took the identity out of service.
     """
-    who = {"name": name, "role": role, "command": command}
-    of = identity_of(root, name=name, role=role, command=command)
+    fields = {"name": name, "role": role, "command": command}
+    record_id = identity_id(root, name=name, role=role, command=command)
     with suppress(IdTakenError):
-        dispatch.create("identity", of, who, Call(Cause(PARTY)))
-    if dispatch.views.record(of).state == "retired":
-        raise HeldError(of, f"the agent {name} was taken out of service by a person")
-    return of
+        dispatch.create("identity", record_id, fields, Call(Cause(COMPONENT)))
+    if dispatch.views.record(record_id).state == "retired":
+        raise HeldError(record_id, f"the agent {name} was taken out of service by a person")
+    return record_id
 
 
-def time_for(dispatch: Dispatch, record: Record) -> Deadline:
-    """Return how long a task may take: by its size, and by what tasks of its role took before."""
+def deadline_of(dispatch: Dispatch, record: Record) -> Deadline:
+    """Return how long a task may take, from its size and from closed tasks of the same role."""
     data = record.data
     machine = dispatch.lifecycle.machine("task")
     closed = dispatch.views.list_in_partition(
@@ -196,22 +213,25 @@ def time_for(dispatch: Dispatch, record: Record) -> Deadline:
     )
 
 
-def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> ClaimPaths:
-    """Bear the turn of a claim and make its worktree. Raises GitError or OSError."""
-    place, data = workplace_of(task.record), task.record.data
-    folder = str(place.folder(dispatch.settings))
-    turn = {"task": task.record.id, "number": place.number, "agent": agent}
+# --- what a claim needs before its agent starts --------------------------------------------------
+
+
+def prepare_claim(dispatch: Dispatch, task: Lease, *, agent: str) -> PreparedClaim:
+    """Create the turn and the worktree of a claim. Raises GitError or OSError."""
+    names, data = claim_names(task.record), task.record.data
+    folder = str(names.worktree(dispatch.settings))
+    turn = {"task": task.record.id, "number": names.number, "agent": agent}
     worktree = {"repo": data["repo"], "target": data["target"], "worktree": folder}
     worktree["host"] = dispatch.settings.host
-    dispatch.create("turn", place.turn, {**turn, **worktree}, Call(Cause(PARTY)))
-    dispatch.fire(place.turn, "task_claimed", {}, party(PARTY, "task_claimed", place.turn))
-    _end_the_last(dispatch, place)
-    tree = _worktree(dispatch, place, data)
-    dispatch.fire(place.turn, "agent_spawned", {}, party(PARTY, "agent_spawned", place.turn))
-    return ClaimPaths(
+    dispatch.create("turn", names.turn, {**turn, **worktree}, Call(Cause(COMPONENT)))
+    _fire_turn(dispatch, names.turn, "task_claimed", {})
+    _kill_leftovers_of_previous_claim(dispatch, names)
+    tree = _add_worktree(dispatch, names, data)
+    _fire_turn(dispatch, names.turn, "agent_spawned", {})
+    return PreparedClaim(
         task_key=task.key,
         task_token=task.token,
-        turn=place.turn,
+        turn=names.turn,
         repo=str(data["repo"]),
         worktree=str(tree.folder),
         branch=tree.branch,
@@ -219,32 +239,33 @@ def prepared(dispatch: Dispatch, task: Lease, *, agent: str) -> ClaimPaths:
     )
 
 
-def _end_the_last(dispatch: Dispatch, place: Workplace) -> None:
-    """End what the claim before this one may have left at work here."""
+def fail_claim(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
+    """Fail the turn and the task of a claim whose agent could not be started.
+
+    If the store refuses, the lease lapses and the task is recovered as an orphan.
+    """
+    reason, turn = str(failure)[:ERROR_LENGTH_MAX], claim_names(task.record).turn
+    payload = {"reason": reason, "code": "spawn_error"}
+    final = {"final": isinstance(failure, RefusedError)}
+    with suppress(KernelError):
+        _fire_turn(dispatch, turn, "task_failed", payload)
+    with suppress(KernelError):
+        call = holder_call(task, "failed", reason)
+        dispatch.fire(task.record, "failed", {**payload, **final}, call)
+
+
+def _fire_turn(dispatch: Dispatch, turn: str, trigger: str, payload: Data) -> None:
+    dispatch.fire(turn, trigger, payload, component_call(COMPONENT, trigger, turn))
+
+
+def _kill_leftovers_of_previous_claim(dispatch: Dispatch, names: ClaimNames) -> None:
     with suppress(UnknownRecordError):
-        turn = dispatch.views.record(Workplace(place.task, place.number - 1).turn)
+        turn = dispatch.views.record(ClaimNames(names.task, names.number - 1).turn)
         if agent := turn.data.get("agent"):
             kill_leftovers_of(dispatch, str(agent))
 
 
-def _worktree(dispatch: Dispatch, place: Workplace, data: Data) -> Worktree:
+def _add_worktree(dispatch: Dispatch, names: ClaimNames, data: Data) -> Worktree:
     repository = Repository.open(Path(str(data["repo"])))
-    folder = place.folder(dispatch.settings)
-    return add_worktree(repository, branch=place.branch, folder=folder, base=str(data["target"]))
-
-
-def given_up(dispatch: Dispatch, task: Lease, failure: Exception) -> None:
-    """Say on task and turn why nobody works on it; a lost lease says it by itself."""
-    reason, turn = str(failure)[:ERROR_LENGTH_MAX], workplace_of(task.record).turn
-    told = {"reason": reason, "code": "spawn_error"}
-    final = {"final": isinstance(failure, RefusedError)}
-    with suppress(KernelError):
-        dispatch.fire(turn, "task_failed", told, party(PARTY, "task_failed", turn))
-    with suppress(KernelError):
-        dispatch.fire(task.record, "failed", {**told, **final}, outcome(task, "failed", reason))
-
-
-def outcome(lease: Lease, trigger: str, reason: str) -> Call:
-    """Return the call that tells the outcome of held work."""
-    warrant = Warrant.token(lease.suffix, lease.token)
-    return Call(Cause(lease.name, reason), f"{lease.token}:{trigger}", warrant)
+    folder = names.worktree(dispatch.settings)
+    return add_worktree(repository, branch=names.branch, folder=folder, base=str(data["target"]))

@@ -1,4 +1,4 @@
-"""The command line of coding tasks: `interlock task ...`. It only calls the client."""
+"""The commands `interlock task ...`. They only call the client."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from interlock.workers.tasks import screen as task_screen
-from interlock.workers.tasks.client import Claim, Tasks
-from interlock.workers.tasks.failed import DeadLetters
+from interlock.workers.tasks.client import TaskClaim, Tasks
+from interlock.workers.tasks.failed import FailedTasks
 from interlock.workers.terminal import screen
 from interlock.workers.terminal.answer import (
     Actor,
@@ -24,52 +24,56 @@ from interlock.workers.terminal.answer import (
     guarded,
 )
 
-app = typer.Typer(help="Coding tasks: worked on by agents in git worktrees.", no_args_is_help=True)
+app = typer.Typer(help="Coding tasks: agents work on them in git worktrees.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(help="A task's id: <backlog>/<name>.", metavar="TASK")]
-KEY = "The claim's key, as `claim` answered it."
+KEY = "The claim's key, as `claim` printed it."
 Key = Annotated[str, typer.Option("--key", envvar="INTERLOCK_KEY", help=KEY)]
-Proposal = Annotated[str | None, typer.Option(help="The proposal you saw; refused if stale.")]
+Proposal = Annotated[
+    str | None, typer.Option(help="The proposal that you saw. A stale one is refused.")
+]
 Token = Annotated[str, typer.Option("--token", envvar="INTERLOCK_TOKEN", help="The claim's token.")]
 
 
 def tasks(actor: str = "person") -> Tasks:
-    """Open the tasks on the store that the settings name."""
+    """Return the operations on tasks, for the store that the settings name."""
     return Tasks(client(actor))
 
 
 @app.command()
 @guarded
 def submit(
-    title: Annotated[str, typer.Option(help="What is to be done, in one line.")],
+    title: Annotated[str, typer.Option(help="The work to do, in one line.")],
     repo: Annotated[Path | None, typer.Option(help="The git repository.")] = None,
     agent: Annotated[
         str | None,
-        typer.Option(help="The command that works on it, in a shell; without it, others claim."),
+        typer.Option(help="The shell command that works on it. Without it, agents claim it."),
     ] = None,
-    text: Annotated[str, typer.Option(help="What there is to say about it.")] = "",
+    text: Annotated[str, typer.Option(help="More about the work.")] = "",
     verify: Annotated[
-        list[str] | None, typer.Option(help="A command that must pass; several are allowed.")
+        list[str] | None, typer.Option(help="A command that must pass. Repeatable.")
     ] = None,
     target: Annotated[str, typer.Option(help="The branch to merge into.")] = "main",
     push: Annotated[
         str | None, typer.Option(help="A git remote to push the merged branch to.")
     ] = None,
-    backlog: Annotated[str | None, typer.Option(help="Otherwise the repository's name.")] = None,
-    name: Annotated[str | None, typer.Option(help="A name of your own in the backlog.")] = None,
-    role: Annotated[str, typer.Option(help="Who is to do it.")] = "any",
+    backlog: Annotated[str | None, typer.Option(help="By default the repository's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name in the backlog.")] = None,
+    role: Annotated[str, typer.Option(help="The role that it is for.")] = "any",
     scope: Annotated[str, typer.Option(help="How large: small, medium, large, xl.")] = "medium",
-    tenant: Annotated[str, typer.Option(help="Whose it is.")] = "default",
+    tenant: Annotated[str, typer.Option(help="The tenant that it belongs to.")] = "default",
     owns: Annotated[list[str] | None, typer.Option(help="A file that it may change.")] = None,
     after: Annotated[list[str] | None, typer.Option(help="A task that must be done first.")] = None,
     deadline_s: Annotated[int | None, typer.Option(help="Seconds that it may take.")] = None,
     max_retries: Annotated[int, typer.Option(min=0, max=100)] = 3,
-    needs_approval: Annotated[bool, typer.Option(help="A person agrees before merging.")] = False,
+    needs_approval: Annotated[
+        bool, typer.Option(help="A person approves it before the merge.")
+    ] = False,
     stream: Annotated[str, typer.Option(help="How its output is read: plain, claude.")] = "plain",
-    agent_name: Annotated[str, typer.Option(help="Whose trust it is, with role and command.")] = (
-        "agent"
-    ),
-    session: Annotated[bool, typer.Option(help="The agent stays for the next task.")] = False,
+    agent_name: Annotated[
+        str, typer.Option(help="The agent's name. Name, role and command have one trust.")
+    ] = "agent",
+    session: Annotated[bool, typer.Option(help="The agent goes on to the next task.")] = False,
     stop_hook: Annotated[
         list[str] | None, typer.Option(help="A command that may refuse a completion.")
     ] = None,
@@ -78,19 +82,19 @@ def submit(
     as_json: AsJson = False,
     actor: Actor = "cli",
 ) -> None:
-    """Hand in a task. With an agent's command it is done in a worktree, verified and merged."""
-    place = repo.resolve() if repo else None
+    """Submit a task. An agent's command does it in a worktree; then it is verified and merged."""
+    folder = repo.resolve() if repo else None
     payload: dict[str, Any] = {
         "title": title,
         "text": text,
-        "repo": str(place) if place else None,
+        "repo": str(folder) if folder else None,
         "target": target,
         "push": push,
         "agent": agent,
         "role": role,
         "scope": scope,
         "tenant": tenant,
-        "signals": [{"type": "test_passes", "value": one} for one in verify or ()],
+        "signals": [{"type": "test_passes", "value": command} for command in verify or ()],
         "owned_files": owns,
         "depends_on": after,
         "deadline_s": deadline_s,
@@ -102,9 +106,9 @@ def submit(
         "stop_hooks": stop_hook,
         "budget_micro": round(budget * 1e6) if budget is not None else None,
     }
-    given = {field: value for field, value in payload.items() if value is not None}
-    chosen = backlog or (place.name if place else "tasks")
-    done = tasks(actor).submit(given, backlog=chosen, name=name, priority=priority)
+    fields = {field: value for field, value in payload.items() if value is not None}
+    chosen = backlog or (folder.name if folder else "tasks")
+    done = tasks(actor).submit(fields, backlog=chosen, name=name, priority=priority)
     rows = [{"id": done.id, "replayed": done.replayed, "error": None}]
     answer(rows, as_json=as_json, show=screen.submissions)
 
@@ -112,19 +116,19 @@ def submit(
 @app.command()
 @guarded
 def claim(
-    backlog: Annotated[str, typer.Argument(help="A backlog, or one task's id.")],
-    owner: Annotated[str, typer.Option(help="Who works on it.")],
-    role: Annotated[str | None, typer.Option(help="Which role's line.")] = None,
-    tenant: Annotated[str, typer.Option(help="Whose tasks.")] = "default",
+    backlog: Annotated[str, typer.Argument(help="A backlog, or the id of one task.")],
+    owner: Annotated[str, typer.Option(help="The name of the agent that works on it.")],
+    role: Annotated[str | None, typer.Option(help="The role whose queue is read.")] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant whose tasks are claimed.")] = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Claim the next task of a backlog, or one by its id, for an agent that you run yourself."""
-    here = tasks(owner)
-    found: Claim | None
+    """Claim the next task of a backlog, or one task, for an agent that you run yourself."""
+    opened = tasks(owner)
+    found: TaskClaim | None
     if "/" in backlog:
-        found = here.claim(backlog, owner=owner, role=role, tenant=tenant)
+        found = opened.claim(backlog, owner=owner, role=role, tenant=tenant)
     else:
-        found = here.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
+        found = opened.claim_next(backlog, role=role or "any", owner=owner, tenant=tenant)
     value = None
     if found is not None:
         value = {"id": found.task, "key": found.key, "token": found.token, **found.record.data}
@@ -141,7 +145,7 @@ def _report(key: str, token: str, trigger: str, *, as_json: bool, **payload: Any
 @app.command()
 @guarded
 def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
-    """Renew a claim; the answer is an order: go, interrupt, pause, stop or lost."""
+    """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
     order = tasks("agent").heartbeat(key, token)
     answer({"id": key, "answer": order}, as_json=as_json, show=screen.record_answer)
 
@@ -149,7 +153,7 @@ def heartbeat(key: Key, token: Token, as_json: AsJson = False) -> None:
 @app.command()
 @guarded
 def start(key: Key, token: Token, as_json: AsJson = False) -> None:
-    """Say that work on a claimed task has begun."""
+    """Report that the work on a claimed task has started."""
     _report(key, token, "started", as_json=as_json)
 
 
@@ -158,17 +162,17 @@ def start(key: Key, token: Token, as_json: AsJson = False) -> None:
 def done(
     key: Key,
     token: Token,
-    summary: Annotated[str, typer.Option(help="What was done.")],
+    summary: Annotated[str, typer.Option(help="A summary of the work.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say that a claimed task is done; it is verified next."""
+    """Report that a claimed task is done; it is verified next."""
     _report(key, token, "completed", as_json=as_json, summary=summary)
 
 
 @app.command(name="fail")
 @guarded
 def failed(key: Key, token: Token, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Say that a claimed task failed; it is tried again while it has retries left."""
+    """Report that a claimed task failed; it is tried again while it has retries left."""
     _report(key, token, "failed", as_json=as_json, reason=reason)
 
 
@@ -178,12 +182,14 @@ def block(
     key: Key,
     token: Token,
     on: Annotated[
-        str, typer.Option(help="A task's name in the backlog, or what a person settles.")
+        str, typer.Option(help="What it waits for, in words; with --task the name of a task.")
     ],
-    task: Annotated[bool, typer.Option("--task", help="It is a task's name.")] = False,
+    task: Annotated[
+        bool, typer.Option("--task", help="It waits for another task of its backlog.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a claimed task waits for."""
+    """Report that a claimed task waits for another task or for a person."""
     _report(key, token, "blocked", as_json=as_json, on=on, kind="task" if task else "text")
 
 
@@ -192,11 +198,11 @@ def block(
 def cancel_child(
     key: Key,
     token: Token,
-    child: Annotated[str, typer.Option(help="The part's whole id.")],
+    child: Annotated[str, typer.Option(help="The id of the subtask.")],
     reason: Reason = "",
     as_json: AsJson = False,
 ) -> None:
-    """End a part of a claimed task that its owner no longer wants."""
+    """Cancel a subtask of a claimed task."""
     _report(key, token, "child_cancelled", as_json=as_json, child=child, reason=reason)
 
 
@@ -204,13 +210,13 @@ def cancel_child(
 @guarded
 def fail_stage(
     backlog: Annotated[str, typer.Argument(help="A backlog.")],
-    plan: Annotated[str | None, typer.Option(help="Only of this plan.")] = None,
-    role: Annotated[str | None, typer.Option(help="Only of this role.")] = None,
+    plan: Annotated[str | None, typer.Option(help="Only tasks of this plan.")] = None,
+    role: Annotated[str | None, typer.Option(help="Only tasks of this role.")] = None,
     reason: Reason = "",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Fail all that nobody works on yet; INTERLOCK_STAGE_FAILURES must have allowed it."""
+    """Fail the tasks that no agent works on yet, if INTERLOCK_STAGE_FAILURES allowed it."""
     failed = tasks(actor).fail_stage(backlog, plan=plan, role=role, reason=reason)
     value = {"id": backlog, "answer": f"{len(failed)} failed", "failed": failed}
     answer(value, as_json=as_json, show=screen.record_answer)
@@ -218,7 +224,7 @@ def fail_stage(
         raise typer.Exit(1)
 
 
-def _fired(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
+def _fire(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bool) -> None:
     record = client(actor).fire(record_id, trigger, {"reason": reason}, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
@@ -228,8 +234,8 @@ def _fired(trigger: str, record_id: str, reason: str, actor: str, *, as_json: bo
 def unblock(
     task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Open a blocked task again: what it waited for is settled."""
-    _fired("unblocked", task, reason, actor, as_json=as_json)
+    """Open a blocked task again."""
+    _fire("unblocked", task, reason, actor, as_json=as_json)
 
 
 @app.command()
@@ -237,15 +243,15 @@ def unblock(
 def requeue(
     task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Take a task from its agent and open it for another."""
+    """Take a task from its agent and open it again for any agent."""
     trigger = "released" if client().show(task).state == "claimed" else "requeued"
-    _fired(trigger, task, reason, actor, as_json=as_json)
+    _fire(trigger, task, reason, actor, as_json=as_json)
 
 
 @app.command()
 @guarded
 def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
-    """End a task; an agent at work on it is stopped with all it started."""
+    """Cancel a task; its agent is ended with all processes that it started."""
     record = client(actor).cancel(task, reason=reason)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
@@ -253,8 +259,8 @@ def cancel(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor 
 @app.command()
 @guarded
 def retry(task: Id, reason: Reason = "", as_json: AsJson = False, actor: Actor = "person") -> None:
-    """Open a failed task again, also where it has no retries left."""
-    _fired("retried", task, reason, actor, as_json=as_json)
+    """Open a failed task again, even if it has no retries left."""
+    _fire("retried", task, reason, actor, as_json=as_json)
 
 
 @app.command()
@@ -265,7 +271,7 @@ def split(
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Split an open task into parts, each a task of its own below it."""
+    """Split an open task into subtasks."""
     try:
         parts = json.loads(subtasks)
     except ValueError as refusal:
@@ -274,10 +280,10 @@ def split(
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
-def _decided(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
-    here = client(actor)
-    seen = proposal or confirm_proposal(here, task, choice, as_json=as_json)
-    record = here.decide(task, choice, proposal=seen)
+def _decide(task: str, choice: str, proposal: str | None, actor: str, *, as_json: bool) -> None:
+    opened = client(actor)
+    seen = proposal or confirm_proposal(opened, task, choice, as_json=as_json)
+    record = opened.decide(task, choice, proposal=seen)
     answer({"id": record.id, "state": record.state}, as_json=as_json, show=screen.record_state)
 
 
@@ -286,8 +292,8 @@ def _decided(task: str, choice: str, proposal: str | None, actor: str, *, as_jso
 def approve(
     task: Id, proposal: Proposal = None, as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Agree to a planned task, or to verified work that waits for you."""
-    _decided(task, "approve", proposal, actor, as_json=as_json)
+    """Approve a planned task, or verified work that waits for approval."""
+    _decide(task, "approve", proposal, actor, as_json=as_json)
 
 
 @app.command()
@@ -295,8 +301,8 @@ def approve(
 def reject(
     task: Id, proposal: Proposal = None, as_json: AsJson = False, actor: Actor = "person"
 ) -> None:
-    """Refuse a planned task, or verified work that waits for you."""
-    _decided(task, "reject", proposal, actor, as_json=as_json)
+    """Reject a planned task, or verified work that waits for approval."""
+    _decide(task, "reject", proposal, actor, as_json=as_json)
 
 
 @app.command(name="list")
@@ -304,21 +310,19 @@ def reject(
 def list_tasks(
     backlog: Annotated[str, typer.Argument(help="A backlog.")], as_json: AsJson = False
 ) -> None:
-    """List the tasks of a backlog with their states, and why one can never be claimed."""
-    here = tasks()
-    found = here.of(backlog)
-    answer(found, as_json=as_json, show=task_screen.tasks)
+    """List the tasks of a backlog with their states, and why a task failed or waits."""
+    answer(tasks().of(backlog), as_json=as_json, show=task_screen.tasks)
 
 
-@app.command(name="dead-letters")
+@app.command(name="list-failed")
 @guarded
-def dead_letters(
-    backlog: Annotated[str | None, typer.Argument(help="Only of this backlog.")] = None,
+def list_failed(
+    backlog: Annotated[str | None, typer.Argument(help="Only tasks of this backlog.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List failed tasks that nobody tries again: why, what each try said, how to replay them."""
-    found = [letter.as_data() for letter in DeadLetters(client()).letters(backlog)]
-    answer(found, as_json=as_json, show=task_screen.dead_letters)
+    """List failed tasks that are not tried again: why, how each try failed, how to replay them."""
+    rows = [task.as_data() for task in FailedTasks(client()).find(backlog)]
+    answer(rows, as_json=as_json, show=task_screen.failed_tasks)
 
 
 @app.command()
@@ -326,20 +330,20 @@ def dead_letters(
 def replay(
     names: Annotated[list[str] | None, typer.Argument(help="Tasks.", metavar="TASK")] = None,
     backlog: Annotated[
-        str | None, typer.Option("--all", help="All of a backlog instead.", metavar="BACKLOG")
+        str | None, typer.Option("--all", help="All failed tasks of a backlog.", metavar="BACKLOG")
     ] = None,
     reason: Reason = "",
     as_json: AsJson = False,
     actor: Actor = "person",
 ) -> None:
-    """Let dead letters try again, each once. Ends with 1 where none of them does."""
+    """Open failed tasks again, each once. Ends with code 1 if none could be opened."""
     if bool(names) is bool(backlog):
         fail("give tasks, or --all BACKLOG, not both", as_json=as_json, kind="UsageError")
-    here = DeadLetters(client(actor))
+    failed_tasks = FailedTasks(client(actor))
     if backlog:
-        done = here.replay_all(backlog, reason=reason)
+        results = failed_tasks.replay_all(backlog, reason=reason)
     else:
-        done = here.replay(names or (), reason=reason)
-    answer([asdict(one) for one in done], as_json=as_json, show=task_screen.replayed)
-    if not any(one.replayed for one in done):
+        results = failed_tasks.replay(names or (), reason=reason)
+    answer([asdict(result) for result in results], as_json=as_json, show=task_screen.replayed)
+    if not any(result.replayed for result in results):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""Coding tasks for producers, people and agents that we do not run: submit, claim, report."""
+"""Submits, claims, reports on and lists coding tasks, for programs and for the command line."""
 
 from __future__ import annotations
 
@@ -22,24 +22,30 @@ from interlock.kernel.record import Record, partition_of, root_of, split_key
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import Call, InitialLease, Warrant
 from interlock.workers.client import Client, Submitted
+from interlock.workers.config import Settings
 from interlock.workers.engine.leases import claim_initial_lease
 from interlock.workers.gateways.git.admission import admit
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.supervision.command import check_command
-from interlock.workers.tasks.claims import hopeless, identified, identity_of, in_line
-from interlock.workers.tasks.roles import check_role
+from interlock.workers.tasks.claim_names import ClaimNames
+from interlock.workers.tasks.claims import (
+    ensure_identity,
+    identity_id,
+    queued_tasks,
+    why_starved,
+)
 from interlock.workers.tasks.verification.signals import parse_signals
-from interlock.workers.tasks.workplace import Workplace
 
 LISTED_MAX = 10_000
 NAME_LENGTH_MAX = 40
-# What a failed stage fails without touching an agent.
-STAGE = ("planned", "open", "blocked", "waiting_for_subtasks")
+ANY_ROLE = "any"  # the role of a task that names none
+# `fail_stage` fails the tasks in these states: no agent works on them.
+STAGE_STATES = ("planned", "open", "blocked", "waiting_for_subtasks")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A task that is yours until its lease ends: renew it, and report under its token."""
+class TaskClaim:
+    """A task that its claimer holds under a lease: renew the lease, and report with its token."""
 
     task: str
     key: str
@@ -47,8 +53,19 @@ class Claim:
     record: Record
 
 
+class UnknownRoleError(CallError):
+    """The deployment lists its roles, and this is none of them. Name one of those, or list it."""
+
+    def __init__(self, role: object, known: tuple[str, ...]) -> None:
+        shown = ", ".join((*known, ANY_ROLE))
+        super().__init__(
+            f"{str(role)[:80]!r} is no known role; known: {shown} (INTERLOCK_ROLES lists them)"
+        )
+        self.role = role
+
+
 class Tasks:
-    """What can be done with coding tasks, over a client."""
+    """The operations on coding tasks, over a client."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
@@ -61,43 +78,42 @@ class Tasks:
         name: str | None = None,
         priority: int = 5,
     ) -> Submitted:
-        """Hand in a task. A repository that is here is looked at before anything is written.
+        """Submit a task. Its repository is checked before anything is written.
 
-        Raises RefusedError for a repository that is unfit, InvalidSignalError for a signal that
-        nobody can judge, UnknownRoleError for a role that is not listed, InvalidPayloadError for
-        anything else that is wrong.
+        Raises RefusedError for an unfit repository, InvalidSignalError for an invalid signal,
+        UnknownRoleError for a role that is not listed, InvalidPayloadError for any other fault.
         """
         if not isinstance(payload, Mapping):
-            raise InvalidPayloadError("the task", ["it is no object"])
-        task_id = f"{backlog}/{name or named(str(payload.get('title', '')))}"
-        given = self.checked(task_id, payload)
-        return self.client.submit(given, id=task_id, machine="task", priority=priority)
+            raise InvalidPayloadError("the task", ["it is not an object"])
+        task_id = f"{backlog}/{name or name_from_title(str(payload.get('title', '')))}"
+        fields = self.check(task_id, payload)
+        return self.client.submit(fields, id=task_id, machine="task", priority=priority)
 
-    def checked(
-        self, task_id: str, payload: Mapping[str, Any], *, here: bool = True
+    def check(
+        self, task_id: str, payload: Mapping[str, Any], *, local: bool = True
     ) -> dict[str, Any]:
-        """Return what a task would be born from; nothing is written. Raises as `submit` does.
+        """Return the payload that a task is created with; write nothing. Raises as `submit` does.
 
-        `here`: its repository is to be on this machine, and is looked at.
+        The repository is only checked if it is `local`, which means on this machine.
         """
         parse_signals(payload.get("signals", ()))
         check_role(self.client.settings, payload.get("role"))
         repo = payload.get("repo")
-        given = dict(payload)
+        fields = dict(payload)
         if self.client.settings.stage_failures:
-            given.setdefault("stage_failures", True)
-        if here and isinstance(repo, str) and payload.get("agent"):
-            given = self._admit(task_id, payload, Path(repo)) | given
-        return given
+            fields.setdefault("stage_failures", True)
+        if local and isinstance(repo, str) and payload.get("agent"):
+            fields = self._check_repository(task_id, payload, Path(repo)) | fields
+        return fields
 
     def claim_next(
         self, backlog: str, *, role: str = "any", owner: str, tenant: str = "default"
-    ) -> Claim | None:
-        """Claim the next task of a role that no agent of ours is meant for, or None.
+    ) -> TaskClaim | None:
+        """Claim the next queued task of a role that names no agent command; None if there is none.
 
-        By priority, then age; what cannot be claimed now is passed over.
+        Tasks are taken by priority, then by age. A task that cannot be claimed now is skipped.
         """
-        for record in in_line(self.dispatch, backlog, role):
+        for record in queued_tasks(self.dispatch, backlog, role):
             if record.data.get("agent"):
                 continue
             try:
@@ -108,43 +124,46 @@ class Tasks:
 
     def claim(
         self, task: str, *, owner: str, role: str | None = None, tenant: str = "default"
-    ) -> Claim:
-        """Claim one task. Raises GuardRefusedError where it may not be claimed now or by you."""
+    ) -> TaskClaim:
+        """Claim one task. Raises GuardRefusedError if this owner may not claim it now."""
         effect = self.dispatch.effect("task", "agent")
         found = self.client.show(task)
         if found.data.get("agent"):
-            raise HeldError(task, "it is for the agent that it names")
+            raise HeldError(task, "only the agent command that it names may claim it")
         initial_lease = InitialLease(uuid4().hex[:8], owner, effect.lease_ms)
-        known = {"name": owner, "role": str(found.data["role"]), "command": ""}
-        who = identified(self.dispatch, root_of(task), **known)
-        words = {"owner": owner, "identity": who, "role": role}
-        payload = {**words, "tenant": tenant, "at_ms": self.dispatch.views.now_ms()}
-        given = {name: value for name, value in payload.items() if value is not None}
+        identity = ensure_identity(
+            self.dispatch, root_of(task), name=owner, role=str(found.data["role"]), command=""
+        )
+        payload: dict[str, Any] = {"owner": owner, "identity": identity, "tenant": tenant}
+        payload["at_ms"] = self.dispatch.views.now_ms()
+        if role is not None:
+            payload["role"] = role
         call = Call(Cause(self.client.actor, f"claimed for {owner}"))
-        self.dispatch.fire(task, "claimed", given, call, initial_lease=initial_lease)
+        self.dispatch.fire(task, "claimed", payload, call, initial_lease=initial_lease)
         lease = claim_initial_lease(self.dispatch, task, initial_lease)
-        return Claim(task, lease.key, lease.token, lease.record)
+        return TaskClaim(task, lease.key, lease.token, lease.record)
 
     def heartbeat(self, key: str, token: str) -> str:
-        """Renew a claim. The answer is an order: go, interrupt, pause, stop or lost."""
+        """Renew a claim. Return the order to its holder: go, interrupt, pause, stop or lost."""
         lease_ms = self.dispatch.effect("task", "agent").lease_ms
         return str(self.dispatch.leases.renew({key: (token, lease_ms, 0)})[key][0])
 
     def report(
         self, key: str, token: str, trigger: str, payload: Mapping[str, Any] | None = None
     ) -> Record:
-        """Report on a claimed task: started, completed, failed, blocked, split, released.
+        """Fire a trigger at a claimed task under the claim's token.
 
-        `child_cancelled` ends a part of its own. Raises FencedError where the claim is somebody
-        else's by now, GuardRefusedError where the owner is not trusted enough; it says which
-        level would do.
+        The triggers are started, completed, failed, blocked, split, released, and child_cancelled,
+        which cancels a subtask of the claimed task. Raises FencedError if the claim is no longer
+        held with this token, GuardRefusedError with the needed level if the owner's trust is too
+        low.
         """
         task, suffix = split_key(key)
-        # What is said twice counts once; of two parts each is given up by itself.
-        said = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
+        # The same report sent twice counts once; reports that differ are not confused.
+        digest = codec.digest(trigger, codec.encode(payload or {}, "the payload"))
         call = Call(
             Cause("agent", str((payload or {}).get("reason", ""))),
-            f"{token}:{trigger}:{said}",
+            f"{token}:{trigger}:{digest}",
             Warrant.token(suffix, token),
         )
         fired = self.dispatch.fire(task, trigger, dict(payload or {}), call)
@@ -153,15 +172,15 @@ class Tasks:
     def fail_stage(
         self, backlog: str, *, plan: str | None = None, role: str | None = None, reason: str = ""
     ) -> list[str]:
-        """Fail what nobody works on yet: planned, open, blocked, waiting for subtasks.
+        """Fail the tasks of a backlog that no agent works on yet; return their ids.
 
-        Only of tasks that were handed in with `stage_failures`; return the ids of those.
+        Fails only tasks that were submitted with `stage_failures`.
         """
         failed = []
         for row in self.of(backlog):
             data = self.client.show(row["id"]).data
             chosen = plan in (None, data.get("plan")) and role in (None, data["role"])
-            if not chosen or row["state"] not in STAGE:
+            if not chosen or row["state"] not in STAGE_STATES:
                 continue
             with suppress(CallError):
                 self.client.fire(row["id"], "stage_failed", {"reason": reason}, reason=reason)
@@ -169,47 +188,52 @@ class Tasks:
         return failed
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the tasks of a backlog: where each stands, and why it may never be claimed."""
+        """Return the tasks of a backlog with their states; `why` explains a failure or a wait."""
         machine = self.dispatch.lifecycle.machine("task")
         partition = partition_of(backlog)
-        found = []
+        rows = []
         for stage in machine.stages:
             state = str(stage.state)
-            for one in self.dispatch.views.list_in_partition(machine, state, partition, LISTED_MAX):
-                if root_of(one) != backlog:
+            for task_id in self.dispatch.views.list_in_partition(
+                machine, state, partition, LISTED_MAX
+            ):
+                if root_of(task_id) != backlog:
                     continue
-                record = self.client.show(one)
+                record = self.client.show(task_id)
                 failure = record.data.get("failure") or {}
-                why = self.starved(record) if state == "open" else failure.get("reason", "")
-                on = record.data.get("blocked_on") or {}
-                why = f"it waits for {on['on']}" if state == "blocked" and on else why
-                row = {"id": one, "state": state, "title": record.data["title"], "why": why}
-                found.append(row | {"retries": record.data["retries"]})
-        return found
+                why = self.why_starved(record) if state == "open" else failure.get("reason", "")
+                blocked_on = record.data.get("blocked_on") or {}
+                if state == "blocked" and blocked_on:
+                    why = f"it waits for {blocked_on['on']}"
+                row = {"id": task_id, "state": state, "title": record.data["title"], "why": why}
+                rows.append(row | {"retries": record.data["retries"]})
+        return rows
 
-    def starved(self, record: Record) -> str:
-        """Say why an open task can never be claimed as things stand, or nothing."""
+    def why_starved(self, record: Record) -> str:
+        """Return why an open task will never be claimed, or ''."""
         for name in record.data["depends_on"]:
-            if why := hopeless(self.dispatch, record, name):
+            if why := why_starved(self.dispatch, record, name):
                 return f"it depends on {why}"
         data = record.data
         if data.get("agent"):
-            who = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
+            agent = {"name": data["agent_name"], "role": data["role"], "command": data["agent"]}
             with suppress(UnknownRecordError):
-                if self.client.show(identity_of(root_of(record.id), **who)).state == "retired":
+                if self.client.show(identity_id(root_of(record.id), **agent)).state == "retired":
                     return f"its agent {data['agent_name']} was taken out of service by a person"
         return ""
 
-    def _admit(self, task_id: str, payload: Mapping[str, Any], repo: Path) -> dict[str, str]:
-        """Look at a repository, and say which branch the task is for where it names none."""
+    def _check_repository(
+        self, task_id: str, payload: Mapping[str, Any], repo: Path
+    ) -> dict[str, str]:
+        """Check that a repository is fit; return the branch to merge into if none is named."""
         try:
             return {"target": str(self.client.show(task_id).data["target"])}
         except UnknownRecordError:
             pass
         repository = Repository.open(repo)
         check_command(str(payload["agent"]), repo)
-        place = Workplace(task_id, 1)
-        if place.folder(self.client.settings).is_relative_to(repository.root):
+        names = ClaimNames(task_id, 1)
+        if names.worktree(self.client.settings).is_relative_to(repository.root):
             problem = (
                 "its worktree would lie inside the repository: set INTERLOCK_HOME to a folder"
                 " outside of it, for the workers as well"
@@ -217,11 +241,21 @@ class Tasks:
             raise InvalidPayloadError("the task", [problem])
         paths: Sequence[str] = payload.get("owned_files", ())
         target = payload.get("target")
-        found = admit(repository, target=target, branch=place.branch, paths=paths)
-        return {"target": found.target}
+        admitted = admit(repository, target=target, branch=names.branch, paths=paths)
+        return {"target": admitted.target}
 
 
-def named(title: str) -> str:
-    """Return a name for a task from its title, never twice the same."""
+def check_role(settings: Settings, role: object) -> None:
+    """Raise UnknownRoleError if the deployment lists its roles and this one is not among them.
+
+    A task may always name no role.
+    """
+    known = tuple(name for name in settings.roles if name != ANY_ROLE)
+    if settings.roles and role not in (None, ANY_ROLE, *known):
+        raise UnknownRoleError(role, known)
+
+
+def name_from_title(title: str) -> str:
+    """Return a name for a task from its title; a random suffix makes it unique."""
     words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:NAME_LENGTH_MAX].strip("-")
     return f"{words or 'task'}-{uuid4().hex[:6]}"

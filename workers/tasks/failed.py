@@ -1,4 +1,4 @@
-"""Failed tasks that nobody tries again: lists them with what each try said, and replays them."""
+"""Lists failed tasks that are not tried again, with the reason of each try, and replays them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from interlock.kernel.record import PARTITIONS, Record, partition_of, record_id,
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import StateKey
 from interlock.workers.client import Client
-from interlock.workers.tasks.workplace import AT_WORK
+from interlock.workers.tasks.claim_names import CLAIM_STATES
 
 LISTED_MAX = 10_000
-# What a try is at when it comes to grief; a failure from anywhere else ends it as well.
-GRIEF = frozenset({"open", "orphaned"})
+# A transition from a claim to one of these states ends the try; so does every one to `failed`.
+FAILURE_TARGETS = frozenset({"open", "orphaned"})
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
-    """How one try came to grief. `number` is its claim's, 0 where nobody had claimed it."""
+class FailedTry:
+    """How one try failed. `number` is that of its claim; 0 means that the task was not claimed."""
 
     number: int
     timestamp: float
@@ -38,8 +38,8 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A task that only a person lets try again. `since` is in Unix seconds."""
+class FailedTask:
+    """A failed task that is tried again only if a person replays it. `since` is in Unix seconds."""
 
     id: str
     title: str
@@ -52,70 +52,70 @@ class DeadLetter:
     retries: int
     max_retries: int
     crashes: int
-    tries: tuple[Try, ...]
+    tries: tuple[FailedTry, ...]
     replay: str
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the fields as they are written as JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """What became of one task that was to be replayed, and why."""
+class ReplayResult:
+    """Whether one task was replayed, and why."""
 
     id: str
     replayed: bool
     reason: str
 
 
-class DeadLetters:
-    """The dead letters of a store, over a client. Who acts is the client's actor."""
+class FailedTasks:
+    """The failed tasks of a store, over a client. The client's actor is recorded for a replay."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.views = client, client.dispatch.views
         self.events = LifecycleEvents(client.dispatch.machines)
 
-    def letters(self, backlog: str | None = None) -> list[DeadLetter]:
-        """Return the dead letters of a backlog, or of all, the oldest first."""
-        return [self._letter(record) for record in self._records(backlog)]
+    def find(self, backlog: str | None = None) -> list[FailedTask]:
+        """Return the failed tasks of one backlog, or of all, the oldest failure first."""
+        return [self._failed_task(record) for record in self._records(backlog)]
 
-    def replay(self, tasks: Iterable[str], *, reason: str = "") -> list[Replayed]:
-        """Let tasks try again, as a person does; one that cannot be is said to be, with why."""
-        return [self._replayed(task, reason) for task in tasks]
+    def replay(self, tasks: Iterable[str], *, reason: str = "") -> list[ReplayResult]:
+        """Open failed tasks again, as a person does; a task that cannot be opened says why."""
+        return [self._replay(task, reason) for task in tasks]
 
-    def replay_all(self, backlog: str, *, reason: str = "") -> list[Replayed]:
-        """Let every dead letter of a backlog try again, once, though it may fail meanwhile."""
+    def replay_all(self, backlog: str, *, reason: str = "") -> list[ReplayResult]:
+        """Open every failed task of a backlog again. A task that fails meanwhile counts once."""
         return self.replay([record.id for record in self._records(backlog)], reason=reason)
 
     def _records(self, backlog: str | None) -> list[Record]:
         wanted = record_id(backlog) if backlog else None
         partitions = (partition_of(wanted),) if wanted else range(PARTITIONS)
-        found = [record for one in partitions for record in self._given_up(one, wanted)]
+        found = [record for partition in partitions for record in self._given_up(partition, wanted)]
         return sorted(found, key=lambda record: record.since_ms)[:LISTED_MAX]
 
     def _given_up(self, partition: int, backlog: str | None) -> Iterator[Record]:
         listed = 0
-        for standing in self.views.list_in_state_since(StateKey("task", "failed", partition)):
-            if backlog and root_of(standing.id) != backlog:
+        for row in self.views.list_in_state_since(StateKey("task", "failed", partition)):
+            if backlog and root_of(row.id) != backlog:
                 continue
             try:
-                record = self.client.show(standing.id)
+                record = self.client.show(row.id)
             except CallError:
                 continue
-            if _is_dead(record):
+            if _is_given_up(record):
                 yield record
                 listed += 1
             if listed == LISTED_MAX:
                 return
 
-    def _letter(self, record: Record) -> DeadLetter:
+    def _failed_task(self, record: Record) -> FailedTask:
         data = record.data
         failure = data.get("failure") or {}
         tries = tuple(self._tries(record))
-        # Of what sets no words on the record, the log has some.
+        # Some triggers leave no reason on the record; the log has it.
         last = tries[-1] if tries else None
-        return DeadLetter(
+        return FailedTask(
             id=record.id,
             title=data["title"],
             since=record.since_ms / 1_000,
@@ -131,53 +131,55 @@ class DeadLetters:
             replay=f"interlock task replay {record.id}",
         )
 
-    def _tries(self, record: Record) -> Iterator[Try]:
+    def _tries(self, record: Record) -> Iterator[FailedTry]:
         number = 0
-        for line in self.views.log(record.id):
-            if not isinstance(line, Event):
+        for event in self.views.log(record.id):
+            if not isinstance(event, Event):
                 continue
-            if line.trigger == "claimed":
+            if event.trigger == "claimed":
                 number += 1
-            if line.target == "failed" or (line.source in AT_WORK and line.target in GRIEF):
-                yield self._try(number, line)
+            left_claim = event.source in CLAIM_STATES and event.target in FAILURE_TARGETS
+            if event.target == "failed" or left_claim:
+                yield _failed_try(self.events, number, event)
 
-    def _try(self, number: int, event: Event) -> Try:
-        told, payload = self.events.published(event, "task"), event.payload
-        return Try(
-            number=number,
-            timestamp=told.timestamp,
-            trigger=told.trigger,
-            to_status=told.to_status,
-            actor=told.actor,
-            reason=told.reason,
-            code=str(payload.get("code", "")),
-            transition_reason=told.transition_reason,
-            abort_reason=told.abort_reason,
-            paths=tuple(payload.get("paths", ())),
-        )
-
-    def _replayed(self, task: str, reason: str) -> Replayed:
+    def _replay(self, task: str, reason: str) -> ReplayResult:
         try:
             record = self.client.show(task)
-            if not _is_dead(record):
-                return Replayed(task, replayed=False, reason=_why_not(record))
-            # Only what was seen here: it may have been tried and have failed anew meanwhile.
+            if not _is_given_up(record):
+                return ReplayResult(task, replayed=False, reason=_why_not(record))
+            # The warrant names the failure seen here: a failure that came later is not replayed.
             warrant = Warrant.person(record.entered)
             call = Call(Cause(self.client.actor, reason), uuid4().hex, warrant)
             self.client.dispatch.fire(task, "retried", {"reason": reason}, call)
         except (CallError, ConflictError, FencedError, HeldError) as refusal:
-            return Replayed(task, replayed=False, reason=str(refusal))
-        return Replayed(task, replayed=True, reason="it is open again")
+            return ReplayResult(task, replayed=False, reason=str(refusal))
+        return ReplayResult(task, replayed=True, reason="it is open again")
 
 
-def _is_dead(record: Record) -> bool:
+def _is_given_up(record: Record) -> bool:
     failed = record.machine == "task" and record.state == "failed"
     return failed and bool(record.data.get("given_up"))
 
 
 def _why_not(record: Record) -> str:
     if record.machine != "task":
-        return f"it is no task, but a record of {record.machine}"
+        return f"it is not a task but a record of the machine {record.machine}"
     if record.state == "failed":
-        return "it is tried again by itself; `interlock task retry` does not wait for that"
+        return "it will be tried again by itself; `interlock task retry` tries it now"
     return f"it is {record.state}, not failed"
+
+
+def _failed_try(events: LifecycleEvents, number: int, event: Event) -> FailedTry:
+    published, payload = events.published(event, "task"), event.payload
+    return FailedTry(
+        number=number,
+        timestamp=published.timestamp,
+        trigger=published.trigger,
+        to_status=published.to_status,
+        actor=published.actor,
+        reason=published.reason,
+        code=str(payload.get("code", "")),
+        transition_reason=published.transition_reason,
+        abort_reason=published.abort_reason,
+        paths=tuple(payload.get("paths", ())),
+    )

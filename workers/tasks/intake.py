@@ -1,4 +1,4 @@
-"""Accepts plain messages of producers that ask for a coding task."""
+"""Creates coding tasks from the messages of producers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from interlock.workers.tasks.client import Tasks
 
 
 def accept(client: Client, task: str, payload: Mapping[str, Any], priority: int) -> Submitted:
-    """Create a task. Raises CallError where it can never be accepted.
+    """Create a task. Raises CallError if the message can never be accepted.
 
-    Its repository is looked at only if it is on this machine.
+    The task's repository is only checked if it is on this machine.
     """
     repo = payload.get("repo")
     local = isinstance(repo, str) and Path(repo).is_dir()
-    checked = Tasks(client).checked(task, payload, here=local)
-    return client.submit(checked, id=task, machine="task", priority=priority)
+    fields = Tasks(client).check(task, payload, local=local)
+    return client.submit(fields, id=task, machine="task", priority=priority)

@@ -1,4 +1,4 @@
-"""What the supervisor of a task's agent is started with."""
+"""The launch spec of the supervisor of a task's agent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from interlock.workers.supervision.launch import LaunchSpec
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimPaths:
-    """A claimed task with its lease, its turn, and the worktree in which it is worked on."""
+class PreparedClaim:
+    """A claimed task, ready for an agent: its lease, its turn and its worktree."""
 
     task_key: str
     task_token: str
@@ -22,9 +22,9 @@ class ClaimPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLaunchSpec(LaunchSpec):
-    """A new agent: its lease, its command, and the paths of its first task."""
+    """A new agent: its lease, its command, and the claim of its first task."""
 
     command: str
     stream: str
     session: bool
-    place: ClaimPaths
+    claim: PreparedClaim

@@ -1,4 +1,4 @@
-"""Ends the processes that a dead agent of a task left running on this machine."""
+"""Kills the processes that a dead agent of a task left running on this machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from interlock.kernel.errors import UnknownRecordError
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.supervision.launch import process_label
 from interlock.workers.supervision.leftovers import kill_leftovers
-from interlock.workers.tasks.workplace import work_folder_of
+from interlock.workers.tasks.work_folders import work_folder_of
 
 
 def kill_leftovers_of(dispatch: Dispatch, agent: str) -> None:
-    """Kill what still runs here of an agent that is dead. Raises RemainsError if some stays.
+    """Kill the processes of an agent, if its record is dead. Raises LeftoversError if one stays.
 
-    To be called once the grace of its keeper is over. One that lives is let be.
+    Call it only after the grace period of the agent's supervisor.
     """
     try:
         dead = dispatch.views.record(agent).state == "dead"

@@ -1,4 +1,4 @@
-"""Whose the files of a task are: in whose name they are committed, and which are its own; pure."""
+"""The files that a task owns, and the name under which its changes are committed. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from interlock.workers.gateways.git.repository import Identity
 
-# The code of a failure for changes beyond the files that a task owns.
+# The code of a failure for changes of files that the task does not own.
 SCOPE_VIOLATION = "scope_violation"
-IDENTITY = Identity("Interlock", "interlock@localhost")
+COMMITTER = Identity("Interlock", "interlock@localhost")
 
 
 def outside(paths: tuple[str, ...], owned: Sequence[str]) -> tuple[str, ...]:
-    """Return what was changed beyond the files that a task owns; without any, all are its own."""
+    """Return the paths that a task does not own. A task that lists none owns every file."""
     if not owned:
         return ()
     return tuple(
         path
         for path in paths
-        if not any(path == one or path.startswith(f"{one}/") for one in owned)
+        if not any(path == item or path.startswith(f"{item}/") for item in owned)
     )

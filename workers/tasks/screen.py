@@ -1,4 +1,4 @@
-"""What people see of coding tasks in a terminal: lists, dead letters. It fetches nothing."""
+"""Tables and texts that the commands of coding tasks and agents print. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -10,63 +10,98 @@ from rich.text import Text
 
 from interlock.workers.terminal.screen import clock, grid, out, short, state_text
 
-WORDS = 160
+REASON_LENGTH_MAX = 160
 PATHS_SHOWN = 5
 TRIES_SHOWN = 10
+TRUST_COLOURS = {
+    "untrusted": "red",
+    "probationary": "yellow",
+    "trusted": "green",
+    "elevated": "cyan",
+}
 
 
 def tasks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print tasks, each with where it stands and why."""
+    """Print tasks with their states, retries and reasons."""
     table = grid("task", "state", "retries", "title, and why")
     for row in rows:
-        told = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
-        table.add_row(row["id"], state_text(row["state"]), str(row["retries"]), told)
+        title = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
+        table.add_row(row["id"], state_text(row["state"]), str(row["retries"]), title)
     out.print(table)
 
 
-def dead_letters(letters: Sequence[Mapping[str, Any]]) -> None:
-    """Print dead letters: why each is one, what its tries said, and how it is replayed."""
-    if not letters:
-        out.print("there are no dead letters", style="dim")
-    for letter in letters:
-        counts = f"{letter['retries']} of {letter['max_retries']} retries"
-        crashes = f", {letter['crashes']} crashes" if letter["crashes"] else ""
-        since = datetime.fromtimestamp(letter["since"], UTC).strftime("%Y-%m-%d %H:%M:%S")
-        at = f"  since {since} UTC, {counts}{crashes}"
-        out.print(Text.assemble((letter["id"], "bold"), f"  {letter['title']}", (at, "dim")))
-        out.print(Text(f"  {short(letter['reason'] or 'nobody said why', WORDS)}", style="red"))
-        if named := codes(letter):
-            out.print(Text(f"  {named}", style="dim"))
-        if letter["paths"]:
-            out.print(Text(f"  in {', '.join(letter['paths'][:PATHS_SHOWN])}", style="dim"))
-        for one in letter["tries"][-TRIES_SHOWN:]:
-            out.print(Text.assemble("    ", *tried(one)))
-        out.print(Text(f"  {letter['replay']}", style="dim"), soft_wrap=True)
+# --- failed tasks ------------------------------------------------------------------------------
 
 
-def tried(one: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return how a try came to grief, in words and styles."""
-    head = f"{clock(int(one['timestamp'] * 1_000))}  claim {one['number']}  "
-    named = codes(one)
-    why = f"  {short(one['reason'], WORDS)}" if one["reason"] else ""
-    by = f"{one['trigger']} by {one['actor']}"
-    return (head, "dim"), (by, ""), (why, "red"), (f"  ({named})" if named else "", "dim")
+def failed_tasks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print failed tasks: why each failed, how each try ended, and how to replay it."""
+    if not rows:
+        out.print("there are no failed tasks", style="dim")
+    for row in rows:
+        counts = f"{row['retries']} of {row['max_retries']} retries"
+        crashes = f", {row['crashes']} crashes" if row["crashes"] else ""
+        since = datetime.fromtimestamp(row["since"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+        details = f"  since {since} UTC, {counts}{crashes}"
+        out.print(Text.assemble((row["id"], "bold"), f"  {row['title']}", (details, "dim")))
+        reason = short(row["reason"] or "no reason was given", REASON_LENGTH_MAX)
+        out.print(Text(f"  {reason}", style="red"))
+        if codes := failure_codes(row):
+            out.print(Text(f"  {codes}", style="dim"))
+        if row["paths"]:
+            out.print(Text(f"  in {', '.join(row['paths'][:PATHS_SHOWN])}", style="dim"))
+        for failed_try in row["tries"][-TRIES_SHOWN:]:
+            out.print(Text.assemble("    ", *try_text(failed_try)))
+        out.print(Text(f"  {row['replay']}", style="dim"), soft_wrap=True)
 
 
-def codes(one: Mapping[str, Any]) -> str:
-    """Return the codes that a failure was given, each once."""
-    given = (one["code"], one["transition_reason"], one["abort_reason"])
-    return ", ".join(dict.fromkeys(str(code) for code in given if code))
+def try_text(failed_try: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return how one try failed, as parts of a line with their styles."""
+    time = clock(int(failed_try["timestamp"] * 1_000))
+    head = f"{time}  claim {failed_try['number']}  "
+    cause = f"{failed_try['trigger']} by {failed_try['actor']}"
+    reason = failed_try["reason"]
+    why = f"  {short(reason, REASON_LENGTH_MAX)}" if reason else ""
+    codes = failure_codes(failed_try)
+    return (head, "dim"), (cause, ""), (why, "red"), (f"  ({codes})" if codes else "", "dim")
+
+
+def failure_codes(failure: Mapping[str, Any]) -> str:
+    """Return the codes of a failure, each once."""
+    codes = (failure["code"], failure["transition_reason"], failure["abort_reason"])
+    return ", ".join(dict.fromkeys(str(code) for code in codes if code))
 
 
 def replayed(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print what was replayed and what was not, each with its reason."""
+    """Print of each task whether it was replayed, and why."""
     if not rows:
         out.print("there is nothing to replay", style="dim")
         return
     table = grid("task", "answer", "why")
     for row in rows:
         done = bool(row["replayed"])
-        said = Text("replayed" if done else "not replayed", style="green" if done else "red")
-        table.add_row(row["id"], said, Text(row["reason"]))
+        result = Text("replayed" if done else "not replayed", style="green" if done else "red")
+        table.add_row(row["id"], result, Text(row["reason"]))
+    out.print(table)
+
+
+# --- agents ------------------------------------------------------------------------------------
+
+
+def agents(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print agents with their states, processes and tasks."""
+    table = grid("agent", "state", "process", "task")
+    for row in rows:
+        process = f"{row['pid']} on {row['host']}, {row['containment']}" if row["pid"] else "-"
+        table.add_row(row["id"], state_text(row["state"]), process, row["task"])
+    out.print(table)
+
+
+def identities(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print identities with their trust, what they achieved, and their commands."""
+    table = grid("identity", "trust", "good", "bad", "violations", "who")
+    for row in rows:
+        counts = [str(row[name]) for name in ("successes", "failures", "violations")]
+        trust = Text(row["trust"], style=TRUST_COLOURS.get(row["trust"], "dim"))
+        who = f"{row['name']} ({row['role']})  {short(row['command'])}"
+        table.add_row(row["id"], trust, *counts, who)
     out.print(table)

@@ -1,7 +1,6 @@
-"""Keeps one agent's process: leases, orders, reports, its end. It outlives whoever started it.
+"""Supervises one agent: renews its leases, obeys orders, passes on its reports and its outcome.
 
-A forker forks it, with its spec as sys.argv[1]. It decides nothing: tables do, and orders come
-from them.
+The fork server starts it with the file of its launch spec as sys.argv[1]; it outlives the worker.
 """
 
 from __future__ import annotations
@@ -39,48 +38,53 @@ from interlock.workers.supervision.reports import (
     SplitRequested,
 )
 from interlock.workers.supervision.streams import STREAMS
-from interlock.workers.tasks.agent_end import agent_end, ours
-from interlock.workers.tasks.claims import cancelled_above
+from interlock.workers.tasks.agent_outcome import abort_by_us, agent_outcome
+from interlock.workers.tasks.assignment import next_task
+from interlock.workers.tasks.claims import cancelled_parent
+from interlock.workers.tasks.current_task import (
+    REASON_LENGTH_MAX,
+    CurrentTask,
+    failure_outcome,
+    report_outcome,
+)
 from interlock.workers.tasks.launch_spec import TaskLaunchSpec
-from interlock.workers.tasks.session import next_task
-from interlock.workers.tasks.turn import REASON_LENGTH_MAX, TaskTurn, of_failed, tell
 
 POLL_S = 0.1
-LIFE_S = 1.0
-NEXT_S = 1.0
-FILES_S = 5.0
+ALIVE_AFTER_S = 1.0
+NEXT_TASK_S = 1.0
+FILE_CHECK_S = 5.0
 PROGRESS_NOTE_S = 5.0
 GRACE_S = 10.0
 REFUSALS_MAX = 3
 FAILURES_MAX = 3
-# It was asked to end because its work is over, not because anything is wrong.
-OVER = "over"
+# Why the process was ended, if its work was over and nothing was wrong.
+WORK_OVER = "over"
 
 
 class TaskSupervisor:
-    """One agent, and the task that it works on now: none between two tasks of a session."""
+    """One agent and its current task. A session has no task while it is idle."""
 
     def __init__(self, spec: TaskLaunchSpec, dispatch: Dispatch) -> None:
         self.spec, self.dispatch = spec, dispatch
-        self.own: AgentStream = STREAMS["interlock"]()
-        self.stream: AgentStream = STREAMS[spec.stream]()
+        self.report_stream: AgentStream = STREAMS["interlock"]()
+        self.output_stream: AgentStream = STREAMS[spec.stream]()
         self.resources = Resources(dispatch.settings)
-        place = spec.place
-        task = self._adopted("task", AGENT, place.task_key, place.task_token)
-        self.agent = self._adopted("agent", SUPERVISION, spec.key, spec.token)
-        self.turn: TaskTurn | None = TaskTurn(task, place, self.agent.record)
-        self.first = self.turn
+        claim = spec.claim
+        task = self._adopt("task", AGENT, claim.task_key, claim.task_token)
+        self.agent = self._adopt("agent", SUPERVISION, spec.key, spec.token)
+        self.task: CurrentTask | None = CurrentTask(task, claim, self.agent.record)
+        self.first_task = self.task
         self.heartbeat = self._heartbeat()
         self.alive = False
         self.trip: Trip | None = None
         self.refusals = self.failures_in_row = 0
-        self.noted_at = self.progressed = self.looked_at = 0.0
-        # What takes long must not keep it from moving the agent's time to die.
-        self.errands = ThreadPoolExecutor(1, "errand")
+        self.progress_noted_at = self.progressed_at = self.checked_at = 0.0
+        # A thread for slow jobs: the loop must not be late to extend the agent's kill deadline.
+        self.background = ThreadPoolExecutor(1, "background")
         self.finishing: Future[Outcome] | None = None
-        self.finding: Future[TaskTurn | None] | None = None
+        self.claiming: Future[CurrentTask | None] | None = None
 
-    def _adopted(self, machine: str, effect: Effect, key: str, token: str) -> Work:
+    def _adopt(self, machine: str, effect: Effect, key: str, token: str) -> Work:
         asked_at = time.monotonic()
         effect = self.dispatch.effect(machine, effect.name)
         adopt, holder = self.dispatch.leases.adopt, f"{self.dispatch.holder}:{os.getpid()}"
@@ -99,30 +103,32 @@ class TaskSupervisor:
         return Heartbeat(lambda: self.dispatch.leases, lease_s=lease_s, begin=lambda: None)
 
     def run(self) -> None:
-        """Run the agent to its end, and tell what became of it."""
-        for work in (self.first.work, self.agent):
+        """Run the agent to its end and report the outcome."""
+        for work in (self.first_task.work, self.agent):
             self.heartbeat.hold(work.held)
         try:
-            process = self._started()
+            process = self._start_process()
         except (SpawnError, OSError) as refusal:
-            self._never_began(str(refusal))
+            self._report_spawn_failure(str(refusal))
             return
         with process:
-            ended = self._followed(process)
-        self._conclude(ended)
+            ended = self._follow(process)
+        self._report_end(ended)
 
-    def _started(self) -> AgentProcess:
-        spec, turn = self.spec, self.first
+    def _start_process(self) -> AgentProcess:
+        spec, task = self.spec, self.first_task
         work_folder = Path(spec.work_folder)
-        (work_folder / "task.md").write_text(turn.prompt, "utf-8")
-        own = {} if spec.session else {**turn.words, "TASK_FILE": str(work_folder / "task.md")}
-        told = {f"{PREFIX}{name}": value for name, value in own.items()}
+        (work_folder / "task.md").write_text(task.prompt, "utf-8")
+        variables = {}
+        if not spec.session:
+            variables = {**task.variables, "TASK_FILE": str(work_folder / "task.md")}
+        prefixed = {f"{PREFIX}{name}": value for name, value in variables.items()}
         return AgentProcess.start(
             ["bash", "-c", spec.command],
-            # The worktree of a session's first task is gone before its last.
-            folder=work_folder if spec.session else Path(spec.place.worktree),
-            environment=environment_of_work(told),
-            prompt=turn.line if spec.session else turn.prompt,
+            # A session outlives the worktree of its first task, so it starts in its work folder.
+            folder=work_folder if spec.session else Path(spec.claim.worktree),
+            environment=environment_of_work(prefixed),
+            prompt=task.line if spec.session else task.prompt,
             more_follows=spec.session,
             reads_output=spec.stream != "plain",
             logs=LogFiles(
@@ -135,242 +141,247 @@ class TaskSupervisor:
         )
 
     def _kill_by(self) -> float:
-        """Return when all must be dead if nothing is renewed any more, on this machine's clock."""
+        """Return when the watchdog kills the process if no lease is renewed, on the local clock."""
         graces = [(self.agent.held, SUPERVISION.grace_ms)]
-        if self.turn is not None and not self.turn.settled:
-            graces.append((self.turn.work.held, AGENT.grace_ms))
+        if self.task is not None and not self.task.settled:
+            graces.append((self.task.work.held, AGENT.grace_ms))
         return min(held.valid_until + grace / 2_000 for held, grace in graces)
 
-    # --- while it runs -------------------------------------------------------------------------
+    # --- while the process runs ----------------------------------------------------------------
 
-    def _followed(self, process: AgentProcess) -> Exit:
-        began, armed = time.monotonic(), 0.0
+    def _follow(self, process: AgentProcess) -> Exit:
+        started, kill_by = time.monotonic(), 0.0
         while True:
             ended = process.wait(POLL_S)
-            self._hear(process)
+            self._read_reports(process)
             if ended is not None:
                 return ended
             now = time.monotonic()
-            if self._kill_by() > armed + 1:
-                armed = self._kill_by()
-                process.arm(armed)
-            lives = process.progress > began or now > began + LIFE_S
-            if lives and not self.alive and not isinstance(self.first.monitor.told, AgentFailed):
-                self._confirm(process)
+            if self._kill_by() > kill_by + 1:
+                kill_by = self._kill_by()
+                process.arm(kill_by)
+            alive = process.progress > started or now > started + ALIVE_AFTER_S
+            has_failed = isinstance(self.first_task.reports.end_report, AgentFailed)
+            if alive and not self.alive and not has_failed:
+                self._confirm_alive(process)
             self._note_progress(process.progress, now)
-            self._look_at_files(now)
-            if why := self._why_end():
-                process.end(why, grace_s=GRACE_S)
+            self._check_files(now)
+            if reason := self._why_end():
+                process.end(reason, grace_s=GRACE_S)
             elif self.spec.session:
-                self._lead_on(process, now)
+                self._advance_session(process, now)
 
-    def _hear(self, process: AgentProcess) -> None:
-        told = [self.own.feed(line) for line in process.reports()]
+    def _read_reports(self, process: AgentProcess) -> None:
+        by_line = [self.report_stream.feed(line) for line in process.reports()]
         if self.spec.stream != "plain":
-            told += [self.stream.feed(line) for line in process.output_lines()]
-        said = [report for reports in told for report in reports]
-        # One that only says that it cannot begin has given no sign of life.
-        if not (self.alive or all(isinstance(one, AgentFailed) for one in said)):
-            self._confirm(process)
-        if self.turn is None:
+            by_line += [self.output_stream.feed(line) for line in process.output_lines()]
+        every = [report for reports in by_line for report in reports]
+        # An agent that only reports a failure to start has given no sign of life.
+        if not (self.alive or all(isinstance(report, AgentFailed) for report in every)):
+            self._confirm_alive(process)
+        if self.task is None:
             return
-        for reports in told:
-            self.turn.monitor.feed(reports)
-        self._consider(process, self.turn)
+        for reports in by_line:
+            self.task.reports.apply(reports)
+        self._fulfil_requests(process, self.task)
 
-    def _consider(self, process: AgentProcess, turn: TaskTurn) -> None:
-        """Pass on what the agent asks for; what it may not have, it is told, and goes on."""
-        asked, turn.monitor.asked = turn.monitor.asked, []
-        for one in asked:
-            match one:
+    def _fulfil_requests(self, process: AgentProcess, task: CurrentTask) -> None:
+        """Fire what the agent asks for. A session learns what was refused, and works on."""
+        requests, task.reports.requests = task.reports.requests, []
+        for request in requests:
+            match request:
                 case AbortRaised(scope=scope, reason=reason):
                     raised = {"scope": scope, "reason": reason[:REASON_LENGTH_MAX]}
                     with suppress(KernelError):
                         self.agent.fire(Outcome("abort_raised", raised))
-                case CancelRequested() if refusal := turn.cancel_child(one):
-                    self._reply(process, refusal)
-        match turn.monitor.told:
-            case (AgentBlocked() | SplitRequested()) as told if not turn.settled:
-                if refusal := turn.offer(told):
-                    turn.monitor.told = None
-                    self._reply(process, refusal)
+                case CancelRequested() if refusal := task.cancel_child(request):
+                    self._send_refusal(process, refusal)
+        match task.reports.end_report:
+            case (AgentBlocked() | SplitRequested()) as end_report if not task.settled:
+                if refusal := task.report_end(end_report):
+                    task.reports.end_report = None
+                    self._send_refusal(process, refusal)
 
-    def _reply(self, process: AgentProcess, refusal: str) -> None:
-        """Tell a session what was refused; others read nothing after their prompt."""
+    def _send_refusal(self, process: AgentProcess, refusal: str) -> None:
+        """Send a refusal to a session; a plain command reads nothing after its prompt."""
         if self.spec.session:
             line = as_line({"type": "refused", "reason": refusal[:REASON_LENGTH_MAX]})
             process.send(line, last=False)
 
     def _why_end(self) -> str:
-        """Return why the agent must be ended now, or nothing."""
-        turn = self.turn
-        if self.trip is None and turn is not None:
-            self.trip = turn.trip()
+        """Return why the process must be ended now, or ''."""
+        task = self.task
+        if self.trip is None and task is not None:
+            self.trip = task.trip()
         if self.trip is not None:
             return self.trip.abort
-        taken = turn is not None and not turn.settled and turn.work.stopped.is_set()
-        if self.agent.stopped.is_set() or taken:
+        taken_away = task is not None and not task.settled and task.work.stopped.is_set()
+        if self.agent.stopped.is_set() or taken_away:
             return self._why_stopped()
-        over = turn is not None and (turn.settled or isinstance(turn.monitor.told, AgentFailed))
-        return OVER if over and not self.spec.session else ""
+        over = task is not None and (
+            task.settled or isinstance(task.reports.end_report, AgentFailed)
+        )
+        return WORK_OVER if over and not self.spec.session else ""
 
     def _why_stopped(self) -> str:
-        """Return what the records say of an order to stop."""
+        """Return the reason for an order to stop, from the records of agent and task."""
         views = self.dispatch.views
         try:
             agent = views.record(self.agent.record.id)
             if abort := (agent.data.get("end") or {}).get("abort"):
                 return str(abort)
             if agent.state == "dead":
-                return OVER
-            assert self.turn is not None, "only a task's lease is left to have been taken"
-            task = views.record(self.turn.record_id)
-            if task.state == "cancelled" and cancelled_above(self.dispatch, task):
+                return WORK_OVER
+            assert self.task is not None, "the stopped lease is the agent's or the task's"
+            task = views.record(self.task.record_id)
+            if task.state == "cancelled" and cancelled_parent(self.dispatch, task):
                 return AbortReason.PARENT_ABORTED
             abort = (task.data.get("failure") or {}).get("abort")
         except KernelError:
             abort = None
         return str(abort or AbortReason.SHUTDOWN_SIGNAL)
 
-    def _confirm(self, process: AgentProcess) -> None:
-        """Tell that the process lives; it has not only been forked."""
+    def _confirm_alive(self, process: AgentProcess) -> None:
+        """Report that the agent has given a sign of life, and that its first task has started."""
         self.alive = True
-        told = {"pid": process.pid, "containment": process.containment}
+        where = {"pid": process.pid, "containment": process.containment}
         host = self.dispatch.settings.host
         with suppress(KernelError):
-            self.agent.fire(Outcome("confirmed_alive", {**told, "host": host}))
-        self.first.begin()
+            self.agent.fire(Outcome("confirmed_alive", {**where, "host": host}))
+        self.first_task.start()
 
-    def _note_progress(self, at: float, now: float) -> None:
-        if not self.alive or at <= self.progressed or now < self.noted_at + PROGRESS_NOTE_S:
+    def _note_progress(self, progressed_at: float, now: float) -> None:
+        due = now >= self.progress_noted_at + PROGRESS_NOTE_S
+        if not self.alive or progressed_at <= self.progressed_at or not due:
             return
-        self.progressed, self.noted_at = at, now
+        self.progressed_at, self.progress_noted_at = progressed_at, now
         limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        jot = Jot("progress", {}, timers=(("progress", limit_ms, 0),))
+        draft = Jot("progress", {}, timers=(("progress", limit_ms, 0),))
         with suppress(KernelError):
-            self.dispatch.note(self.agent.record, jot, warrant=self.agent.warrant)
+            self.dispatch.note(self.agent.record, draft, warrant=self.agent.warrant)
 
-    def _look_at_files(self, now: float) -> None:
-        turn = self.turn
-        busy = self.finishing is not None or self.finding is not None
-        if turn is None or turn.settled or busy or now < self.looked_at + FILES_S:
+    def _check_files(self, now: float) -> None:
+        task = self.task
+        busy = self.finishing is not None or self.claiming is not None
+        if task is None or task.settled or busy or now < self.checked_at + FILE_CHECK_S:
             return
-        if turn.look_is_due():
-            self.looked_at = now
-            self.errands.submit(turn.look)
+        if task.file_check_is_due():
+            self.checked_at = now
+            self.background.submit(task.check_files)
 
     # --- a session, from task to task ------------------------------------------------------------
 
-    def _lead_on(self, process: AgentProcess, now: float) -> None:
-        turn = self.turn
-        if turn is None:
-            self._take_up(process, now)
-        elif turn.settled:
-            self._put_down()
-        elif isinstance(turn.monitor.told, AgentFailed):
-            turn.tell(of_failed(turn.monitor.told))
+    def _advance_session(self, process: AgentProcess, now: float) -> None:
+        task = self.task
+        if task is None:
+            self._take_next_task(process, now)
+        elif task.settled:
+            self._drop_task()
+        elif isinstance(task.reports.end_report, AgentFailed):
+            task.report(failure_outcome(task.reports.end_report))
             self.failures_in_row += 1
-            self._put_down()
+            self._drop_task()
         elif self.finishing is not None:
             if self.finishing.done():
-                self._judge(process, turn, self.finishing.result())
-        elif turn.monitor.summary is not None:
-            self.finishing = self.errands.submit(turn.finished, "", None)
+                self._finish_task(process, task, self.finishing.result())
+        elif task.reports.summary is not None:
+            self.finishing = self.background.submit(task.finish, "", None)
 
-    def _judge(self, process: AgentProcess, turn: TaskTurn, outcome: Outcome) -> None:
-        """Tell how a task came out, unless a stop hook sends the agent back to it."""
+    def _finish_task(self, process: AgentProcess, task: CurrentTask, outcome: Outcome) -> None:
+        """Report the outcome of a task, unless a stop hook sends the session back to it."""
         self.finishing = None
-        blocked = outcome.payload.get("why") == TransitionReason.STOP_HOOK_BLOCKED
-        self.refusals += blocked
-        if blocked and self.refusals < REFUSALS_MAX:
-            turn.monitor.summary = None
-            self._reply(process, str(outcome.payload["reason"]))
+        refused = outcome.payload.get("why") == TransitionReason.STOP_HOOK_BLOCKED
+        self.refusals += refused
+        if refused and self.refusals < REFUSALS_MAX:
+            task.reports.summary = None
+            self._send_refusal(process, str(outcome.payload["reason"]))
             return
-        turn.tell(outcome)
+        task.report(outcome)
         self.failures_in_row = 0 if outcome.trigger == "completed" else self.failures_in_row + 1
-        self._put_down()
+        self._drop_task()
 
-    def _put_down(self) -> None:
-        """Be idle, or be cut off after too many failures."""
-        assert self.turn is not None, "a task ended"
-        self.heartbeat.drop(self.turn.work.held)
-        self.turn, self.refusals = None, 0
+    def _drop_task(self) -> None:
+        """Make the session idle, or trip the circuit breaker after too many failures in a row."""
+        assert self.task is not None, "a task ended"
+        self.heartbeat.drop(self.task.work.held)
+        self.task, self.refusals = None, 0
         if self.failures_in_row >= FAILURES_MAX:
-            said, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
-            self.trip = Trip(TripCause.FAILURES, said, abort, TransitionReason.ABORTED)
+            reason, abort = f"its last {FAILURES_MAX} tasks failed", AbortReason.SHUTDOWN_SIGNAL
+            self.trip = Trip(TripCause.FAILURES, reason, abort, TransitionReason.ABORTED)
             return
         with suppress(KernelError):
             self.agent.fire(Outcome("task_finished"))
 
-    def _take_up(self, process: AgentProcess, now: float) -> None:
-        if self.finding is None:
-            if now >= self.looked_at + NEXT_S:
-                self.looked_at = now
-                self.finding = self.errands.submit(self._found)
+    def _take_next_task(self, process: AgentProcess, now: float) -> None:
+        if self.claiming is None:
+            if now >= self.checked_at + NEXT_TASK_S:
+                self.checked_at = now
+                self.claiming = self.background.submit(self._claim_next_task)
             return
-        if not self.finding.done():
+        if not self.claiming.done():
             return
-        turn, self.finding = self.finding.result(), None
-        if turn is None:
+        task, self.claiming = self.claiming.result(), None
+        if task is None:
             return
-        self.turn = turn
-        self.heartbeat.hold(turn.work.held)
+        self.task = task
+        self.heartbeat.hold(task.work.held)
         with suppress(KernelError):
-            self.agent.fire(Outcome("task_assigned", {"task": turn.record_id}))
-        if process.send(turn.line, last=False):
-            turn.begin()
+            self.agent.fire(Outcome("task_assigned", {"task": task.record_id}))
+        if process.send(task.line, last=False):
+            task.start()
 
-    def _found(self) -> TaskTurn | None:
-        """Claim the next task that this session is for, with a worktree made."""
+    def _claim_next_task(self) -> CurrentTask | None:
+        """Claim the next task for this session and make its worktree. None if there is none."""
         asked_at = time.monotonic()
-        # Where the store is away there is none now; what was claimed meanwhile lapses.
+        # If the store is away, the next poll tries again; a claim made meanwhile lapses.
         with suppress(KernelError):
-            if found := next_task(self.dispatch, self.agent.record, self.first.data):
-                work = self._work(found[0], asked_at)
-                return TaskTurn(work, found[1], self.agent.record)
+            if found := next_task(self.dispatch, self.agent.record, self.first_task.data):
+                lease, claim = found
+                return CurrentTask(self._work(lease, asked_at), claim, self.agent.record)
         return None
 
     # --- the end -------------------------------------------------------------------------------
 
-    def _never_began(self, reason: str) -> None:
-        told = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
-        self.first.tell(Outcome("failed", told))
-        tell(self.agent, Outcome("spawn_failed", told), otherwise="ended")
+    def _report_spawn_failure(self, reason: str) -> None:
+        payload = {"reason": reason, "code": "spawn_error", "why": TransitionReason.ABORTED}
+        self.first_task.report(Outcome("failed", payload))
+        report_outcome(self.agent, Outcome("spawn_failed", payload), fallback="ended")
 
-    def _conclude(self, ended: Exit) -> None:
-        over = ended.reason_by_us == OVER
-        abort = None if over else abort_reason(ended.code, killed_by_us=ours(ended.reason_by_us))
-        self.errands.shutdown(wait=True)
-        if self.finding is not None:
-            # Claimed for it, and never given to it.
-            self.turn = self.finding.result()
-        told = self.turn.monitor.told if self.turn else None
-        if self.turn is not None and not self.turn.settled:
-            self.turn.tell(self._outcome(self.turn, ended, abort))
-        if isinstance(told, AgentFailed):
-            abort = abort or of_failed(told).payload["abort"]
-        end = agent_end(ended, abort, told, trip=self.trip, alive=self.alive)
-        tell(self.agent, end, otherwise="ended")
+    def _report_end(self, ended: Exit) -> None:
+        over = ended.reason_by_us == WORK_OVER
+        by_us = None if over else abort_by_us(ended.reason_by_us)
+        abort = None if over else abort_reason(ended.code, killed_by_us=by_us)
+        self.background.shutdown(wait=True)
+        if self.claiming is not None:
+            # A task that was claimed for the session and not yet given to it.
+            self.task = self.claiming.result()
+        end_report = self.task.reports.end_report if self.task else None
+        if self.task is not None and not self.task.settled:
+            self.task.report(self._task_outcome(self.task, ended, abort))
+        if isinstance(end_report, AgentFailed):
+            abort = abort or failure_outcome(end_report).payload["abort"]
+        outcome = agent_outcome(ended, abort, end_report, trip=self.trip, alive=self.alive)
+        report_outcome(self.agent, outcome, fallback="ended")
 
-    def _outcome(self, turn: TaskTurn, ended: Exit, abort: AbortReason | None) -> Outcome:
-        told = turn.monitor.told
-        if isinstance(told, AgentFailed):
-            return of_failed(told)
+    def _task_outcome(self, task: CurrentTask, ended: Exit, abort: AbortReason | None) -> Outcome:
+        end_report = task.reports.end_report
+        if isinstance(end_report, AgentFailed):
+            return failure_outcome(end_report)
         if abort is not None:
-            return turn.failed(ended, abort, self.trip)
+            return task.failure(ended, abort, self.trip)
         if self.finishing is not None:
             return self.finishing.result()
-        if self.spec.session and turn.monitor.summary is None:
+        if self.spec.session and task.reports.summary is None:
             return Outcome("failed", {"reason": "its agent ended before its task did"})
         if not self.alive:
             self.alive = True
             with suppress(KernelError):
                 self.agent.fire(Outcome("confirmed_alive", {"host": self.dispatch.settings.host}))
-            turn.begin()
-        return turn.finished(ended.output, ended.wall_s)
+            task.start()
+        return task.finish(ended.output, ended.wall_s)
 
 
 def main() -> None:
-    """Take over what a spec names, say so, and go on alone."""
+    """Take over the leases of a launch spec and supervise its agent in a process of its own."""
     spec = TaskLaunchSpec.read(Path(sys.argv[1]))
     hand_over(Path(spec.work_folder), lambda: TaskSupervisor(spec, open_dispatch(read_settings())))

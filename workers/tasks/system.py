@@ -1,4 +1,4 @@
-"""The line of coding tasks in the registry."""
+"""What coding tasks add to the registry of systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keepers leave on this machine, orders and logs: kept for people, forgotten after a while."""
+"""The folders in which supervisors of agents keep launch specs, logs and output."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import shutil
 import time
 from pathlib import Path
 
+from interlock.kernel.record import record_id
 from interlock.workers.config import Settings
+
+FOLDER = "supervisors"
+
+
+def work_folder_of(agent: str, settings: Settings) -> Path:
+    """Return the folder of an agent's supervisor on this machine."""
+    root, _, name = record_id(agent).partition("/agent~")
+    return settings.home.absolute() / FOLDER / root / name
 
 
 def delete_old_work_folders(settings: Settings) -> int:
-    """Remove the papers of agents that ended as long ago as records are kept; return how many."""
+    """Delete the folders that are older than records are kept; return how many."""
     before = time.time() - settings.prune_after_s
-    every = (settings.home.absolute() / "keepers").glob("*/*")
-    old = [work_folder for work_folder in every if _last_written(work_folder) < before]
-    for work_folder in old:
-        shutil.rmtree(work_folder, ignore_errors=True)
+    folders = (settings.home.absolute() / FOLDER).glob("*/*")
+    old = [folder for folder in folders if _last_written(folder) < before]
+    for folder in old:
+        shutil.rmtree(folder, ignore_errors=True)
     return len(old)
 
 
 def _last_written(work_folder: Path) -> float:
-    """Return when anything in it was written last; an agent that is at work writes its log."""
+    """Return when a file in the folder was last written. A running agent writes to its log."""
     return max(file.stat().st_mtime for file in (work_folder, *work_folder.iterdir()))

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Says honestly that it cannot do it.
+# Reports that it cannot do the task.
 say() { echo "$1" >&"$INTERLOCK_REPORT_FD"; }
 say '{"type": "failed", "error": "I do not know this language"}'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does what the task says: it reads it from its stdin, and mends the one line that is wrong.
+# Does the task: it reads it from stdin, and fixes the one line that is wrong.
 set -eu
 cat >/dev/null
 say() { echo "$1" >&"$INTERLOCK_REPORT_FD"; }

@@ -1,7 +1,7 @@
 """Step: put the four sections below one title, with a table of contents, as `notes.md`.
 
-Its first draft makes the contents' anchors as one would guess them, which is wrong for a heading
-with brackets. The reviewer finds that, and the next run mends what the reviewer named.
+The first draft guesses the anchors of the contents, which is wrong for a heading with brackets. The
+reviewer finds that, and the next run corrects the anchors that the reviewer named.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from entry import Kind
 from history import History, load_history
 from job import Brief, Reply, perform
-from links import mended
+from links import with_correct_anchors
 from prose import counted, escaped
 from section import reference
 
@@ -20,10 +20,10 @@ def assemble(brief: Brief) -> Reply:
     sections = [brief.given(f"draft_{kind}", "section.md") for kind in Kind]
     whole = document(history, [section for section in sections if section])
     reasons = brief.guidance("reviewer")
-    file = brief.hand_in("notes.md", mended(whole, reasons))
+    file = brief.hand_in("notes.md", with_correct_anchors(whole, reasons))
     summary = counted(len(whole.split()), "word")
     if reasons:
-        summary += f", mended as the reviewer said in {counted(len(reasons), 'remark')}"
+        summary += f", corrected after {counted(len(reasons), 'remark')} of the reviewer"
     return Reply(summary, evidence_files=(file,))
 
 
@@ -42,20 +42,20 @@ def guessed_anchor(title: str) -> str:
 
 
 def span(history: History) -> str:
-    """Return which commits this is about, and which are missing."""
+    """Return a sentence with the span of commits, and with those that are left out."""
     newest, oldest = history.commits[0], history.commits[-1]
     count = counted(len(history.commits), "commit")
     days = f"of {newest.date}"
     if oldest.date != newest.date:
         days = f"from {oldest.date} to {newest.date}"
-    told = f"{count} {days}, up to "
-    told += f"{reference(newest.short, history.forge)}. "
-    told += "Behind each line is the commit that it is from: `git show` shows it in full."
+    text = f"{count} {days}, up to "
+    text += f"{reference(newest.short, history.forge)}. "
+    text += "Behind each line is the commit that it is from: `git show` shows it in full."
     if history.left_out:
-        told += f" What is before these is left out: {counted(history.left_out, 'commit')}."
+        text += f" What is before these is left out: {counted(history.left_out, 'commit')}."
     elif history.shallow:
-        told += " This clone is shallow: what is older is not known here."
-    return told
+        text += " This clone is shallow: what is older is not known here."
+    return text
 
 
 if __name__ == "__main__":

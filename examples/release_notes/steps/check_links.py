@@ -8,7 +8,7 @@ from pathlib import Path
 from document import parse
 from history import load_history
 from job import Brief, Reply, StuckError, perform
-from links import Place, faults
+from links import LinkRoot, faults
 from prose import counted
 from repository import Repository
 
@@ -19,7 +19,7 @@ def check_links(brief: Brief) -> Reply:
     """Count the links. Raises StuckError with those that lead nowhere."""
     history = load_history(brief.given("collect", "history.json"))
     document = parse(brief.given("assemble", "notes.md"))
-    found = faults(document, Place.at(Repository.at(Path(history.repository)), history.head))
+    found = faults(document, LinkRoot.at(Repository.at(Path(history.repository)), history.head))
     report = json.dumps({"links": len(document.links), "faults": found}, indent=1)
     file = brief.hand_in("links.json", report)
     if found:

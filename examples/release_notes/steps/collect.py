@@ -22,7 +22,7 @@ FORMAT = "--format=%x01%H%x00%h%x00%cs%x00%aN%x00%s%x00%b"
 
 
 def collect(brief: Brief) -> Reply:
-    """Write down what there is to tell about."""
+    """Write the commits of the release."""
     repository = open_repository()
     try:
         history = read(repository)
@@ -36,7 +36,7 @@ def collect(brief: Brief) -> Reply:
 
 
 def open_repository() -> Repository:
-    """Return the repository that is meant. Raises StuckError where it has no history."""
+    """Return the repository of the settings. Raises StuckError if it has no history."""
     named = os.environ.get("RELEASE_NOTES_REPO", "")
     folder = Path(named or Path(__file__).resolve().parent)
     if not shutil.which("git"):
@@ -57,7 +57,7 @@ def open_repository() -> Repository:
 
 
 def read(repository: Repository) -> History:
-    """Read the commits. Raises StuckError if there is none to tell about."""
+    """Read the commits. Raises StuckError if there is none."""
     head = str(repository.commit("HEAD"))
     since = begin(repository)
     span = f"{since}..{head}" if since else head
@@ -76,13 +76,13 @@ def read(repository: Repository) -> History:
 
 
 def begin(repository: Repository) -> str | None:
-    """Return where the notes begin: what the environment says, the last tag, or None for all."""
+    """Return where the notes begin: RELEASE_NOTES_SINCE, the last tag, or None for all commits."""
     named = os.environ.get("RELEASE_NOTES_SINCE", "")
     if named:
         if not repository.commit(named):
             raise StuckError(f"RELEASE_NOTES_SINCE names {named}, which is no commit here")
         return named
-    try:  # where the newest commit is itself the tagged one, the notes begin at the tag before
+    try:  # if the newest commit itself is tagged, the notes begin at the tag before
         return repository.ask("describe", "--tags", "--abbrev=0", "HEAD^").strip()
     except GitError:
         return None
@@ -94,8 +94,8 @@ def read_commits(repository: Repository, span: str) -> tuple[Commit, ...]:
         "log", "-z", "--no-merges", "--name-only", f"--max-count={COMMITS_MAX}", FORMAT, span, "--"
     )
     commits = []
-    for told in START.split(listed)[1:]:
-        full, short, date, author, subject, body, *files = told.split("\0")
+    for fields in START.split(listed)[1:]:
+        full, short, date, author, subject, body, *files = fields.split("\0")
         names = tuple(name.lstrip("\n") for name in files if name.strip())
         commits.append(Commit(full, short, date, author, subject.strip(), body.strip(), names))
     return tuple(commits)

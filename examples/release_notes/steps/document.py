@@ -24,7 +24,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What checkers ask about; prose is text without code, links and their labels."""
+    """The parts of a document that are checked; prose is text without code and links."""
 
     headings: tuple[str, ...]
     links: tuple[Line, ...]

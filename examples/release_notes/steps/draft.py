@@ -14,7 +14,7 @@ from section import TITLES, Section
 
 
 def draft(brief: Brief) -> Reply:
-    """Write the section that the command names; an empty one where there is nothing to tell."""
+    """Write the section that the command names; it is empty if there is no entry."""
     kind = Kind(sys.argv[1])
     history = load_history(brief.given("collect", "history.json"))
     entries = load_groups(brief.given("group", "groups.json"))[kind]

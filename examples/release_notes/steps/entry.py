@@ -1,4 +1,4 @@
-"""A line of the release notes before it is written: what it tells, and which commits it is from."""
+"""An entry of the release notes before it is written, with the commits that it is from."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Groups = dict[Kind, list[Entry]]
 
 
 def dump_groups(groups: Groups) -> str:
-    """Return them as JSON."""
-    told = {kind: [asdict(entry) for entry in entries] for kind, entries in groups.items()}
-    return json.dumps(told, indent=1)
+    """Return the groups as JSON."""
+    fields = {kind: [asdict(entry) for entry in entries] for kind, entries in groups.items()}
+    return json.dumps(fields, indent=1)
 
 
 def load_groups(text: str) -> Groups:
-    """Return what `dump_groups` wrote."""
+    """Return the groups that `dump_groups` wrote."""
     return {
         Kind(kind): [Entry(**{**one, "commits": tuple(one["commits"])}) for one in entries]
         for kind, entries in json.loads(text).items()

@@ -42,12 +42,12 @@ BUILT = re.compile(
     r"|\.|(?:.*/)?(?:Makefile|Dockerfile|setup\.(?:py|cfg)|pyproject\.toml|package\.json)$"
     r"|.*(?:\.lock|-lock\.json|[._-]test\.\w+|/conftest\.py|test_[^/]*\.py)$"
 )
-TAKES_BACK = re.compile(r"This reverts commit ([0-9a-f]{7,64})")
+REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,64})")
 SOURCE_FOLDERS = frozenset({"src", "lib", "packages", "crates", "pkg", "cmd", "apps"})
 
 
 def group(brief: Brief) -> Reply:
-    """Write down which commit is told where."""
+    """Write the groups of all commits."""
     history = load_history(brief.given("collect", "history.json"))
     groups = sort(history.commits)
     file = brief.hand_in("groups.json", dump_groups(groups))
@@ -58,8 +58,8 @@ def group(brief: Brief) -> Reply:
 
 def sort(commits: Iterable[Commit]) -> Groups:
     """Return the entries of each kind; those with one subject are one entry."""
-    told: dict[tuple[Kind, str], Entry] = {}
-    for commit, kind, subject, also in without_taken_back(tuple(commits)):
+    found: dict[tuple[Kind, str], Entry] = {}
+    for commit, kind, subject, also in with_reverts(tuple(commits)):
         key = (kind, subject.casefold())
         entry = Entry(
             subject=subject,
@@ -68,11 +68,11 @@ def sort(commits: Iterable[Commit]) -> Groups:
             commits=(commit.short, *([also.short] if also else [])),
             files=len(commit.files),
         )
-        told[key] = joined(told[key], entry) if key in told else entry
-    return {kind: [entry for (of, _), entry in told.items() if of is kind] for kind in Kind}
+        found[key] = joined(found[key], entry) if key in found else entry
+    return {kind: [entry for (of, _), entry in found.items() if of is kind] for kind in Kind}
 
 
-def without_taken_back(
+def with_reverts(
     commits: tuple[Commit, ...],
 ) -> Iterable[tuple[Commit, Kind, str, Commit | None]]:
     """Return each commit with its kind and subject; one that was reverted comes with its revert."""
@@ -80,7 +80,7 @@ def without_taken_back(
     for commit in commits:
         if commit.hash in paired:
             continue
-        undone = taken_back(commit, commits)
+        undone = reverted_commit(commit, commits)
         if undone and undone.hash not in paired:
             paired.add(undone.hash)
             yield commit, Kind.INTERNALS, f"Made and taken back: {undone.subject}", undone
@@ -88,9 +88,9 @@ def without_taken_back(
             yield commit, kind_of(commit), plain_subject(commit.subject), None
 
 
-def taken_back(commit: Commit, commits: tuple[Commit, ...]) -> Commit | None:
+def reverted_commit(commit: Commit, commits: tuple[Commit, ...]) -> Commit | None:
     """Return the commit of the history that this one reverts."""
-    named = TAKES_BACK.search(commit.body)
+    named = REVERTS.search(commit.body)
     if not named:
         return None
     return next((one for one in commits if one.hash.startswith(named[1])), None)
@@ -108,7 +108,7 @@ def joined(newer: Entry, older: Entry) -> Entry:
 
 
 def kind_of(commit: Commit) -> Kind:
-    """Return what a commit is to a reader of release notes."""
+    """Return the kind of a commit for a reader of release notes."""
     prefix = PREFIX.match(commit.subject)
     if prefix and (kind := OF_TYPE.get(prefix["type"].lower())):
         return kind

@@ -1,4 +1,4 @@
-"""The commits that release notes tell about, as data that the steps hand on; it asks no git."""
+"""The commits of a release, as data that the steps pass on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is told about: the commits up to `head`, newest first, and what is not among them."""
+    """The commits up to `head`, newest first, and how many older ones are left out."""
 
     repository: str
     head: str
@@ -32,12 +32,12 @@ class History:
     commits: tuple[Commit, ...]
 
     def dump(self) -> str:
-        """Return it as JSON."""
+        """Return the history as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
 def load_history(text: str) -> History:
-    """Return what `dump` wrote."""
-    told = json.loads(text)
-    commits = (Commit(**{**one, "files": tuple(one["files"])}) for one in told.pop("commits"))
-    return History(**told, commits=tuple(commits))
+    """Return the history that `dump` wrote."""
+    fields = json.loads(text)
+    commits = (Commit(**{**one, "files": tuple(one["files"])}) for one in fields.pop("commits"))
+    return History(**fields, commits=tuple(commits))

@@ -1,4 +1,4 @@
-"""What a step is told and what it answers: the brief, the reply, and files that are whole."""
+"""The brief of a step, its reply, and files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SUMMARY_CHARACTERS_MAX = 1000
 
 
 class StuckError(Exception):
-    """The step cannot go on: a person has to look at what this says."""
+    """The step cannot go on; a person has to read the message."""
 
 
 class LaterError(Exception):
-    """What the step met may pass: it wants to be run again."""
+    """The step failed for a reason that may pass; it should run again."""
 
 
 class Action(StrEnum):
-    """What became of a run."""
+    """How a run ended."""
 
     COMPLETED = "COMPLETED"
     STUCK = "STUCK"
@@ -32,7 +32,7 @@ class Action(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a reviewer thinks of the work."""
+    """The verdict of a reviewer."""
 
     GOOD = "APPROVAL_REQUIRED"
     NOT_YET = "INTERVENTION_REQUIRED"
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a run says at its end."""
+    """The reply of a run."""
 
     summary: str
     action: Action = Action.COMPLETED
@@ -49,31 +49,31 @@ class Reply:
     reasons: tuple[str, ...] = ()
 
     def write(self, file: Path) -> None:
-        """Write it, without what it does not say."""
-        told = {name: value for name, value in asdict(self).items() if value}
-        told["summary"] = self.summary[:SUMMARY_CHARACTERS_MAX]
-        write_whole(file, json.dumps(told))
+        """Write the reply without its empty fields."""
+        fields = {name: value for name, value in asdict(self).items() if value}
+        fields["summary"] = self.summary[:SUMMARY_CHARACTERS_MAX]
+        write_whole(file, json.dumps(fields))
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What a run is told: its job, its folder, what was said about it, and what it may read."""
+    """The brief of a run: its step, its folder, and the fields of the brief's file."""
 
     step: str
     folder: Path
-    told: dict[str, Any]
+    fields: dict[str, Any]
 
     def guidance(self, by: str) -> list[str]:
-        """Return what the reviewer, or the steward, has said so far, oldest first."""
-        return [said["text"] for said in self.told["guidance"] if said["from"] == by]
+        """Return the reasons that the reviewer, or the steward, gave so far, oldest first."""
+        return [remark["text"] for remark in self.fields["guidance"] if remark["from"] == by]
 
     def given(self, step: str, name: str) -> str:
         """Return the text of a file that another step handed in."""
-        return _read(self.told["dependencies"][step]["evidence"], name, step)
+        return _read(self.fields["dependencies"][step]["evidence"], name, step)
 
     def own(self, name: str) -> str:
         """Return the text of a file that the job under review handed in."""
-        return _read(self.told["evidence"], name, self.step)
+        return _read(self.fields["evidence"], name, self.step)
 
     def hand_in(self, name: str, text: str) -> str:
         """Write one of the job's own files, whole, and return its name."""
@@ -82,10 +82,10 @@ class Brief:
 
 
 def perform(step: Callable[[Brief], Reply]) -> None:
-    """Read the brief, do the step, write the reply; anything unforeseen ends the process."""
-    told = json.loads(Path(os.environ["INTERLOCK_JOB_BRIEF"]).read_text("utf-8"))
+    """Read the brief, run the step, write the reply; an unexpected error ends the process."""
+    fields = json.loads(Path(os.environ["INTERLOCK_JOB_BRIEF"]).read_text("utf-8"))
     name = os.environ["INTERLOCK_JOB_ID"].rpartition("/")[2]
-    brief = Brief(step=name, folder=Path(os.environ["INTERLOCK_JOB_DIR"]), told=told)
+    brief = Brief(step=name, folder=Path(os.environ["INTERLOCK_JOB_DIR"]), fields=fields)
     try:
         reply = step(brief)
     except StuckError as stuck:
@@ -97,7 +97,7 @@ def perform(step: Callable[[Brief], Reply]) -> None:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file so that whoever reads it, after whatever kill, finds all of it or none."""
+    """Replace a file so that a reader finds all of it or none, even if the writer is killed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False
@@ -109,10 +109,10 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def _read(evidence: list[dict[str, str]], name: str, step: str) -> str:
-    for one in evidence:
-        if one["name"] == name:
-            content = Path(one["path"]).read_bytes()
-            if sha256(content).hexdigest() != one["sha256"]:
+    for file in evidence:
+        if file["name"] == name:
+            content = Path(file["path"]).read_bytes()
+            if sha256(content).hexdigest() != file["sha256"]:
                 raise StuckError(f"{name} is no longer what {step} handed in")
             return content.decode("utf-8")
     raise StuckError(f"{step} handed in no {name}")

@@ -1,6 +1,6 @@
 """Checks every link of a document against its headings, the tree and the commits, offline.
 
-A fault is a sentence; that about an anchor can be read back, so that a draft can be mended by it.
+A fault is a sentence. One about an anchor names the right anchor, so that a draft can be corrected.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ WRONG_ANCHOR = re.compile(r"the link (#\S+) leads to no heading; the nearest is 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a document's links start: the root of one commit's tree."""
+class LinkRoot:
+    """The root to which a document's links are relative: the tree of one commit."""
 
     repository: Repository
     head: str
     paths: Collection[str]
 
     @classmethod
-    def at(cls, repository: Repository, head: str) -> Place:
-        """Return it with its tree read."""
+    def at(cls, repository: Repository, head: str) -> LinkRoot:
+        """Return the root of a commit, with the paths of its tree."""
         return cls(repository, head, repository.paths(head))
 
 
-def faults(document: Document, place: Place) -> list[str]:
+def faults(document: Document, root: LinkRoot) -> list[str]:
     """Return a sentence for every link that leads nowhere."""
-    found = [*anchor_faults(document), *_path_faults(document, place)]
-    return [*found, *_commit_faults(document, place.repository)]
+    found = [*anchor_faults(document), *_path_faults(document, root)]
+    return [*found, *_commit_faults(document, root.repository)]
 
 
 def anchor_faults(document: Document) -> list[str]:
     """Return a sentence for every link within the document that leads to no heading."""
     anchors = document.anchors()
-    told = []
+    problems = []
     for link in document.links:
         target = unquote(link.text)
         if not target.startswith("#") or target[1:] in anchors:
             continue
         near = get_close_matches(slug(target[1:]), anchors, n=1)
         hint = f"; the nearest is #{near[0]}" if near else ""
-        told.append(f"line {link.number}: the link {target} leads to no heading{hint}")
-    return told
+        problems.append(f"line {link.number}: the link {target} leads to no heading{hint}")
+    return problems
 
 
-def mended(text: str, reasons: Iterable[str]) -> str:
+def with_correct_anchors(text: str, reasons: Iterable[str]) -> str:
     """Return a document with the anchors that the reasons name instead of the wrong ones."""
     for reason in reasons:
         for wrong, right in WRONG_ANCHOR.findall(reason):
@@ -62,20 +62,20 @@ def mended(text: str, reasons: Iterable[str]) -> str:
     return text
 
 
-def _path_faults(document: Document, place: Place) -> Iterator[str]:
+def _path_faults(document: Document, root: LinkRoot) -> Iterator[str]:
     for link in document.links:
         if ELSEWHERE.match(link.text) or link.text.startswith("#"):
             continue
         path, _, anchor = unquote(link.text).partition("#")
-        if path.rstrip("/") not in place.paths:
+        if path.rstrip("/") not in root.paths:
             yield f"line {link.number}: the link {link.text} leads to nothing in the repository"
-        elif anchor and not _has_anchor(place, path, anchor):
+        elif anchor and not _has_anchor(root, path, anchor):
             yield f"line {link.number}: {path} has no heading for #{anchor}"
 
 
-def _has_anchor(place: Place, path: str, anchor: str) -> bool:
+def _has_anchor(root: LinkRoot, path: str, anchor: str) -> bool:
     try:
-        return anchor in parse(place.repository.text(place.head, path)).anchors()
+        return anchor in parse(root.repository.text(root.head, path)).anchors()
     except GitError:
         return False
 

@@ -1,4 +1,4 @@
-"""Turns plain words into Markdown that shows exactly these words; it asks no git."""
+"""Turns plain texts into Markdown that shows exactly these texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SENTENCE_END = re.compile(r"[.!?](?= )")
 def markdown(text: str, *, paths: Collection[str], is_commit: Callable[[str], bool]) -> str:
     """Return the Markdown of one line of text; a path that is among `paths` becomes a link.
 
-    Code that looks like a commit's hash, and is none, is not shown as one.
+    Code that looks like the hash of a commit but is none is shown as text.
     """
     written: list[str] = []
     for found in TOKEN.finditer(" ".join(text.split())):
@@ -39,18 +39,18 @@ def markdown(text: str, *, paths: Collection[str], is_commit: Callable[[str], bo
         else:
             piece = found["space"] or _word(found.group(), paths)
         if piece.startswith("[") and written and written[-1].endswith("!"):
-            written[-1] = written[-1][:-1] + "\\!"  # or it would be a picture
+            written[-1] = written[-1][:-1] + "\\!"  # otherwise the link would be an image
         written.append(piece)
     return BEGINS_BLOCK.sub(_no_block, "".join(written))
 
 
 def link(shown: str, path: str) -> str:
-    """Return a link to a path that is counted from the repository's root."""
+    """Return a link to a path that is relative to the repository's root."""
     return f"[{shown}]({quote(path)})"
 
 
 def escaped(text: str) -> str:
-    """Return the Markdown of words without any meaning of their own."""
+    """Return a text in which no character is Markdown syntax."""
     return SPECIAL.sub(lambda found: "\\" + found.group(), text)
 
 
@@ -66,10 +66,10 @@ def first_block(body: str) -> tuple[str, list[str]]:
     """
     kept = [line for line in body.splitlines() if not TRAILER.match(line)]
     blocks = [block.strip() for block in re.split(r"\n[ \t]*\n", "\n".join(kept))]
-    told = next((block for block in blocks if block and not block.startswith(NO_PROSE)), "")
+    first = next((block for block in blocks if block and not block.startswith(NO_PROSE)), "")
     paragraph: list[str] = []
     items: list[str] = []
-    for line in map(str.strip, told.splitlines()):
+    for line in map(str.strip, first.splitlines()):
         begins = ITEM.match(line)
         if begins:
             items.append(line[begins.end() :])

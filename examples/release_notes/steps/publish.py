@@ -1,6 +1,6 @@
-"""Step: make `RELEASE_NOTES.md` of the checked notes: spelling corrected, the steward's wishes met.
+"""Step: write `RELEASE_NOTES.md`: the checked notes with spelling corrected and wishes met.
 
-What a steward writes that is no known wish it says it has not understood, and leaves to people.
+A wish of the steward that is not understood is named in the summary, for a person to decide.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from job import Brief, Reply, perform
 from prose import counted
 from repository import Repository
 from spelling import corrected, load_misspellings
-from wishes import WISHES, Told, understood
+from wishes import WISHES, Facts, understood
 
 
 def publish(brief: Brief) -> Reply:
     """Write the final document."""
     history = load_history(brief.given("collect", "history.json"))
     groups = load_groups(brief.given("group", "groups.json"))
-    told = Told(history, groups, Repository.at(Path(history.repository)).has)
+    facts = Facts(history, groups, Repository.at(Path(history.repository)).has)
     found = load_misspellings(brief.given("check_spelling", "spelling.json"))
     words = {one.word: one.meant[0] for one in found if one.certain}
     met, unknown = understood(brief.guidance("steward"))
     whole = brief.given("assemble", "notes.md")
     for name in met:
-        whole = WISHES[name](whole, told)
+        whole = WISHES[name](whole, facts)
     file = brief.hand_in("RELEASE_NOTES.md", corrected(whole, words))
     summary = f"{counted(len(history.commits), 'commit')} told"
     summary += f", {counted(len(words), 'word')} corrected"

@@ -1,4 +1,4 @@
-"""Asks git about one repository, without changing it and without asking any other machine."""
+"""Reads one repository with git, without changing it and without using the network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from job import LaterError
 
 PATIENCE_S = 60
-# What the user has set must not change what is read, and paths count from the repository's root.
+# These settings override those of the user. Paths are relative to the repository's root.
 SETTINGS = (
     "core.quotePath=false",
     "core.abbrev=7",
@@ -25,24 +25,24 @@ SCP_LIKE = re.compile(r"(?:[^@/]+@)(?P<host>[^:/]+):(?P<path>[^/].*)")
 
 
 class GitError(Exception):
-    """Git refused; its last words say why."""
+    """Git refused; the message is the last line of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository, by any folder in it."""
+    """A repository, named by any folder in it."""
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
-        """Return it; a hook's GIT_DIR, which would lead elsewhere, does not count."""
+        """Return the repository; GIT_DIR, which a hook may set to another one, is ignored."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return cls(folder, {**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"})
 
     def ask(self, *words: str) -> str:
-        """Return what git says. Raises GitError with its last words if it refuses."""
+        """Return the output of git. Raises GitError with its last line if it refuses."""
         settings = [word for setting in SETTINGS for word in ("-c", setting)]
         command = ["/usr/bin/env", "git", "-C", str(self.folder), *settings, *words]
         try:
@@ -57,7 +57,7 @@ class Repository:
         raise GitError("".join(last) or f"git {words[0]} ended with {done.returncode}")
 
     def commit(self, name: str) -> str | None:
-        """Return the full hash of the commit that a name means here; None if there is none."""
+        """Return the full hash of the commit that a name stands for; None if there is none."""
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         try:
             return self.ask(*words).strip()
@@ -73,7 +73,7 @@ class Repository:
         return True
 
     def paths(self, commit: str) -> frozenset[str]:
-        """Return the files and folders of a commit's tree, counted from the root."""
+        """Return the files and folders of a commit's tree, relative to the root."""
         listed = self.ask("ls-tree", "-r", "-t", "-z", "--full-tree", "--name-only", commit)
         return frozenset(listed.split("\0")[:-1])
 

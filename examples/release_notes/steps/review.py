@@ -1,4 +1,4 @@
-"""The reviewer of every step: it looks at what was handed in, and gives a reason for each fault."""
+"""The reviewer of every step: it checks the files of the step and names each fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from document import parse
 from entry import Kind, load_groups
 from history import load_history
 from job import Brief, Reply, Verdict, perform
-from links import Place, anchor_faults, faults
+from links import LinkRoot, anchor_faults, faults
 from prose import counted
 from repository import Repository
 from spelling import load_misspellings, misspellings
@@ -19,7 +19,7 @@ REASONS_MAX = 20
 
 
 def review(brief: Brief) -> Reply:
-    """Accept the work, or say what is wrong with it."""
+    """Accept the work, or give the reasons against it."""
     step = brief.step.partition("_")[0] if brief.step.startswith("draft_") else brief.step
     reasons = REVIEWS[step](brief)
     if not reasons:
@@ -32,7 +32,7 @@ def review(brief: Brief) -> Reply:
 
 
 def of_history(brief: Brief) -> list[str]:
-    """Look whether every commit exists, and is there once."""
+    """Check that every commit exists, and is there once."""
     history = load_history(brief.own("history.json"))
     repository = Repository.at(Path(history.repository))
     hashes = [commit.hash for commit in history.commits]
@@ -41,19 +41,19 @@ def of_history(brief: Brief) -> list[str]:
 
 
 def of_groups(brief: Brief) -> list[str]:
-    """Look whether every commit is in one group, once."""
+    """Check that every commit is in one group, once."""
     history = load_history(brief.given("collect", "history.json"))
     groups = load_groups(brief.own("groups.json"))
-    told = [short for entries in groups.values() for entry in entries for short in entry.commits]
+    named = [short for entries in groups.values() for entry in entries for short in entry.commits]
     return [
-        f"{commit.short} is told {told.count(commit.short)} times instead of once"
+        f"{commit.short} is told {named.count(commit.short)} times instead of once"
         for commit in history.commits
-        if told.count(commit.short) != 1
+        if named.count(commit.short) != 1
     ]
 
 
 def of_draft(brief: Brief) -> list[str]:
-    """Look whether the section has a line for each entry, names its commits, and links well."""
+    """Check that a section has a line for each entry, names its commits, and has good links."""
     kind = Kind(brief.step.removeprefix("draft_"))
     entries = load_groups(brief.given("group", "groups.json"))[kind]
     section = brief.own("section.md")
@@ -62,11 +62,11 @@ def of_draft(brief: Brief) -> list[str]:
     reasons = [uneven] if lines != len(entries) else []
     commits = [short for entry in entries for short in entry.commits]
     reasons += [f"{short} is not named" for short in commits if f"`{short}`" not in section]
-    return reasons + faults(parse(section), _place(brief))
+    return reasons + faults(parse(section), _link_root(brief))
 
 
 def of_notes(brief: Brief) -> list[str]:
-    """Look whether each section is there, and the contents lead to them."""
+    """Check that each section is there, and that the contents lead to them."""
     notes = brief.own("notes.md")
     missing = [
         f"the section of {kind} is not there as it was drafted"
@@ -77,7 +77,7 @@ def of_notes(brief: Brief) -> list[str]:
 
 
 def of_link_check(brief: Brief) -> list[str]:
-    """Look whether the links were checked that the notes have."""
+    """Check that all links of the notes were checked."""
     report = json.loads(brief.own("links.json"))
     links = len(parse(brief.given("assemble", "notes.md")).links)
     counted = [f"{report['links']} of {links} links checked"] if report["links"] != links else []
@@ -85,24 +85,24 @@ def of_link_check(brief: Brief) -> list[str]:
 
 
 def of_spelling_check(brief: Brief) -> list[str]:
-    """Look whether what is called misspelt is in the notes."""
+    """Check that the misspelt words are in the notes."""
     notes = brief.given("assemble", "notes.md")
     found = load_misspellings(brief.own("spelling.json"))
     return [f'"{one.word}" is not in the notes' for one in found if one.word not in notes]
 
 
 def of_publication(brief: Brief) -> list[str]:
-    """Check links and spelling again, as the document has changed, and that no commit is lost."""
+    """Check links and spelling of the final document, and that no commit is lost."""
     document = parse(text := brief.own("RELEASE_NOTES.md"))
     commits = load_history(brief.given("collect", "history.json")).commits
     reasons = [f"{one.short} is lost" for one in commits if f"`{one.short}`" not in text]
-    reasons += faults(document, _place(brief))
+    reasons += faults(document, _link_root(brief))
     return reasons + [str(one) for one in misspellings(document) if one.certain]
 
 
-def _place(brief: Brief) -> Place:
+def _link_root(brief: Brief) -> LinkRoot:
     history = load_history(brief.given("collect", "history.json"))
-    return Place.at(Repository.at(Path(history.repository)), history.head)
+    return LinkRoot.at(Repository.at(Path(history.repository)), history.head)
 
 
 REVIEWS: dict[str, Callable[[Brief], list[str]]] = {

@@ -21,7 +21,7 @@ ENTRIES_WITHOUT_AREAS_MAX = 6
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a section needs to know of the repository to write links that lead somewhere."""
+    """The facts about the repository that a section needs to write correct links."""
 
     paths: Collection[str]
     forge: str | None
@@ -71,5 +71,5 @@ def heading(kind: Kind, entries: list[Entry]) -> str:
 
 
 def reference(short: str, forge: str | None) -> str:
-    """Return how a commit is named: a link where the forge that shows it is known."""
+    """Return the name of a commit; a link if the forge that shows it is known."""
     return f"[`{short}`]({forge}/commit/{short})" if forge else f"`{short}`"

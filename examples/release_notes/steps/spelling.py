@@ -1,4 +1,4 @@
-"""Asks the program `typos` about the prose of a document; code, links and names are not prose."""
+"""Checks the prose of a document with the program `typos`; code, links and names are not prose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNTOUCHED = re.compile(r"(?P<keep>(`+).+?\2|\]\([^)]*\)|<https?:[^>]*>)")
 
 @dataclass(frozen=True, slots=True)
 class Misspelling:
-    """A word that is none, with what may have been meant."""
+    """A misspelt word, with its possible corrections."""
 
     line: int
     word: str
@@ -31,7 +31,7 @@ class Misspelling:
 
     @property
     def certain(self) -> bool:
-        """Whether only one word may have been meant."""
+        """Whether there is only one possible correction."""
         return len(self.meant) == 1
 
     def __str__(self) -> str:
@@ -40,25 +40,25 @@ class Misspelling:
 
 
 def misspellings(document: Document) -> list[Misspelling]:
-    """Return the misspelt words. Raises StuckError where `typos` is not installed."""
+    """Return the misspelt words. Raises StuckError if `typos` is not installed."""
     asked = "\n".join(line.text.replace("\n", " ") for line in document.prose)
     found = []
     for line in _typos(asked).split("\n"):
-        told = json.loads(line or "{}")
-        if told.get("type") != "typo":
+        finding = json.loads(line or "{}")
+        if finding.get("type") != "typo":
             continue
-        piece = document.prose[told["line_num"] - 1]
-        content, begin = piece.text.encode("utf-8"), told["byte_offset"]
+        piece = document.prose[finding["line_num"] - 1]
+        content, begin = piece.text.encode("utf-8"), finding["byte_offset"]
         before = content[:begin].decode("utf-8", "replace")
-        after = content[begin + len(told["typo"].encode("utf-8")) :].decode("utf-8", "replace")
-        # A part of a name (`recieve_all`, docs/recieve.md) is how somebody called it.
+        after = content[begin + len(finding["typo"].encode("utf-8")) :].decode("utf-8", "replace")
+        # A part of a name (`recieve_all`, docs/recieve.md) is not prose.
         if not JOINS_BEFORE.search(before) and not JOINS_AFTER.match(after):
-            found.append(Misspelling(piece.number, told["typo"], tuple(told["corrections"])))
+            found.append(Misspelling(piece.number, finding["typo"], tuple(finding["corrections"])))
     return found
 
 
 def corrected(text: str, words: dict[str, str]) -> str:
-    """Return Markdown with words replaced, but not in code and not where links lead."""
+    """Return Markdown with words replaced, except in code and in targets of links."""
     if not words:
         return text
     choice = "|".join(map(re.escape, words))
@@ -67,12 +67,12 @@ def corrected(text: str, words: dict[str, str]) -> str:
 
 
 def dump_misspellings(found: list[Misspelling]) -> str:
-    """Return them as JSON."""
+    """Return the misspelt words as JSON."""
     return json.dumps([asdict(one) for one in found], indent=1)
 
 
 def load_misspellings(text: str) -> list[Misspelling]:
-    """Return what `dump_misspellings` wrote."""
+    """Return the misspelt words that `dump_misspellings` wrote."""
     return [Misspelling(**{**one, "meant": tuple(one["meant"])}) for one in json.loads(text)]
 
 

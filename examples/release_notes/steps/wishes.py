@@ -1,4 +1,4 @@
-"""What a steward may wish of the published notes, found by its words; it understands no others."""
+"""The wishes of a steward for the published notes, recognized by key words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CONTENTS = "## Contents\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a wish may be met from."""
+class Facts:
+    """The data from which wishes are met."""
 
     history: History
     groups: Groups
@@ -26,27 +26,27 @@ class Told:
 
 
 def understood(wishes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the names of what is wished, each once, and the wishes that say none of them."""
-    told = list(wishes)
-    met = [name for name in WISHES if any(name in wish.lower() for wish in told)]
-    return met, [wish for wish in told if not any(name in wish.lower() for name in WISHES)]
+    """Return the names of the known wishes, each once, and the texts that name none of them."""
+    texts = list(wishes)
+    met = [name for name in WISHES if any(name in wish.lower() for wish in texts)]
+    return met, [wish for wish in texts if not any(name in wish.lower() for name in WISHES)]
 
 
-def with_summary(whole: str, told: Told) -> str:
+def with_summary(whole: str, facts: Facts) -> str:
     """Return the document with a summary before its contents."""
-    entries = [entry for kind in (Kind.FEATURES, Kind.FIXES) for entry in told.groups[kind]]
+    entries = [entry for kind in (Kind.FEATURES, Kind.FIXES) for entry in facts.groups[kind]]
     largest = sorted(entries, key=lambda entry: -entry.files)[:LARGEST_MAX]
-    blocks = ["## Summary", "\n".join(_kinds(told.groups))]
+    blocks = ["## Summary", "\n".join(_kinds(facts.groups))]
     if largest:
         blocks.append("The largest, by the files that they change:")
-        blocks.append("\n".join(f"- {_line(entry, told)}" for entry in largest))
+        blocks.append("\n".join(f"- {_line(entry, facts)}" for entry in largest))
     before, mark, after = whole.partition(CONTENTS)
     return before + "\n\n".join(blocks) + "\n\n" + mark + after
 
 
-def with_authors(whole: str, told: Told) -> str:
-    """Return the document with who wrote it at its end; a name is code, as no speller knows it."""
-    authors = Counter(commit.author.replace("`", "'") for commit in told.history.commits)
+def with_authors(whole: str, facts: Facts) -> str:
+    """Return the document with its authors at the end; names are code, so nobody corrects them."""
+    authors = Counter(commit.author.replace("`", "'") for commit in facts.history.commits)
     lines = [f"- `{name}` ({count})" for name, count in authors.most_common()]
     return f"{whole}\n## Authors\n\n" + "\n".join(lines) + "\n"
 
@@ -64,10 +64,10 @@ def _place(area: str) -> str:
     return "the root" if area == ROOT_AREA else f"`{area}`"
 
 
-def _line(entry: Entry, told: Told) -> str:
-    subject = markdown(entry.subject, paths=(), is_commit=told.is_commit)
-    commits = ", ".join(reference(short, told.history.forge) for short in entry.commits)
+def _line(entry: Entry, facts: Facts) -> str:
+    subject = markdown(entry.subject, paths=(), is_commit=facts.is_commit)
+    commits = ", ".join(reference(short, facts.history.forge) for short in entry.commits)
     return f"{subject} ({counted(entry.files, 'file')}, {commits})"
 
 
-WISHES: dict[str, Callable[[str, Told], str]] = {"summary": with_summary, "author": with_authors}
+WISHES: dict[str, Callable[[str, Facts], str]] = {"summary": with_summary, "author": with_authors}

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from interlock.kernel.effect import Effect
 
-REGISTRATION = Effect("registration", attempts_max=20, quick=True)
+SUBSCRIPTION = Effect("subscription", attempts_max=20, quick=True)
 # Exclusive, because the worker that it starts must not meet one that is still ending.
 SCHEDULING = Effect("scheduling", attempts_max=20, exclusive=True, quick=True)
-VACANCY = Effect("vacancy", attempts_max=20, exclusive=True, quick=True)
+SLOT_RELEASE = Effect("slot_release", attempts_max=20, exclusive=True, quick=True)
 WORKER = Effect("worker", attempts_max=1, exclusive=True, local=True, long=True)
 REVIEWER = Effect("reviewer", attempts_max=1, exclusive=True, local=True, long=True)
 APPROVAL = Effect("approval", attempts_max=20, quick=True)
-TENDING = Effect("tending", attempts_max=20, quick=True)
+GRAPH_UPKEEP = Effect("graph_upkeep", attempts_max=20, quick=True)
 MANIFEST = Effect("manifest", attempts_max=20, local=True)

@@ -11,5 +11,5 @@ from interlock.kernel.effect import Effect
 WORKTREE = Effect("worktree", attempts_max=20, exclusive=True, local=True)
 PROMPT = Effect("prompt", attempts_max=20, exclusive=True, local=True)
 SESSION = Effect("session", exclusive=True, local=True)
-DRAIN = Effect("drain", attempts_max=20, quick=True)
-RETIREMENT = Effect("retirement", attempts_max=20, exclusive=True, local=True)
+MAIL_CHECK = Effect("mail_check", attempts_max=20, quick=True)
+AGENT_CLEANUP = Effect("agent_cleanup", attempts_max=20, exclusive=True, local=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from interlock.kernel.effect import Effect
 
 # One process, on the workspace's host, holds a run and the codon that is executed.
-CONDUCTOR = Effect("conductor", attempts_max=1, exclusive=True, local=True)
+LAUNCH = Effect("launch", attempts_max=1, exclusive=True, local=True)
 STEP = Effect("step", attempts_max=1, exclusive=True, kept=True)
 EVENTS = Effect("events", attempts_max=20, quick=True)
-CLEARANCE = Effect("clearance", attempts_max=20, quick=True)
+CODON_CLEANUP = Effect("codon_cleanup", attempts_max=20, quick=True)

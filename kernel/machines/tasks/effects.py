@@ -16,6 +16,6 @@ VERIFICATION = Effect("verification", exclusive=True, local=True)
 # A user may work in the target for a day: the stage's timer ends the wait, not the attempts.
 MERGE = Effect("merge", attempts_max=400, exclusive=True, local=True)
 RECOVERY = Effect("recovery", exclusive=True, local=True)
-REAPING = Effect("reaping", attempts_max=20, local=True)
-AFTERMATH = Effect("aftermath", attempts_max=20)
+TURN_CLEANUP = Effect("turn_cleanup", attempts_max=20, local=True)
+FOLLOW_UP = Effect("follow_up", attempts_max=20)
 ABORT = Effect("abort", attempts_max=20)

@@ -1,4 +1,4 @@
-"""A worker that freezes: its command has ended before anybody begins it again."""
+"""A worker that freezes: its command has ended before another worker starts it again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.end_to_end.conftest import NewDeployment
 
 pytestmark = pytest.mark.timeout(180)
 
-# The second run sees with its own eyes whether the first is still there.
+# The second run checks whether the process of the first still exists.
 ONCE_AT_A_TIME = """
 echo $$ >> pids
 if [ $INTERLOCK_JOB_RUN = 1 ]; then while sleep 0.2; do date +%s.%N > beat; done; fi
@@ -29,8 +29,8 @@ def test_the_command_of_a_frozen_worker_is_dead_before_another_worker_starts_it_
     frozen = deployment.worker()
     deployment.beat()
     phases = [{"worker": {"command": ONCE_AT_A_TIME}}]
-    place = {"folder": str(tmp_path), "dir": str(tmp_path / "out"), "auto_approve": True}
-    Graphs(deployment.client).create("g/a", {"phases": phases, **place}, held=False)
+    folders = {"folder": str(tmp_path), "dir": str(tmp_path / "out"), "auto_approve": True}
+    Graphs(deployment.client).create("g/a", {"phases": phases, **folders}, held=False)
     deployment.sees((tmp_path / "beat").exists, what="its command runs")
 
     deployment.worker()
@@ -39,10 +39,10 @@ def test_the_command_of_a_frozen_worker_is_dead_before_another_worker_starts_it_
     assert len((tmp_path / "pids").read_text().split()) == 2
     assert not (tmp_path / "both").exists(), "two ran at once"
 
-    # What it says when it is back counts for nothing.
+    # The result of the frozen worker counts for nothing when it continues.
     frozen.signal(signal.SIGCONT)
     deployment.sees(
-        lambda: deployment.notes("g/a", "stale_result"), what="it has heard that it is late"
+        lambda: deployment.notes("g/a", "stale_result"), what="its late result is noted"
     )
     assert deployment.client.show("g/a").state == "success"
     assert (tmp_path / "made.txt").read_text() == "done\n"

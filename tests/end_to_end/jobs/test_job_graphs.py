@@ -1,4 +1,4 @@
-"""Graphs of jobs in a real deployment: in order and each once, whichever process dies."""
+"""Graphs of jobs in a real deployment: each job runs in order and once, though processes die."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from interlock.kernel.machines.jobs.job.table import DEPENDENCIES
 from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.scripts import read
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.manifest import read_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now, read_manifest
 from interlock.workers.ops.inspection import verify_all
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
@@ -30,19 +29,19 @@ from tests.end_to_end.deployment import Deployment
 SEED = "JOB_GRAPHS_SEED"
 QUEUES = {"wide": 3, "narrow": 1}
 SLOTS = {"g": 2, "h": 0, "k": 5}
-HOUSE = {
+SETTINGS = {
     "INTERLOCK_LEASE_S": "3",
     "INTERLOCK_QUEUE_SLOTS": ",".join(f"{name}={slots}" for name, slots in QUEUES.items()),
 }
 AT_WORK = ("running", "paused")
 WORKERS = 3
-PAUSE_S = 0.5  # between two kills, on the average
+PAUSE_S = 0.5  # between two kills, on average
 Span = tuple[int, int]
 
 
 @dataclass
 class Plan:
-    """Jobs of several graphs at random; each depends on some of those before it."""
+    """Random jobs of several graphs; each depends on some of the jobs before it."""
 
     seed: str
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -50,12 +49,12 @@ class Plan:
 
     @classmethod
     def drawn(cls, number: int, folder: Path, *, commands: float, work_s: float = 0) -> Plan:
-        """Draw one from the seed of this run; `commands` is the part that runs a shell command."""
+        """Draw a plan from the seed of this run; `commands` is the share of shell commands."""
         seed = os.environ.get(SEED) or secrets.token_hex(4)
         sys.stdout.write(f"{SEED}={seed}\n")
         found, draw = cls(seed), random.Random(seed)
         for n in range(number):
-            of = f"{draw.choice(list(SLOTS))}/j{n}"
+            job_id = f"{draw.choice(list(SLOTS))}/j{n}"
             before = list(found.jobs)[-25:]
             needed = draw.sample(before, min(len(before), draw.choice((0, 1, 1, 2, 2, 3, 8))))
             payload: dict[str, Any] = {"depends_on": needed, "auto_approve": True}
@@ -63,90 +62,95 @@ class Plan:
             if work_s:
                 worker = {"capability": "slow", "parameters": {"seconds": work_s}}
             if draw.random() < commands:
-                worker, payload["dir"] = {"command": f"sleep {work_s}"}, str(folder / of)
+                worker, payload["dir"] = {"command": f"sleep {work_s}"}, str(folder / job_id)
             payload |= {"phases": [{"worker": worker}], "recoveries_max": 100}
             if queue := draw.choice((*QUEUES, None, None)):
                 payload["queue"] = queue
-            found.jobs[of], found.priorities[of] = payload, draw.randrange(10)
+            found.jobs[job_id], found.priorities[job_id] = payload, draw.randrange(10)
         return found
 
     def hand_in(self, graphs: Graphs) -> None:
-        """Create all in one random order and activate them in another."""
+        """Create all jobs in one random order and activate them in another."""
         draw = random.Random(f"{self.seed} order")
         for graph, slots in SLOTS.items():
             graphs.open(graph, {"slots": slots})
-        for of in shuffled(draw, self.jobs):
-            graphs.create(of, self.jobs[of], priority=self.priorities[of])
-        for of in shuffled(draw, self.jobs):
-            graphs.command(of, "activate")
+        for job_id in shuffled(draw, self.jobs):
+            graphs.create(job_id, self.jobs[job_id], priority=self.priorities[job_id])
+        for job_id in shuffled(draw, self.jobs):
+            graphs.command(job_id, "activate")
 
 
 def shuffled(draw: random.Random, ids: Mapping[str, Any]) -> list[str]:
     return draw.sample(list(ids), len(ids))
 
 
-# --- what is true at the end -----------------------------------------------------------------
+# --- checks at the end -----------------------------------------------------------------------
 
 
 def all_went_well(deployment: Deployment, plan: Plan, *, killed: bool = False) -> None:
-    """See that every job ran to its success, in order, within its slots; nothing may be left."""
-    events = {of: deployment.events(of) for of in plan.jobs}
+    """Check that every job succeeded, in order and within its slots, and that nothing is left."""
+    events = {job_id: deployment.events(job_id) for job_id in plan.jobs}
     faults = [
         *wrong_jobs(plan, events, killed=killed),
         *wrong_order(plan, events),
         *wrong_slots(plan, events),
     ]
     assert faults == []
-    # A graph looks after itself from time to time, also when all its jobs have ended.
+    # A graph keeps its recheck timer, even when all its jobs have ended.
     rest = {f"{graph}:recheck" for graph in SLOTS}
-    deployment.sees(lambda: set(indexed(deployment)) == rest, what="nothing is owed", within_s=60)
-    for of, payload in plan.jobs.items():
+    deployment.sees(lambda: set(indexed(deployment)) == rest, what="no effect is due", within_s=60)
+    for job_id, payload in plan.jobs.items():
         if folder := payload.get("dir"):
-            assert read_manifest(Path(folder)) == manifest_now(deployment.client.dispatch, of), of
+            assert read_manifest(Path(folder)) == manifest_now(
+                deployment.client.dispatch, job_id
+            ), job_id
     assert list(left(deployment, plan)) == []
     assert verify_all(deployment.client.dispatch, None)["faults"] == []
 
 
 def wrong_jobs(plan: Plan, events: Mapping[str, list[Event]], *, killed: bool) -> Iterator[str]:
-    """Name each job that did not succeed once and for all."""
-    for of in plan.jobs:
-        told = Counter(event.trigger for event in events[of])
+    """Yield a fault for each job that did not succeed, or did anything twice."""
+    for job_id in plan.jobs:
+        counts = Counter(event.trigger for event in events[job_id])
         once = {"activate", "dependencies_met", "agent_completed", "approve"}
         if not killed:
             once |= {"scheduled", "step", "review_completed"}
-        if wrong := {name: told[name] for name in once if told[name] != 1}:
-            yield f"{of}: {wrong}"
-        if told["scheduled"] - 1 > told["recovered"]:
-            yield f"{of} ran {told['scheduled']} times and was recovered {told['recovered']} times"
-        if events[of][-1].target != "success":
-            yield f"{of} is {events[of][-1].target}"
+        if wrong := {name: counts[name] for name in once if counts[name] != 1}:
+            yield f"{job_id}: {wrong}"
+        if counts["scheduled"] - 1 > counts["recovered"]:
+            ran, recovered = counts["scheduled"], counts["recovered"]
+            yield f"{job_id} ran {ran} times and was recovered {recovered} times"
+        if events[job_id][-1].target != "success":
+            yield f"{job_id} is {events[job_id][-1].target}"
 
 
 def wrong_order(plan: Plan, events: Mapping[str, list[Event]]) -> Iterator[str]:
-    """Name each job that was met or began before all it depends on had ended."""
-    ended = {of: events[of][-1].at_ms for of in plan.jobs}
-    for of, payload in plan.jobs.items():
-        began = min(e.at_ms for e in events[of] if e.trigger in ("dependencies_met", "scheduled"))
+    """Yield a fault for each job that was met or began before its dependencies had ended."""
+    ended = {job_id: events[job_id][-1].at_ms for job_id in plan.jobs}
+    for job_id, payload in plan.jobs.items():
+        began = min(
+            e.at_ms for e in events[job_id] if e.trigger in ("dependencies_met", "scheduled")
+        )
         for one in payload["depends_on"]:
             if began < ended[one]:
-                yield f"{of} began {ended[one] - began} ms before {one} had ended"
+                yield f"{job_id} began {ended[one] - began} ms before {one} had ended"
 
 
 def wrong_slots(plan: Plan, events: Mapping[str, list[Event]]) -> Iterator[str]:
-    """Name each slot of which more were in use at once than there are."""
+    """Yield a fault for each slot that more jobs held at once than its limit allows."""
     for name, limit in [*SLOTS.items(), *QUEUES.items()]:
         users = [
-            of
-            for of, payload in plan.jobs.items()
-            if name in (of.partition("/")[0], payload.get("queue"))
+            job_id
+            for job_id, payload in plan.jobs.items()
+            if name in (job_id.partition("/")[0], payload.get("queue"))
         ]
-        most = at_once([span for of in users for span in spans(events[of])])
-        if limit and most > limit:
-            yield f"{most} used one of the {limit} slots of {name} at once"
+        used_at_once = at_once([span for job_id in users for span in spans(events[job_id])])
+        if limit and used_at_once > limit:
+            yield f"{used_at_once} used one of the {limit} slots of {name} at once"
 
 
 def spans(events: list[Event]) -> Iterator[Span]:
-    """Yield from when to when a job was at work, or paused in its place, in the store's ms."""
+    """Yield the spans in which a job held its slots, running or paused, in the store's ms."""
     began = None
     for event in events:
         if event.target in AT_WORK and began is None:
@@ -157,59 +161,67 @@ def spans(events: list[Event]) -> Iterator[Span]:
 
 
 def at_once(found: list[Span]) -> int:
-    """Return how many spans overlap most; one may begin in the very ms in which another ends."""
+    """Return how many spans overlap at most; one may begin in the ms in which another ends."""
     steps = sorted([(at, 1) for at, _ in found] + [(at, -1) for _, at in found])
     return max(itertools.accumulate(step for _, step in steps), default=0)
 
 
 def indexed(deployment: Deployment) -> list[str]:
-    """Return every effect, timer and wait that somebody would look at."""
+    """Return every effect, timer and wait in the indexes of the store."""
     keys = deployment.client.dispatch.keys
-    places = (keys.effects, keys.timers, keys.waits)
+    indexes = (keys.effects, keys.timers, keys.waits)
     return [
         member.decode()
-        for place, partition in itertools.product(places, range(PARTITIONS))
-        for member in read(deployment.client.dispatch.client, "ZRANGE", place(partition), 0, -1)
+        for key_of, partition in itertools.product(indexes, range(PARTITIONS))
+        for member in read(deployment.client.dispatch.client, "ZRANGE", key_of(partition), 0, -1)
     ]
 
 
 def left(deployment: Deployment, plan: Plan) -> Iterator[str]:
-    """Name what is left of slots, lines and countdowns."""
+    """Yield every member that is left in slots, their queues, and countdowns."""
     dispatch = deployment.client.dispatch
     names = [f"graph:{graph}" for graph in SLOTS] + [f"queue:{queue}" for queue in QUEUES]
     for name, key in itertools.product(names, (dispatch.keys.slots, dispatch.keys.slots_line)):
         yield from map(str, read(dispatch.client, "ZRANGE", key(name), 0, -1))
-    for of in plan.jobs:
-        begun = [event.version for event in deployment.events(of) if event.trigger == "activate"]
+    for job_id in plan.jobs:
+        begun = [
+            event.version for event in deployment.events(job_id) if event.trigger == "activate"
+        ]
         for version in begun:
-            yield from dispatch.views.counted(of, f"{DEPENDENCIES}:{version}")
+            yield from dispatch.views.counted(job_id, f"{DEPENDENCIES}:{version}")
 
 
-def over(deployment: Deployment, plan: Plan) -> bool:
+def all_succeeded(deployment: Deployment, plan: Plan) -> bool:
     machine = deployment.client.dispatch.lifecycle.machine("job")
     return deployment.client.dispatch.views.counts(machine)["success"] == len(plan.jobs)
 
 
 def succeed(deployment: Deployment, plan: Plan, *, within_s: float) -> None:
-    """Wait until every job has ended well; tell the story of one that has not."""
+    """Wait until every job has succeeded; report the events of one that has not."""
     try:
         deployment.sees(
-            lambda: over(deployment, plan), what="every job has succeeded", within_s=within_s
+            lambda: all_succeeded(deployment, plan),
+            what="every job has succeeded",
+            within_s=within_s,
         )
     except AssertionError as late:
-        stuck = [of for of in plan.jobs if deployment.client.show(of).state != "success"]
-        first = next(of for of in stuck if not set(plan.jobs[of]["depends_on"]) & set(stuck))
-        told = f"{len(stuck)} have not: {stuck[:20]}\n{deployment.story(first)}"
-        raise AssertionError(f"{late}\n{told}") from None
+        stuck = [
+            job_id for job_id in plan.jobs if deployment.client.show(job_id).state != "success"
+        ]
+        first = next(
+            job_id for job_id in stuck if not set(plan.jobs[job_id]["depends_on"]) & set(stuck)
+        )
+        report = f"{len(stuck)} have not: {stuck[:20]}\n{deployment.story(first)}"
+        raise AssertionError(f"{late}\n{report}") from None
 
 
-# --- graphs at random ------------------------------------------------------------------------
+# --- random graphs ---------------------------------------------------------------------------
 
 
 def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**HOUSE).full(workers=2)
+    deployment = new_deployment(**SETTINGS).full(workers=2)
     graphs, plan = Graphs(deployment.client), Plan.drawn(60, tmp_path, commands=0.2)
     plan.hand_in(graphs)
 
@@ -218,15 +230,15 @@ def test_graphs_at_random_run_in_order_within_their_slots_each_job_once(
 
 
 def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: float) -> int:
-    """Kill one worker after the other while there is work; return how many died."""
+    """Kill one worker after another while there is work; return how many were killed."""
     graphs, draw = Graphs(deployment.client), random.Random(f"{plan.seed} kills")
     for _ in range(WORKERS):
         deployment.worker(concurrency=2, ready=False)
     deployment.beat()
     plan.hand_in(graphs)
     kills, until = 0, time.monotonic() + within_s
-    while kills < kills_max and time.monotonic() < until and not over(deployment, plan):
-        # The workload, not a wait: whoever is killed is in the middle of something.
+    while kills < kills_max and time.monotonic() < until and not all_succeeded(deployment, plan):
+        # The workload, not a wait: each worker is killed in the middle of something.
         time.sleep(draw.uniform(0, 2 * PAUSE_S))
         ready = [
             w for w in deployment.processes if w.name.startswith("w") and w.alive and w.is_ready()
@@ -242,31 +254,31 @@ def under_fire(deployment: Deployment, plan: Plan, *, kills_max: int, within_s: 
 
 
 @pytest.mark.proof
-def test_whoever_is_killed_a_small_graph_ends_in_order_each_job_once(
+def test_a_small_graph_ends_in_order_each_job_once_while_workers_are_killed(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     plan = Plan.drawn(30, tmp_path, commands=0.1, work_s=0.05)
 
-    assert under_fire(new_deployment(**HOUSE), plan, kills_max=4, within_s=90) >= 1
+    assert under_fire(new_deployment(**SETTINGS), plan, kills_max=4, within_s=90) >= 1
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1_200)
-def test_whoever_is_killed_three_hundred_jobs_end_in_order_each_job_once(
+def test_three_hundred_jobs_end_in_order_each_once_while_workers_are_killed(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     plan = Plan.drawn(300, tmp_path, commands=0.15, work_s=0.05)
 
-    assert under_fire(new_deployment(**HOUSE), plan, kills_max=1_000, within_s=900) > 20
+    assert under_fire(new_deployment(**SETTINGS), plan, kills_max=1_000, within_s=900) > 20
 
 
 # --- a blocked head --------------------------------------------------------------------------
 
 
-def test_a_head_that_waits_for_a_full_queue_holds_up_nobody_behind_it(
+def test_a_job_that_waits_for_a_full_queue_does_not_block_the_jobs_behind_it(
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
-    deployment = new_deployment(**HOUSE).full()
+    deployment = new_deployment(**SETTINGS).full()
     graphs = Graphs(deployment.client)
     graphs.open("g", {"slots": 1})
     stays = f"until test -e {tmp_path / 'go'}; do sleep 0.05; done"
@@ -280,8 +292,8 @@ def test_a_head_that_waits_for_a_full_queue_holds_up_nobody_behind_it(
         lambda: deployment.client.show("g/head").data.get("slots"), what="the head waits"
     )
     behind = [f"g/b{n}" for n in range(5)]
-    for of in behind:
-        graphs.create(of, {**common, **quick}, priority=9, held=False)
+    for job_id in behind:
+        graphs.create(job_id, {**common, **quick}, priority=9, held=False)
 
     deployment.ends(*behind)
     assert deployment.client.show("g/head").state == "pending"

@@ -1,4 +1,4 @@
-"""What workers and reviewers of jobs may answer, and what becomes of all else; real commands.
+"""Valid and invalid replies of workers and reviewers, by real commands.
 
 The tests share a deployment, and each has a graph of its own there.
 """
@@ -8,39 +8,42 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from interlock.kernel.event import Event
-from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.deployment import Deployment, Preloaded
-from tests.end_to_end.jobs.test_job_rows import HANGS, answers, first_run, job, last, triggers
+from tests.end_to_end.jobs.bench import (
+    ASKS_A_PERSON,
+    HANGS,
+    Bench,
+    answers,
+    first_run,
+    last,
+    opened,
+    triggers,
+)
 from tests.processes import is_alive
 
 pytestmark = pytest.mark.timeout(180)
 
-STOPS = "intervention_required"
 REPLY = '"$INTERLOCK_JOB_REPLY"'
 DIR = '"$INTERLOCK_JOB_DIR"'
-WRONG = "its reply cannot be taken: "
+WRONG = "its reply is invalid: "
 
 
 def wrote(*files: str) -> str:
-    """Return a command that shows these files; for a reviewer it says a verdict as well."""
+    """Return a command that replies with these evidence files, as worker or as reviewer."""
     shown = {"action": "COMPLETED", "evidence_files": list(files)}
     as_reviewer = answers(verdict="APPROVAL_REQUIRED", **shown)
     return f"if [ $INTERLOCK_JOB_ROLE = worker ]; then {answers(**shown)}; else {as_reviewer}; fi"
 
 
-# What a command does, and what a person is told of it.
+# A command, and the fault that is shown to a person.
 FAULTS: Mapping[str, tuple[str, str]] = {
     "no JSON": (f"echo done > {REPLY}", "it is not JSON: Expecting value"),
     "half a reply": (f"echo '{{\"action\": ' > {REPLY}", "it is not JSON: "),
@@ -78,7 +81,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     ),
     "a limit that is none": (
         answers(action="STUCK", rate_limited=True),
-        "rate_limited: only a RETRY can say so",
+        "rate_limited: only a RETRY may set it",
     ),
     "a long summary": (
         answers(action="STUCK", summary="x" * 1_001),
@@ -147,25 +150,7 @@ OF_REVIEWERS: Mapping[str, tuple[str, str]] = {
 
 @pytest.fixture(autouse=True)
 def no_descriptor_left() -> None:
-    """Leave open what the tests of this module share; `opened` closes it."""
-
-
-@contextmanager
-def opened(
-    request: pytest.FixtureRequest,
-    preloaded: Preloaded,
-    server: EmbeddedServer,
-    folder: Path,
-    **variables: str,
-) -> Iterator[Deployment]:
-    """Open a deployment that several tests share, each with a graph of its own."""
-    failed = request.session.testsfailed
-    deployment = Deployment(preloaded, folder, server.url, f"t{uuid4().hex[:12]}", variables)
-    try:
-        yield deployment.full(concurrency=60)
-    finally:
-        deployment.client.dispatch.client.close()
-        deployment.close(failed=request.session.testsfailed > failed)
+    """Replace the check for open files: the tests share a deployment, which `opened` closes."""
 
 
 @pytest.fixture(scope="module")
@@ -180,52 +165,6 @@ def shared(
         yield deployment
 
 
-class Bench:
-    """A graph of one test: its jobs, and what they left."""
-
-    def __init__(self, deployment: Deployment, folder: Path) -> None:
-        self.deployment, self.folder = deployment, folder
-        self.graphs, self.graph = Graphs(deployment.client), f"g{uuid4().hex[:8]}"
-
-    def new(self, name: str, command: str = "true", **more: Any) -> str:
-        """Create a job that keeps what it makes in a directory of this test, and begin it."""
-        of = f"{self.graph}/{name}"
-        given = job(self.folder, command, dir=str(self.dir(of))) | more
-        self.graphs.create(of, given, held=False)
-        return of
-
-    def dir(self, of: str) -> Path:
-        return self.folder / of.partition("/")[2]
-
-    def reaches(self, of: str, *states: str) -> Record:
-        return self.deployment.reaches(of, *states, within_s=60)
-
-    def stops(self, of: str) -> tuple[str, str]:
-        """Wait until a person is asked about a job; return the code and the sentence."""
-        failure = self.reaches(of, STOPS).data["failure"]
-        return failure["code"], failure["detail"]
-
-    def goes_on(self, of: str, trigger: str) -> Event:
-        """Wait until something happens to a job."""
-        try:
-            self.deployment.sees(
-                lambda: trigger in triggers(self.deployment, of), what=trigger, within_s=60
-            )
-        except AssertionError as late:
-            raise AssertionError(f"{late}\n{self.deployment.story(of)}") from None
-        return last(self.deployment, of, trigger)
-
-    def sees(self, file: str) -> None:
-        """Wait for a file that a command makes in the folder."""
-        self.deployment.sees((self.folder / file).exists, what=file, within_s=60)
-
-    def spent(self, of: str) -> int:
-        """Return what a job has cost, in micro-dollars; nothing may be reserved any more."""
-        counters = self.deployment.client.show(of).counters
-        assert counters.get("tree.reserved", 0) == 0
-        return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
-
-
 @pytest.fixture
 def bench(shared: Deployment, tmp_path: Path) -> Bench:
     return Bench(shared, tmp_path)
@@ -235,74 +174,76 @@ def read(file: Path) -> Any:
     return json.loads(file.read_text())
 
 
-# --- what cannot be taken --------------------------------------------------------------------
+# --- invalid replies -------------------------------------------------------------------------
 
 
-def test_a_workers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench: Bench) -> None:
+def test_an_invalid_reply_of_a_worker_asks_a_person_and_names_the_fault(bench: Bench) -> None:
     jobs = {name: bench.new(f"w{n}", FAULTS[name][0]) for n, name in enumerate(FAULTS)}
 
-    found = {name: bench.stops(of) for name, of in jobs.items()}
+    found = {name: bench.stops(job_id) for name, job_id in jobs.items()}
 
     wrong = {
-        name: (code, told)
-        for name, (code, told) in found.items()
-        if code != "invalid_reply" or not told.startswith(WRONG + FAULTS[name][1])
+        name: (code, detail)
+        for name, (code, detail) in found.items()
+        if code != "invalid_reply" or not detail.startswith(WRONG + FAULTS[name][1])
     }
     assert wrong == {}
-    for of in jobs.values():
-        card = bench.deployment.client.card(of)
+    for job_id in jobs.values():
+        card = bench.deployment.client.card(job_id)
         assert card is not None
         assert WRONG in card.question
-        assert bench.graphs.job(of).data["runs"] == 1
+        assert bench.graphs.job(job_id).data["runs"] == 1
 
 
-def test_a_reviewers_unfit_reply_is_a_persons_matter_and_its_fault_is_named(bench: Bench) -> None:
+def test_an_invalid_reply_of_a_reviewer_asks_a_person_and_names_the_fault(bench: Bench) -> None:
     faults = {**FAULTS, **OF_REVIEWERS}
     reviews = {name: {"command": command} for name, (command, _) in faults.items()}
     jobs = {name: bench.new(f"r{n}", review=reviews[name]) for n, name in enumerate(faults)}
 
-    found = {name: bench.stops(of)[1] for name, of in jobs.items()}
+    found = {name: bench.stops(job_id)[1] for name, job_id in jobs.items()}
 
     wrong = {
-        name: told
-        for name, told in found.items()
-        if faults[name][1] not in told or "reply cannot be taken: " not in told
+        name: detail
+        for name, detail in found.items()
+        if faults[name][1] not in detail or "reply is invalid: " not in detail
     }
     assert wrong == {}
-    for of in jobs.values():
-        assert bench.graphs.job(of).data["review_result"]["verdict"] == STOPS
-        assert bench.graphs.job(of).data["runs"] == 1
+    for job_id in jobs.values():
+        assert bench.graphs.job(job_id).data["review_result"]["verdict"] == ASKS_A_PERSON
+        assert bench.graphs.job(job_id).data["runs"] == 1
 
 
-def test_a_reply_of_the_run_before_is_not_taken_for_this_ones(bench: Bench) -> None:
-    of = bench.new("a", f"test $INTERLOCK_JOB_RUN = 2 || {answers(action='STUCK', summary='no')}")
-    bench.stops(of)
-    bench.graphs.command(of, "resubmit")
+def test_a_reply_of_the_run_before_does_not_count_for_this_run(bench: Bench) -> None:
+    job_id = bench.new(
+        "a", f"test $INTERLOCK_JOB_RUN = 2 || {answers(action='STUCK', summary='no')}"
+    )
+    bench.stops(job_id)
+    bench.graphs.command(job_id, "resubmit")
 
-    record = bench.reaches(of, "success")
+    record = bench.reaches(job_id, "success")
 
     assert record.data["runs"] == 2
 
 
-def test_a_reviewer_is_asked_again_after_a_while_and_its_old_reply_counts_no_more(
+def test_a_reviewer_that_retries_runs_again_later_and_its_old_reply_does_not_count(
     bench: Bench,
 ) -> None:
     again = answers(action="RETRY", summary="the model is busy", retry_after_s=2)
     review = {"command": f"test -e asked || {{ touch asked; {again}; }}"}
-    of = bench.new("a", review=review, retry_delay_s=1)
+    job_id = bench.new("a", review=review, retry_delay_s=1)
 
-    bench.reaches(of, "success")
+    bench.reaches(job_id, "success")
 
-    reviews = [one for one in bench.deployment.events(of) if one.source == "reviewing"]
+    reviews = [one for one in bench.deployment.events(job_id) if one.source == "reviewing"]
     assert [one.trigger for one in reviews] == ["retry", "review_completed"]
     assert reviews[1].at_ms - reviews[0].at_ms >= 2_000
-    assert bench.graphs.job(of).data["runs"] == 1
+    assert bench.graphs.job(job_id).data["runs"] == 1
 
 
 # --- how a command ends ----------------------------------------------------------------------
 
 
-def test_without_a_reply_the_exit_code_says_what_became_of_the_work(bench: Bench) -> None:
+def test_without_a_reply_the_exit_code_decides(bench: Bench) -> None:
     once = {"retries_max": 0}
     completed = bench.new("zero", "echo first; echo made it")
     failed = bench.new("three", "echo boom >&2; exit 3")
@@ -320,7 +261,7 @@ def test_without_a_reply_the_exit_code_says_what_became_of_the_work(bench: Bench
     assert bench.stops(again) == ("stuck", "exit code 75: busy")
     assert triggers(bench.deployment, again).count("scheduled") == 2
     assert bench.stops(late) == ("stuck", "exit code 124: no output")
-    assert last(bench.deployment, late, "retry").target == STOPS
+    assert last(bench.deployment, late, "retry").target == ASKS_A_PERSON
 
 
 def test_a_reply_counts_whatever_the_exit_code_says(bench: Bench) -> None:
@@ -337,13 +278,13 @@ def test_a_reply_counts_whatever_the_exit_code_says(bench: Bench) -> None:
     assert waited_ms >= 3_000
 
 
-def test_what_a_command_leaves_behind_ends_with_it(bench: Bench) -> None:
-    of = bench.new("a", "sleep 600 & echo $! > left; exit 0")
+def test_processes_that_a_command_leaves_behind_end_with_it(bench: Bench) -> None:
+    job_id = bench.new("a", "sleep 600 & echo $! > left; exit 0")
 
-    bench.reaches(of, "success")
+    bench.reaches(job_id, "success")
 
     left = int((bench.folder / "left").read_text())
-    bench.deployment.sees(lambda: not is_alive(left), what="what it left has ended")
+    bench.deployment.sees(lambda: not is_alive(left), what="the process that it left has ended")
 
 
 def test_a_command_knows_its_job_and_no_setting_of_the_deployment(bench: Bench) -> None:
@@ -365,19 +306,19 @@ def test_a_command_knows_its_job_and_no_setting_of_the_deployment(bench: Bench) 
     assert (run / "brief.json").read_text() == (bench.folder / "brief").read_text()
 
 
-def test_a_folder_that_is_not_there_is_named_to_a_person(bench: Bench) -> None:
+def test_a_missing_folder_asks_a_person_and_is_named(bench: Bench) -> None:
     gone = str(bench.folder / "gone")
-    of = bench.new("a")
+    job_id = bench.new("a")
     lost = bench.new("b", folder=gone)
 
-    bench.reaches(of, "success")
+    bench.reaches(job_id, "success")
 
-    code, told = bench.stops(lost)
-    assert (code, gone in told) == ("stuck", True), told
+    code, detail = bench.stops(lost)
+    assert (code, gone in detail) == ("stuck", True), detail
     assert bench.graphs.job(lost).data["recoveries"] == 0
 
 
-# --- what is kept ----------------------------------------------------------------------------
+# --- evidence and briefs ---------------------------------------------------------------------
 
 
 def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench) -> None:
@@ -385,54 +326,56 @@ def test_a_suspended_worker_is_stopped_and_its_late_reply_is_noted(bench: Bench)
     plan = answers(action="COMPLETED", summary="planned", evidence_files=["plan"], cost=0.25)
     build = f"trap {shlex.quote(f'{late}; exit 0')} TERM; touch begun; sleep 600 & wait"
     phases = {"plan": f"echo 1 >> {DIR}/plan; {plan}", "build": first_run(build)}
-    of = bench.new("a", phases=[{"name": n, "worker": {"command": c}} for n, c in phases.items()])
+    job_id = bench.new(
+        "a", phases=[{"name": n, "worker": {"command": c}} for n, c in phases.items()]
+    )
     bench.sees("begun")
 
-    bench.graphs.command(of, "suspend", {"reason": "wait"})
+    bench.graphs.command(job_id, "suspend", {"reason": "wait"})
 
-    told = f"{of} says what came late"
-    bench.deployment.sees(lambda: bench.deployment.notes(of, "late_reply"), what=told)
-    bench.deployment.settles(of)
-    record = bench.deployment.checked(of)
-    assert "just in time" in bench.deployment.notes(of, "late_reply")[0].detail["reply"]
+    late_reply = "its late reply is noted"
+    bench.deployment.sees(lambda: bench.deployment.notes(job_id, "late_reply"), what=late_reply)
+    bench.deployment.settles(job_id)
+    record = bench.deployment.checked(job_id)
+    assert "just in time" in bench.deployment.notes(job_id, "late_reply")[0].detail["reply"]
     assert (record.state, record.data["phase"], record.data["summary"]) == (
         "suspended",
         1,
         "planned",
     )
     assert [one["path"] for one in record.data["evidence"]] == ["plan"]
-    metrics = manifest_now(bench.deployment.client.dispatch, of)["metrics"]
+    metrics = manifest_now(bench.deployment.client.dispatch, job_id)["metrics"]
     assert metrics["cumulative_time_seconds"] > 0
-    # What it says it has spent is spent, however late it says so.
+    # The reported cost is booked, however late the reply is.
     assert metrics["cumulative_cost"] == 75
 
-    bench.graphs.command(of, "resume")
+    bench.graphs.command(job_id, "resume")
 
-    bench.reaches(of, "success")
-    assert (bench.dir(of) / "plan").read_text() == "1\n"
+    bench.reaches(job_id, "success")
+    assert (bench.dir(job_id) / "plan").read_text() == "1\n"
 
 
-def test_a_late_reply_that_cannot_be_read_keeps_nobody(bench: Bench) -> None:
+def test_a_late_reply_that_cannot_be_read_blocks_nothing(bench: Bench) -> None:
     late = f"mkfifo {REPLY}; exit 0"
-    of = bench.new("a", f"trap {shlex.quote(late)} TERM; touch begun; sleep 600 & wait")
+    job_id = bench.new("a", f"trap {shlex.quote(late)} TERM; touch begun; sleep 600 & wait")
     bench.sees("begun")
 
-    bench.graphs.command(of, "suspend")
+    bench.graphs.command(job_id, "suspend")
 
-    bench.deployment.settles(of)
-    [noted] = bench.deployment.notes(of, "late_reply")
+    bench.deployment.settles(job_id)
+    [noted] = bench.deployment.notes(job_id, "late_reply")
     assert noted.detail["reply"] == "it cannot be read: it is no plain file"
 
 
 def test_evidence_is_hashed_and_kept_whatever_a_later_run_writes(bench: Bench) -> None:
     worker = f"echo run $INTERLOCK_JOB_RUN > {DIR}/made; {wrote('made')}"
     review = answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED", reasons=["no"])
-    of = bench.new("a", worker, review={"command": first_run(review)})
-    bench.stops(of)
-    first = bench.graphs.job(of).data["evidence"]
-    bench.graphs.command(of, "resubmit")
+    job_id = bench.new("a", worker, review={"command": first_run(review)})
+    bench.stops(job_id)
+    first = bench.graphs.job(job_id).data["evidence"]
+    bench.graphs.command(job_id, "resubmit")
 
-    second = bench.reaches(of, "success").data["evidence"]
+    second = bench.reaches(job_id, "success").data["evidence"]
 
     for number, shown in ((1, first), (2, second)):
         content = f"run {number}\n".encode()
@@ -440,45 +383,45 @@ def test_evidence_is_hashed_and_kept_whatever_a_later_run_writes(bench: Bench) -
         assert shown == [
             {"path": "made", "sha256": digest, "bytes": len(content), "phase": "default"}
         ]
-        kept = bench.dir(of) / ".evidence" / digest
+        kept = bench.dir(job_id) / ".evidence" / digest
         assert kept.read_bytes() == content
         assert kept.stat().st_mode & 0o777 == 0o444
-    shown_first = [event.payload for event in bench.deployment.events(of)]
+    shown_first = [event.payload for event in bench.deployment.events(job_id)]
     assert [one["evidence"][0]["sha256"] for one in shown_first if one.get("evidence")] == [
         first[0]["sha256"],
         second[0]["sha256"],
     ]
 
 
-def test_what_is_kept_of_evidence_is_put_right_when_somebody_changed_it(bench: Bench) -> None:
+def test_kept_evidence_that_was_changed_is_restored(bench: Bench) -> None:
     tampered = f"for kept in {DIR}/.evidence/*; do chmod +w $kept; echo no > $kept; done"
     phases = {"a": "true", "b": tampered}
     worker = f"echo same > {DIR}/made; {wrote('made')}"
-    of = bench.new(
+    job_id = bench.new(
         "a",
         phases=[{"name": n, "worker": {"command": f"{c}; {worker}"}} for n, c in phases.items()],
     )
 
-    record = bench.reaches(of, "success")
+    record = bench.reaches(job_id, "success")
 
     digest = record.data["evidence"][0]["sha256"]
-    assert (bench.dir(of) / ".evidence" / digest).read_text() == "same\n"
+    assert (bench.dir(job_id) / ".evidence" / digest).read_text() == "same\n"
 
 
-def test_what_reviewers_and_stewards_say_is_in_the_next_brief(bench: Bench) -> None:
+def test_reasons_of_reviewers_and_stewards_are_in_the_next_brief(bench: Bench) -> None:
     keep = f'cp "$INTERLOCK_JOB_BRIEF" {DIR}/brief$INTERLOCK_JOB_RUN'
     worker = f"{keep}; {answers(action='COMPLETED', summary='here it is')}"
     no = answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED", reasons=["ä is wrong", "b"])
     seen = f'cp "$INTERLOCK_JOB_BRIEF" {DIR}/for-review'
     review = {"command": first_run(no, seen)}
-    of = bench.new("a", worker, review=review, auto_approve=False, acceptance=["all is named"])
-    bench.stops(of)
-    bench.graphs.command(of, "resubmit", {"reason": "mind the ä"})
-    bench.reaches(of, "approval_required")
-    bench.graphs.command(of, "reject", {"reason": "once more"})
-    bench.deployment.sees((bench.dir(of) / "brief3").exists, what="the third brief")
+    job_id = bench.new("a", worker, review=review, auto_approve=False, acceptance=["all is named"])
+    bench.stops(job_id)
+    bench.graphs.command(job_id, "resubmit", {"reason": "mind the ä"})
+    bench.reaches(job_id, "approval_required")
+    bench.graphs.command(job_id, "reject", {"reason": "once more"})
+    bench.deployment.sees((bench.dir(job_id) / "brief3").exists, what="the third brief")
 
-    first, second, third = (read(bench.dir(of) / f"brief{run}") for run in (1, 2, 3))
+    first, second, third = (read(bench.dir(job_id) / f"brief{run}") for run in (1, 2, 3))
 
     reviewer = {"from": "reviewer", "by": "reviewer", "text": "ä is wrong; b"}
     steward = {"from": "steward", "by": "person", "text": "mind the ä"}
@@ -486,17 +429,17 @@ def test_what_reviewers_and_stewards_say_is_in_the_next_brief(bench: Bench) -> N
     assert first["acceptance"] == ["all is named"]
     assert second["guidance"] == [reviewer, steward]
     assert third["guidance"] == [reviewer, steward, {**steward, "text": "once more"}]
-    shown = read(bench.dir(of) / "for-review")
+    shown = read(bench.dir(job_id) / "for-review")
     assert (shown["role"], shown["summary"]) == ("reviewer", "here it is")
 
 
 @pytest.mark.parametrize("place", ["a directory of its own", "none that it names"])
-def test_a_brief_shows_what_the_job_builds_on(bench: Bench, place: str) -> None:
+def test_a_brief_has_the_results_of_the_dependencies(bench: Bench, place: str) -> None:
     own = {} if place.startswith("a ") else {"dir": None}
     made = answers(action="COMPLETED", summary="two commits", evidence_files=["made"])
     before = bench.new("before", f"echo found > {DIR}/made; {made}", **own)
-    of = bench.new("after", 'cp "$INTERLOCK_JOB_BRIEF" brief', depends_on=[before])
-    bench.reaches(of, "success")
+    job_id = bench.new("after", 'cp "$INTERLOCK_JOB_BRIEF" brief', depends_on=[before])
+    bench.reaches(job_id, "success")
 
     [found] = read(bench.folder / "brief")["dependencies"].values()
 
@@ -510,18 +453,18 @@ def test_a_brief_shows_what_the_job_builds_on(bench: Bench, place: str) -> None:
 
 def test_a_rate_limit_pauses_a_job_until_its_time_and_no_longer(bench: Bench) -> None:
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=2, summary="429")
-    of = bench.new("a", f"test -e told || {{ touch told; {limited}; }}")
-    paused = bench.goes_on(of, "pause")
-    # Nobody is asked about what lifts itself.
-    assert bench.deployment.client.card(of) is None
+    job_id = bench.new("a", f"test -e paused || {{ touch paused; {limited}; }}")
+    paused = bench.goes_on(job_id, "pause")
+    # Nobody is asked about a pause that ends by itself.
+    assert bench.deployment.client.card(job_id) is None
 
-    bench.reaches(of, "success")
+    bench.reaches(job_id, "success")
 
     assert (paused.cause.actor, paused.payload["code"]) == ("worker", "rate_limit")
-    waited_ms = last(bench.deployment, of, "unpause").at_ms - paused.at_ms
+    waited_ms = last(bench.deployment, job_id, "unpause").at_ms - paused.at_ms
     assert waited_ms >= 2_000
-    assert triggers(bench.deployment, of).count("scheduled") == 1
-    assert "retry" not in triggers(bench.deployment, of)
+    assert triggers(bench.deployment, job_id).count("scheduled") == 1
+    assert "retry" not in triggers(bench.deployment, job_id)
 
 
 def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Bench) -> None:
@@ -551,15 +494,15 @@ def test_output_is_a_sign_of_life_and_silence_is_counted_from_the_last(bench: Be
     bench.deployment.sees(lambda: not any(map(is_alive, pids)), what="both have ended")
     assert bench.stops(unread) == ("stalled", "it gave no sign of life for too long")
     targets = [e.target for e in bench.deployment.events(unread) if e.trigger == "recovered"]
-    assert targets == ["review_required", STOPS]
-    # What only waits is never too quiet.
+    assert targets == ["review_required", ASKS_A_PERSON]
+    # A job that only waits does not need signs of life.
     assert bench.graphs.job(waits).state == "pending"
 
 
 # --- limits ----------------------------------------------------------------------------------
 
 
-def test_nothing_more_begins_where_a_limit_is_reached(bench: Bench) -> None:
+def test_nothing_starts_at_a_limit_that_is_reached(bench: Bench) -> None:
     spends = answers(action="COMPLETED", cost=1)
     dear: dict[str, Any] = {"limits": {"cost_micro": 1_000_000}}
     phases = [
@@ -569,35 +512,35 @@ def test_nothing_more_begins_where_a_limit_is_reached(bench: Bench) -> None:
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=1, cost=1)
     paused = bench.new("paused", f"echo >> asked; {limited}", **dear)
 
-    told = "the job's limit of cost is reached: 1 of 1 $"
-    assert bench.stops(phased) == ("limit_reached", told)
+    detail = "the job's limit of cost is reached: 1 of 1 $"
+    assert bench.stops(phased) == ("limit_reached", detail)
     assert not (bench.folder / "two").exists()
-    assert bench.stops(paused) == ("limit_reached", told)
+    assert bench.stops(paused) == ("limit_reached", detail)
     assert (bench.folder / "asked").read_text() == "\n"
 
 
 def test_a_limit_of_time_counts_what_was_used_before_a_pause(bench: Bench) -> None:
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=1)
-    work = f"test -e told || {{ sleep 2; touch told; {limited}; exit; }}; {HANGS}"
-    of = bench.new("a", work, limits={"time_s": 4})
+    work = f"test -e paused || {{ sleep 2; touch paused; {limited}; exit; }}; {HANGS}"
+    job_id = bench.new("a", work, limits={"time_s": 4})
 
-    assert bench.stops(of)[0] == "limit_reached"
+    assert bench.stops(job_id)[0] == "limit_reached"
 
-    went_on = last(bench.deployment, of, "unpause").at_ms
-    assert last(bench.deployment, of, "limit_reached").at_ms - went_on < 3_500
+    went_on = last(bench.deployment, job_id, "unpause").at_ms
+    assert last(bench.deployment, job_id, "limit_reached").at_ms - went_on < 3_500
 
 
 def test_most_of_a_limit_warns_once_and_stops_nothing(bench: Bench) -> None:
-    of = bench.new("a", answers(action="STUCK", summary="no"), limits={"iterations": 4})
+    job_id = bench.new("a", answers(action="STUCK", summary="no"), limits={"iterations": 4})
     for _ in range(4):
-        bench.stops(of)
-        bench.graphs.command(of, "resubmit")
+        bench.stops(job_id)
+        bench.graphs.command(job_id, "resubmit")
 
-    bench.goes_on(of, "limit_reached")
+    bench.goes_on(job_id, "limit_reached")
 
-    # Before the fourth, three of four were used.
-    [warned] = bench.deployment.notes(of, "limit_warning")
+    # The warning was noted before the fourth run, when three of four were used.
+    [warned] = bench.deployment.notes(job_id, "limit_warning")
     assert warned.detail == {"limit": "iterations", "used": 3, "allowed": 4, "of": "job"}
-    told = "the job's limit of iterations is reached: 4 of 4 runs"
-    assert bench.stops(of) == ("limit_reached", told)
-    assert bench.graphs.job(of).data["runs"] == 4
+    detail = "the job's limit of iterations is reached: 4 of 4 runs"
+    assert bench.stops(job_id) == ("limit_reached", detail)
+    assert bench.graphs.job(job_id).data["runs"] == 4

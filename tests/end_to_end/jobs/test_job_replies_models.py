@@ -1,4 +1,4 @@
-"""Models and capabilities that work on jobs or review them: what they answer, and what it costs."""
+"""Models and capabilities as workers and reviewers of jobs: their replies and costs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import pytest
 
 from interlock.kernel.record import Record
 from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.jobs.manifest import manifest_now
 from interlock.workers.jobs.model import JobModel, JobQuestion, job_model_named
-from interlock.workers.jobs.view import manifest_now
 from tests.end_to_end.deployment import Deployment, Preloaded
-from tests.end_to_end.jobs.test_job_replies import STOPS, Bench, opened
-from tests.end_to_end.jobs.test_job_rows import answers, last, triggers
+from tests.end_to_end.jobs.bench import ASKS_A_PERSON, Bench, answers, last, opened, triggers
 from tests.end_to_end.threads import capabilities
 from tests.fakes.openai_server import Asked, OpenAIServer, Reply, Script, hangs, refuses, says
 
@@ -26,34 +25,34 @@ pytestmark = pytest.mark.timeout(180)
 PRICED = "openai:gpt-4o-mini"
 ORDER = re.compile(r"BEGIN \w+ order\n(.*?)\nEND \w+ order", re.DOTALL)
 POEM = "Roses are red"
-ONE_ANSWER = 36  # micro-dollars for what the scripted server says that it used
+ONE_ANSWER = 36  # micro-dollars for the tokens that the scripted server reports
 
 
 def polite(*, text: str) -> dict[str, Any]:
-    """Answer as a worker does."""
+    """Return a valid reply of a worker."""
     return {"action": "STUCK", "summary": text, "cost": 0.25}
 
 
 def dear(*, record_id: str, key: str) -> dict[str, Any]:
-    """Take a while in a thread, which nobody can stop, and tell the price then."""
+    """Work for a while in a thread, which cannot be stopped, then report the cost."""
     capabilities.testify("start", record_id, key)
     time.sleep(1)
     return {"action": "COMPLETED", "cost": 0.25}
 
 
 def rude() -> dict[str, Any]:
-    """Answer nearly as a worker does."""
+    """Return an invalid reply of a worker."""
     return {"action": "STUCK", "why": "it is a secret"}
 
 
-# What the workers of this deployment find in this module.
+# The workers of this deployment load these capabilities from this module.
 CAPABILITIES = tuple(
     capabilities.made(one.__name__, one, idempotent=True) for one in (polite, dear, rude)
 )
 
 
 class Provider:
-    """A model that behaves as the first word of its order says."""
+    """A model whose behaviour is chosen by the first word of its order."""
 
     scripts: Mapping[str, Script] = {
         "write": says({"action": "COMPLETED", "summary": "a poem", "result": POEM}),
@@ -71,7 +70,7 @@ class Provider:
 
     def __call__(self, asked: Asked) -> Reply:
         found = ORDER.search(asked.prompt)
-        assert found, "an order is asked for"
+        assert found, "the prompt has an order"
         order = found.group(1)
         before = self.asked.setdefault(order, [])
         before.append((time.monotonic(), asked))
@@ -84,13 +83,13 @@ class Provider:
         return script if isinstance(script, Reply) else script(asked)
 
     def prompts(self, order: str) -> list[str]:
-        """Return every message in which this order was given."""
+        """Return every prompt with this order."""
         return [asked.prompt for _, asked in self.asked.get(order, [])]
 
 
 @pytest.fixture(autouse=True)
 def no_descriptor_left() -> None:
-    """Leave open what the tests of this module share; `opened` closes it."""
+    """Replace the check for open files: the tests share a deployment, which `opened` closes."""
 
 
 @pytest.fixture(scope="module")
@@ -120,21 +119,21 @@ def shared(
 
 
 class Desk(Bench):
-    """A graph of one test whose jobs are done by a model or by capabilities."""
+    """A graph of one test whose jobs are run by a model or by capabilities."""
 
     def asks(self, name: str, order: str, **more: Any) -> str:
-        """Create a job that a model works on."""
+        """Create a job whose worker is a model."""
         return self.new(name, phases=[{"worker": {"model": order}}], **more)
 
     def calls(self, name: str, capability: str, **parameters: Any) -> str:
-        """Create a job that a capability works on; it is never tried again."""
-        doer = {"capability": capability, "parameters": parameters}
-        return self.new(name, phases=[{"worker": doer}], retries_max=0)
+        """Create a job whose worker is a capability; it is never retried."""
+        executor = {"capability": capability, "parameters": parameters}
+        return self.new(name, phases=[{"worker": executor}], retries_max=0)
 
-    def spent(self, of: str) -> int:
-        """Return what a job has cost, in micro-dollars; nothing may be reserved any more."""
-        self.deployment.settles(of)
-        counters = self.deployment.client.show(of).counters
+    def spent(self, job_id: str) -> int:
+        """Return the cost of a job in micro-dollars; no money may be reserved any more."""
+        self.deployment.settles(job_id)
+        counters = self.deployment.client.show(job_id).counters
         assert counters.get("tree.reserved", 0) == 0
         return counters.get("tree.spent", 0) + counters.get("tree.residue", 0)
 
@@ -145,7 +144,7 @@ def desk(shared: Deployment, tmp_path: Path) -> Desk:
 
 
 def bound_micro(order: str) -> int:
-    """Return the most that this order can cost, without its material: two requests."""
+    """Return the highest possible cost of this order without material, which is two requests."""
     model = job_model_named(PRICED, base_url="http://127.0.0.1:9/v1", api_key="none")
     assert isinstance(model, JobModel)
     return model.ledger(JobQuestion(reviews=False, order=order, material={})).bound.micro()
@@ -158,31 +157,29 @@ def summary(record: Record) -> str:
 # --- models ----------------------------------------------------------------------------------
 
 
-def test_what_a_model_answers_is_kept_as_evidence_and_its_price_is_booked(
+def test_the_answer_of_a_model_is_kept_as_evidence_and_its_cost_is_booked(
     desk: Desk, provider: Provider
 ) -> None:
     commits = answers(action="COMPLETED", summary="two commits", evidence_files=["log"])
-    before = desk.new("log", f'echo "ab12 mend it" > "$INTERLOCK_JOB_DIR"/log; {commits}')
-    of = desk.asks("poem", "write a poem", objective="to please", depends_on=[before])
+    before = desk.new("log", f'echo "ab12 fix it" > "$INTERLOCK_JOB_DIR"/log; {commits}')
+    job_id = desk.asks("poem", "write a poem", objective="to please", depends_on=[before])
 
-    record = desk.reaches(of, "success")
+    record = desk.reaches(job_id, "success")
 
     assert summary(record) == "a poem"
     digest = sha256(POEM.encode()).hexdigest()
     assert record.data["evidence"] == [
         {"path": "result.md", "sha256": digest, "bytes": len(POEM), "phase": "default"}
     ]
-    assert (desk.dir(of) / ".evidence" / digest).read_text() == POEM
-    assert desk.spent(of) == ONE_ANSWER
-    metrics = manifest_now(desk.deployment.client.dispatch, of)["metrics"]
+    assert (desk.dir(job_id) / ".evidence" / digest).read_text() == POEM
+    assert desk.spent(job_id) == ONE_ANSWER
+    metrics = manifest_now(desk.deployment.client.dispatch, job_id)["metrics"]
     assert metrics["cumulative_cost"] == ONE_ANSWER / 10_000
     [prompt] = provider.prompts("write a poem")
-    assert all(word in prompt for word in ("to please", "two commits", "ab12 mend it"))
+    assert all(word in prompt for word in ("to please", "two commits", "ab12 fix it"))
 
 
-def test_a_model_that_reviews_says_why_and_the_worker_hears_it(
-    desk: Desk, provider: Provider
-) -> None:
+def test_the_reasons_of_a_reviewing_model_reach_the_worker(desk: Desk, provider: Provider) -> None:
     good = desk.asks("good", "write well", review={"model": "praise it"})
     bad = desk.asks("bad", "write badly", review={"model": "object to it"})
 
@@ -193,21 +190,21 @@ def test_a_model_that_reviews_says_why_and_the_worker_hears_it(
 
     desk.graphs.command(bad, "resubmit")
 
-    told = "the second run"
-    desk.deployment.sees(lambda: len(provider.prompts("write badly")) == 2, what=told)
+    detail = "the second run"
+    desk.deployment.sees(lambda: len(provider.prompts("write badly")) == 2, what=detail)
     assert "it does not rhyme" in provider.prompts("write badly")[1]
 
 
 def test_a_model_that_objects_without_a_reason_is_no_lost_worker(desk: Desk) -> None:
-    of = desk.asks("a", "write", review={"model": "mumble"})
+    job_id = desk.asks("a", "write", review={"model": "mumble"})
 
-    assert "say why an intervention is required" in desk.stops(of)[1]
+    assert "say why an intervention is required" in desk.stops(job_id)[1]
 
-    assert "recovered" not in triggers(desk.deployment, of)
-    assert desk.spent(of) == 2 * ONE_ANSWER
+    assert "recovered" not in triggers(desk.deployment, job_id)
+    assert desk.spent(job_id) == 2 * ONE_ANSWER
 
 
-def test_a_model_that_cannot_do_it_or_answers_rubbish_leaves_a_persons_matter(
+def test_a_model_that_is_stuck_or_answers_rubbish_asks_a_person(
     desk: Desk, provider: Provider
 ) -> None:
     stuck = desk.asks("stuck", "give-up on it")
@@ -215,9 +212,9 @@ def test_a_model_that_cannot_do_it_or_answers_rubbish_leaves_a_persons_matter(
     failing = desk.asks("failing", "fail always", retries_max=1, retry_delay_s=1)
 
     assert desk.stops(stuck) == ("stuck", "which language?")
-    code, told = desk.stops(rubbish)
-    assert (code, f"{PRICED} gave no valid answer" in told) == ("stuck", True), told
-    # It was asked once more to correct itself, and both answers cost money.
+    code, detail = desk.stops(rubbish)
+    assert (code, f"{PRICED} gave no valid answer" in detail) == ("stuck", True), detail
+    # The model was asked a second time to correct its answer, and both answers cost money.
     assert len(provider.prompts("rubbish please")) == 2
     assert desk.spent(rubbish) == 2 * ONE_ANSWER
     assert "refused with status 500" in desk.stops(failing)[1]
@@ -228,22 +225,22 @@ def test_a_model_that_cannot_do_it_or_answers_rubbish_leaves_a_persons_matter(
 def test_a_provider_that_names_a_time_is_left_alone_until_then(
     desk: Desk, provider: Provider
 ) -> None:
-    of = desk.asks("a", "later 2")
-    paused = desk.goes_on(of, "pause")
+    job_id = desk.asks("a", "later 2")
+    paused = desk.goes_on(job_id, "pause")
 
-    assert summary(desk.reaches(of, "success")) == "a poem"
+    assert summary(desk.reaches(job_id, "success")) == "a poem"
 
     assert (paused.payload["code"], "429" in paused.cause.reason) == ("rate_limit", True)
-    waited_ms = last(desk.deployment, of, "unpause").at_ms - paused.at_ms
+    waited_ms = last(desk.deployment, job_id, "unpause").at_ms - paused.at_ms
     assert waited_ms >= 2_000
     first, second = (at for at, _ in provider.asked["later 2"])
     assert second - first >= 2
 
 
 def test_a_provider_that_names_a_time_far_away_pauses_a_job_for_a_day_at_most(desk: Desk) -> None:
-    of = desk.asks("a", "later 900000")
+    job_id = desk.asks("a", "later 900000")
 
-    record = desk.reaches(of, "paused", STOPS)
+    record = desk.reaches(job_id, "paused", ASKS_A_PERSON)
 
     assert (record.state, record.data["paused_s"]) == ("paused", 86_400)
 
@@ -254,9 +251,9 @@ def test_no_call_is_made_that_the_limits_do_not_allow(desk: Desk, provider: Prov
     review = {"model": "praise for nothing"}
     reviewed = desk.new("reviewed", review=review, limits={"cost_micro": 1_000})
 
-    for of in (own, reviewed):
-        code, told = desk.stops(of)
-        assert (code, "the job's limit of cost is reached" in told) == ("limit_reached", True)
+    for job_id in (own, reviewed):
+        code, detail = desk.stops(job_id)
+        assert (code, "the job's limit of cost is reached" in detail) == ("limit_reached", True)
     desk.graphs.configure_graph(desk.graph, {"limits": {"cost_micro": 1_000}})
     shared = desk.asks("shared", "write for us", limits={"cost_micro": 10**9}, retry_delay_s=1)
     halted = desk.deployment.reaches(desk.graph, "halted")
@@ -264,32 +261,32 @@ def test_no_call_is_made_that_the_limits_do_not_allow(desk: Desk, provider: Prov
 
     asked = ("write for nothing", "praise for nothing", "write for us")
     assert not any(provider.prompts(order) for order in asked)
-    assert [desk.spent(of) for of in (own, reviewed, shared)] == [0, 0, 0]
+    assert [desk.spent(job_id) for job_id in (own, reviewed, shared)] == [0, 0, 0]
 
     desk.graphs.command(own, "resubmit", {"limits": {"cost_micro": 10**8}})
     desk.graphs.configure_graph(desk.graph, {"limits": {"cost_micro": 10**9}})
-    for of in (own, shared):
-        desk.reaches(of, "success")
-        assert desk.spent(of) == ONE_ANSWER
+    for job_id in (own, shared):
+        desk.reaches(job_id, "success")
+        assert desk.spent(job_id) == ONE_ANSWER
 
 
-def test_a_call_that_is_given_up_half_way_counts_at_the_most_that_it_can_cost(
+def test_a_call_that_is_stopped_half_way_counts_with_its_estimate(
     desk: Desk, provider: Provider
 ) -> None:
-    of = desk.asks("a", "hang for ever")
+    job_id = desk.asks("a", "hang for ever")
     desk.deployment.sees(lambda: provider.prompts("hang for ever"), what="it is asked")
 
-    desk.graphs.command(of, "suspend")
+    desk.graphs.command(job_id, "suspend")
 
-    # One request of the two that a question has at most.
-    most = bound_micro("hang for ever")
-    assert most / 3 < desk.spent(of) < most
+    # One of the two requests that an order can take was sent.
+    estimate = bound_micro("hang for ever")
+    assert estimate / 3 < desk.spent(job_id) < estimate
 
 
 # --- capabilities ----------------------------------------------------------------------------
 
 
-def test_what_a_capability_gives_is_its_reply_or_its_summary(desk: Desk) -> None:
+def test_the_value_of_a_capability_is_its_reply_or_its_summary(desk: Desk) -> None:
     done = desk.calls("done", "jot", text="ten lines")
     asked = desk.calls("asked", "polite", text="which ten?")
     rude = desk.calls("rude", "rude")
@@ -303,28 +300,28 @@ def test_what_a_capability_gives_is_its_reply_or_its_summary(desk: Desk) -> None
     assert "why: Extra inputs are not permitted" in desk.stops(rude)[1]
 
 
-def test_a_capability_that_fails_says_why_to_a_person(desk: Desk) -> None:
+def test_a_capability_that_fails_asks_a_person_and_says_why(desk: Desk) -> None:
     broken = desk.calls("broken", "broken", why="no ink")
     unknown = desk.calls("unknown", "jott")
-    unfit = desk.calls("unfit", "jot", texts="x")
+    invalid = desk.calls("unfit", "jot", texts="x")
     late = desk.calls("late", "endless")
     part = {"title": "a", "text": ""}
     split = desk.calls("split", "decompose", children=[part, part])
 
     assert desk.stops(broken) == ("stuck", "no ink")
     assert desk.stops(unknown)[1] == "there is no capability 'jott'; did you mean jot?"
-    assert "texts" in desk.stops(unfit)[1]
+    assert "texts" in desk.stops(invalid)[1]
     assert "did not end within 1 s" in desk.stops(late)[1]
-    assert last(desk.deployment, late, "retry").target == STOPS
+    assert last(desk.deployment, late, "retry").target == ASKS_A_PERSON
     assert desk.stops(split)[0] == "invalid_reply"
     assert "decompose splits its work, which a job does not" in desk.stops(split)[1]
 
 
-def test_a_capability_that_reviews_lets_pass_what_it_does_not_object_to(desk: Desk) -> None:
-    of = desk.new("a", review={"capability": "jot", "parameters": {"text": "fine"}})
+def test_a_capability_that_reviews_approves_unless_it_objects(desk: Desk) -> None:
+    job_id = desk.new("a", review={"capability": "jot", "parameters": {"text": "fine"}})
     bad = desk.new("b", review={"capability": "broken", "parameters": {"why": "no ink"}})
 
-    result = desk.reaches(of, "success").data["review_result"]
+    result = desk.reaches(job_id, "success").data["review_result"]
 
     assert (result["verdict"], result["summary"]) == ("approval_required", '"fine"')
     assert desk.stops(bad)[1] == "the reviewer is stuck: no ink"
@@ -335,14 +332,12 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
     awaited = desk.calls("awaited", "stubborn", seconds=2)
     both = (stopped, awaited)
     desk.deployment.sees(
-        lambda: all(desk.deployment.saw(of, "start") for of in both), what="both begin"
+        lambda: all(desk.deployment.saw(job_id, "start") for job_id in both), what="both begin"
     )
-    for of in both:
-        desk.graphs.command(of, "suspend")
+    for job_id in both:
+        desk.graphs.command(job_id, "suspend")
 
-    desk.deployment.sees(
-        lambda: desk.deployment.saw(stopped, "stopped"), what="it was told to stop"
-    )
+    desk.deployment.sees(lambda: desk.deployment.saw(stopped, "stopped"), what="it was stopped")
     desk.graphs.command(awaited, "resume")
     desk.reaches(awaited, "success")
 
@@ -353,11 +348,11 @@ def test_a_suspended_capability_is_stopped_or_awaited_before_another_begins(desk
     assert first["key"] != second["key"]
 
 
-def test_what_a_suspended_capability_cost_is_booked_when_it_says_so(desk: Desk) -> None:
-    of = desk.calls("a", "dear")
-    desk.deployment.sees(lambda: desk.deployment.saw(of, "start"), what="it has begun")
+def test_the_cost_of_a_suspended_capability_is_booked_when_it_is_reported(desk: Desk) -> None:
+    job_id = desk.calls("a", "dear")
+    desk.deployment.sees(lambda: desk.deployment.saw(job_id, "start"), what="it has begun")
 
-    desk.graphs.command(of, "suspend")
+    desk.graphs.command(job_id, "suspend")
 
-    assert desk.spent(of) == 250_000
-    assert desk.graphs.job(of).state == "suspended"
+    assert desk.spent(job_id) == 250_000
+    assert desk.graphs.job(job_id).state == "suspended"

@@ -1,12 +1,10 @@
 """Every row of job and graph is fired in a running deployment, by each component that it names.
 
-One deployment plays all the scenes at the same time; what its logs say is compared with the tables.
+One deployment plays all scenes at the same time; then its logs are compared with the tables.
 """
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 
-from interlock.kernel.event import Cause, Event
+from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
@@ -24,19 +22,19 @@ from interlock.workers.jobs.graphs import Graphs
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
+from tests.end_to_end.jobs.bench import HANGS, answers, job, triggers
 
 Fired = tuple[str, str, str, str, str]  # machine, from, trigger, to, by whom
-# For these a suspension has to come in the middle of one look at a job that waits. Others than
-# scheduling fire the same rows here.
+# Scheduling fires these rows only if a job is suspended while it is scheduled. The scenes fire the
+# same rows by other components.
 RACES: set[Fired] = {
     ("job", "suspended", "dependencies_met", "suspended", "scheduling"),
     ("job", "suspended", "dependency_lost", "suspended", "scheduling"),
     ("job", "suspended", "dependency_lost", "canceled", "scheduling"),
 }
-HANGS = "sleep 600"
 NEVER = "g/never"
 REASON = {"reason": "so it is"}
-# What makes a job stand in a state; `brought` says what it is told on the way.
+# The payloads of jobs that reach each state; `brought` gives the commands on the way.
 RECIPES: dict[str, dict[str, Any]] = {
     "draft": {"held": True},
     "pending": {"depends_on": [NEVER]},
@@ -53,7 +51,7 @@ SUSPENDABLE = tuple(state for state in RECIPES if state != "suspended")
 FORCED = tuple(state for state in RECIPES if state != "draft")
 GATES = ("review_required", "intervention_required", "approval_required")
 RESTEPPED = ("pending", "suspended", *GATES)
-TOLD: tuple[tuple[str, str, dict[str, Any]], ...] = (  # where a job stands, what a person says
+COMMANDS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # state of a job, command of a person
     ("draft", "config", {"description": "another"}),
     ("draft", "activate", {}),
     ("suspended", "resume", {}),
@@ -73,24 +71,8 @@ TOLD: tuple[tuple[str, str, dict[str, Any]], ...] = (  # where a job stands, wha
 )
 
 
-def job(folder: Path, command: str = "true", **more: Any) -> dict[str, Any]:
-    """Return what a job of one command is born from; it is signed off by itself."""
-    doer = {"command": command, **more.pop("worker", {})}
-    return {"phases": [{"worker": doer}], "folder": str(folder), "auto_approve": True, **more}
-
-
-def answers(**reply: Any) -> str:
-    """Return a command that answers this."""
-    return f'echo {shlex.quote(json.dumps(reply))} > "$INTERLOCK_JOB_REPLY"'
-
-
-def first_run(command: str, otherwise: str = "true") -> str:
-    """Return a command for the first run of a job, and another for those that follow."""
-    return f"if [ $INTERLOCK_JOB_RUN = 1 ]; then {command}; else {otherwise}; fi"
-
-
 class Scenes:
-    """Jobs in one deployment, and who tells them something: a person, or a producer."""
+    """Jobs in one deployment, and the commands that a person or a producer gives them."""
 
     def __init__(self, deployment: Deployment, folder: Path, client: redis.Redis) -> None:
         self.deployment, self.folder, self.redis = deployment, folder, client
@@ -105,56 +87,56 @@ class Scenes:
         return Graphs(Client(self.deployment.client.settings, actor="producer"))
 
     def new(self, *, graph: str = "g", held: bool = False, ends: str = "", **more: Any) -> str:
-        """Create a job, active at once; where it is to end by itself, `settle` waits for that."""
+        """Create an active job. `settle` waits for the state in which it ends by itself."""
         self.count += 1
-        of = f"{graph}/j{self.count}"
-        self.graphs.create(of, job(self.folder, **more), held=held)
-        self.ends |= {of: ends} if ends else {}
-        return of
+        job_id = f"{graph}/j{self.count}"
+        self.graphs.create(job_id, job(self.folder, **more), held=held)
+        self.ends |= {job_id: ends} if ends else {}
+        return job_id
 
     def at(self, state: str) -> str:
-        """Create a job that is to stand in a state; `brought` waits until it does."""
+        """Create a job for a state; `brought` waits until it reaches the state."""
         return self.new(**RECIPES[state])
 
-    def brought(self, of: str, state: str) -> Record:
+    def brought(self, job_id: str, state: str) -> Record:
         """Bring a job to the state that it was created for."""
         match state:
             case "suspended":
-                self.graphs.command(of, "suspend")
+                self.graphs.command(job_id, "suspend")
             case "paused":
-                self.reaches(of, "running")
-                self.graphs.command(of, "pause")
+                self.reaches(job_id, "running")
+                self.graphs.command(job_id, "pause")
             case "review_required":
-                self.sees(lambda: self.graphs.job(of).data["met"], f"{of} can be stepped")
-                self.graphs.step(of)
-        return self.reaches(of, state)
+                self.sees(lambda: self.graphs.job(job_id).data["met"], f"{job_id} can be stepped")
+                self.graphs.step(job_id)
+        return self.reaches(job_id, state)
 
-    def reaches(self, of: str, state: str) -> Record:
-        return self.deployment.reaches(of, state, within_s=60)
+    def reaches(self, job_id: str, state: str) -> Record:
+        return self.deployment.reaches(job_id, state, within_s=60)
 
     def sees(self, condition: Callable[[], Any], what: str) -> None:
         self.deployment.sees(condition, what=what, within_s=60)
 
     def registered(self, *jobs: str) -> None:
-        """Wait until jobs that wait for others owe nothing: they are told of the ends to come."""
-        for of in jobs:
-            self.deployment.settles(of)
+        """Wait until waiting jobs have no due effects, so that they are subscribed."""
+        for job_id in jobs:
+            self.deployment.settles(job_id)
 
-    def starved(self, of: str) -> None:
-        """Wait until a job knows that it waits in vain."""
-        self.sees(lambda: self.graphs.job(of).data["lost"], f"{of} is starved")
+    def starved(self, job_id: str) -> None:
+        """Wait until a job is starved."""
+        self.sees(lambda: self.graphs.job(job_id).data["lost"], f"{job_id} is starved")
 
-    def due(self, of: str, timer: str) -> None:
+    def due(self, job_id: str, timer: str) -> None:
         """Make a timer due now."""
-        due(self.dispatch, self.redis, of, timer)
+        due(self.dispatch, self.redis, job_id, timer)
 
     def settle(self) -> None:
-        """Wait for the end of every job that comes to it by itself."""
-        for of, state in self.ends.items():
-            self.reaches(of, state)
+        """Wait for the end of every job that ends by itself."""
+        for job_id, state in self.ends.items():
+            self.reaches(job_id, state)
 
     def fired(self) -> set[Fired]:
-        """Return each row that was fired, with who did it. Every record equals its log's fold."""
+        """Return each row that was fired, with its actor; check every record against its log."""
         found: set[Fired] = set()
         for name in ("job", "graph"):
             for stage in MACHINES[name].stages:
@@ -174,59 +156,59 @@ Scene = Callable[[Scenes], Iterator[None]]
 
 
 def before_anybody_works(play: Scenes) -> None:
-    """Suspend jobs whose registration is late, and lose a producer between birth and begin."""
+    """Suspend jobs before they are subscribed, and lose a producer before it activates its job."""
     lost = play.new(held=True)
     late = {
         play.new(held=True, depends_on=[lost], on_cancel=choice): end
         for choice, end in (("starve", "suspended"), ("cancel", "canceled"))
     }
-    for of, end in late.items():
-        play.graphs.command(of, "activate")
-        play.graphs.command(of, "suspend")
-        play.ends[of] = end
+    for job_id, end in late.items():
+        play.graphs.command(job_id, "activate")
+        play.graphs.command(job_id, "suspend")
+        play.ends[job_id] = end
     play.graphs.command(lost, "cancel")
-    play.dispatch.create("job", "g/unborn", job(play.folder), Call(Cause("producer")))
-    play.due("g/unborn", "kickoff")
-    play.ends["g/unborn"] = "success"
+    play.dispatch.create("job", "g/abandoned", job(play.folder), Call(Cause("producer")))
+    play.due("g/abandoned", "kickoff")
+    play.ends["g/abandoned"] = "success"
 
 
 def people(play: Scenes) -> Iterator[None]:
-    """Tell jobs in every state all that they can be told there."""
-    told = [(play.at(state), state, verb, words) for state, verb, words in TOLD]
+    """Give each command that is legal in each state."""
+    jobs = [(play.at(state), state, verb, words) for state, verb, words in COMMANDS]
     yield
-    for of, state, verb, words in told:
-        play.brought(of, state)
-        play.graphs.command(of, verb, words)
+    for job_id, state, verb, words in jobs:
+        play.brought(job_id, state)
+        play.graphs.command(job_id, verb, words)
 
 
 def producers(play: Scenes) -> Iterator[None]:
-    """Let a producer configure, begin and cancel."""
+    """Let a producer configure, submit and cancel jobs."""
     canceled = [(play.at(state), state) for state in CANCELABLE]
     play.producer.command(play.at("draft"), "config", {"description": "another"})
     play.producer.client.submit(job(play.folder), id="g/begun", machine="job")
     play.ends["g/begun"] = "success"
     yield
-    for of, state in canceled:
-        play.brought(of, state)
-        play.producer.command(of, "cancel")
+    for job_id, state in canceled:
+        play.brought(job_id, state)
+        play.producer.command(job_id, "cancel")
 
 
 def workers(play: Scenes) -> Iterator[None]:
-    """Let workers and reviewers say what there is to say."""
+    """Let workers and reviewers give each kind of reply."""
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
     play.new(ends="success", phases=phases)
-    unfit = answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED", reasons=["no tests"])
-    play.new(ends="intervention_required", review={"command": unfit})
+    invalid = answers(action="COMPLETED", verdict="INTERVENTION_REQUIRED", reasons=["no tests"])
+    play.new(ends="intervention_required", review={"command": invalid})
     once: dict[str, Any] = {"retries_max": 1, "retry_delay_s": 1}
     play.new(ends="intervention_required", command="exit 75", **once)
     play.new(ends="intervention_required", review={"command": "exit 75"}, **once)
     limited = answers(action="RETRY", rate_limited=True, retry_after_s=1)
-    play.new(ends="success", command=f"test -e told || {{ touch told; {limited}; }}")
+    play.new(ends="success", command=f"test -e paused || {{ touch paused; {limited}; }}")
     yield
 
 
 def silent(play: Scenes) -> Iterator[None]:
-    """Give no sign of life, and none again."""
+    """Give no sign of life, in the first attempt and in the second."""
     once: dict[str, Any] = {"ends": "intervention_required", "recoveries_max": 1}
     play.new(command=HANGS, running_s=1, **once)
     play.new(review={"command": HANGS}, reviewing_s=1, **once)
@@ -234,7 +216,7 @@ def silent(play: Scenes) -> Iterator[None]:
 
 
 def limits(play: Scenes) -> Iterator[None]:
-    """Reach the limits: before a worker or reviewer, at their call, and by time."""
+    """Reach limits before a worker or reviewer starts, at its start, and by time."""
     ends: dict[str, Any] = {"ends": "intervention_required"}
     dear, poor = {"cost_micro": 10}, {"cost_micro": 5}
     spends = answers(action="COMPLETED", cost=1)
@@ -248,7 +230,7 @@ def limits(play: Scenes) -> Iterator[None]:
 
 
 def dependencies(play: Scenes) -> Iterator[None]:
-    """End what others wait for: before their eyes, while they are put aside, before their time."""
+    """End dependencies of jobs that wait, of suspended ones, and of jobs that are created later."""
     lost, won = play.new(held=True), play.new(held=True)
     starved, dies, aside, dies_aside = (
         play.new(depends_on=[lost], on_cancel=choice) for choice in ("starve", "cancel") * 2
@@ -256,13 +238,13 @@ def dependencies(play: Scenes) -> Iterator[None]:
     goes_on, waits = (play.new(depends_on=[won]) for _ in range(2))
     yield
     play.registered(starved, dies, aside, dies_aside, goes_on, waits)
-    for of in (aside, dies_aside, waits):
-        play.graphs.command(of, "suspend")
+    for job_id in (aside, dies_aside, waits):
+        play.graphs.command(job_id, "suspend")
     play.graphs.command(lost, "cancel")
     play.graphs.command(won, "activate")
     play.starved(play.new(depends_on=[lost]))
     play.new(depends_on=[lost], on_cancel="cancel", ends="canceled")
-    # All are told by then, and nobody else looks at what is waived.
+    # All notifications are delivered by then, so that nothing else changes the waived job.
     play.registered(lost, starved)
     play.graphs.command(starved, "waive")
     play.starved(aside)
@@ -270,26 +252,26 @@ def dependencies(play: Scenes) -> Iterator[None]:
     play.ends |= {starved: "success", dies: "canceled", dies_aside: "canceled", goes_on: "success"}
 
 
-def unheard(play: Scenes) -> Iterator[None]:
-    """Lose what is to be told of an end: who looks again finds it out."""
+def missed_ends(play: Scenes) -> Iterator[None]:
+    """Lose the notification of an end; the recheck of the waiting job finds the end."""
     lost, won = play.new(held=True), play.new(held=True)
     starved = play.new(depends_on=[lost])
     dies = play.new(depends_on=[lost], on_cancel="cancel", ends="canceled")
     goes_on = play.new(depends_on=[won], ends="success")
     yield
     play.registered(starved, dies, goes_on)
-    for of in (lost, won):
-        play.redis.delete(play.dispatch.keys.dependents(of))
+    for job_id in (lost, won):
+        play.redis.delete(play.dispatch.keys.dependents(job_id))
     play.graphs.command(lost, "cancel")
     play.graphs.command(won, "activate")
     play.reaches(won, "success")
-    for of in (starved, dies, goes_on):
-        play.due(of, "recheck")
+    for job_id in (starved, dies, goes_on):
+        play.due(job_id, "recheck")
     play.starved(starved)
 
 
 def graphs(play: Scenes) -> Iterator[None]:
-    """Fill the slots of a graph, reach the limits of others, and end what has no more to do."""
+    """Fill the slots of a graph, reach the limits of others, and finish graphs that are over."""
     play.graphs.open("s", {"slots": 1})
     jobs = [play.new(graph="s", command="until test -e go; do sleep 0.1; done")]
     halted = {"raised": "", "given-up": ""}
@@ -306,10 +288,10 @@ def graphs(play: Scenes) -> Iterator[None]:
         play.new(graph=name, **more)
         play.ends[name] = "halted"
     yield
-    # Begun together, either might be the one that has to stand in line.
+    # Started together, either job could be the one that waits.
     play.deployment.reaches(jobs[0], "running")
     jobs.append(second := play.new(graph="s"))
-    play.sees(lambda: play.graphs.job(second).data.get("slots"), f"{second} stands in line")
+    play.sees(lambda: play.graphs.job(second).data.get("slots"), f"{second} waits for a slot")
     (play.folder / "go").touch()
     play.graphs.configure_graph("s", {"description": "of a person"})
     play.producer.configure_graph("s", {"description": "of a producer"})
@@ -317,19 +299,19 @@ def graphs(play: Scenes) -> Iterator[None]:
         play.deployment.reaches(name, "halted")
     play.graphs.command(halted["given-up"], "cancel")
     play.graphs.configure_graph("raised", {"limits": {"iterations": 9}})
-    for of in (*jobs, halted["raised"]):
-        play.reaches(of, "success")
+    for job_id in (*jobs, halted["raised"]):
+        play.reaches(job_id, "success")
     # Its last job ended a day ago.
     ended = str(play.dispatch.views.now_ms() - 86_400_000)
-    for of in (*jobs, *halted.values()):
-        play.redis.hset(play.dispatch.keys.record(of), "since", ended)
+    for job_id in (*jobs, *halted.values()):
+        play.redis.hset(play.dispatch.keys.record(job_id), "since", ended)
     for name in ("s", *halted):
         play.due(name, "recheck")
         play.ends[name] = "finished"
 
 
-def lost(play: Scenes) -> None:
-    """Kill whoever works while jobs are worked on and reviewed; then let the disk be full."""
+def lost_workers(play: Scenes) -> None:
+    """Kill the workers while jobs run and are reviewed; then start one with a full disk."""
     jobs = []
     for recoveries in (0, 1):
         works, reviews = (f"touch {who}{recoveries}; {HANGS}" for who in ("works", "reviews"))
@@ -342,18 +324,9 @@ def lost(play: Scenes) -> None:
     play.deployment.worker(concurrency=20, INTERLOCK_DISK_FREE_MIN_MB=str(10**9))
     play.reaches(play.new(), "suspended")
     play.sees(
-        lambda: all("recovered" in triggers(play.deployment, of) for of in jobs), "all is found"
+        lambda: all("recovered" in triggers(play.deployment, job_id) for job_id in jobs),
+        "all is found",
     )
-
-
-def triggers(deployment: Deployment, of: str) -> list[str]:
-    """Return what happened to a record, in order."""
-    return [event.trigger for event in deployment.events(of)]
-
-
-def last(deployment: Deployment, of: str, trigger: str) -> Event:
-    """Return the last event of a kind."""
-    return next(one for one in reversed(deployment.events(of)) if one.trigger == trigger)
 
 
 SCENES: tuple[Scene, ...] = (
@@ -362,7 +335,7 @@ SCENES: tuple[Scene, ...] = (
     workers,
     graphs,
     dependencies,
-    unheard,
+    missed_ends,
     people,
     producers,
 )
@@ -382,7 +355,7 @@ def test_every_row_is_fired_by_each_of_its_producers(
     for scene in at_once:
         assert next(scene, "over") == "over", "a scene waits once"
     play.settle()
-    lost(play)
+    lost_workers(play)
 
     table = {
         (name, str(row.source), str(row.trigger), str(row.target), who)

@@ -11,7 +11,7 @@ import pytest
 from interlock.kernel.errors import IdTakenError
 from interlock.workers.jobs.file.file import read_graph
 from interlock.workers.jobs.graphs import Graphs
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_now
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.processes import is_alive
@@ -29,12 +29,12 @@ def job(folder: Path, command: str = "true", *, name: str = "a", **more: Any) ->
     return {**found, "dir": str(folder / "out" / name), "auto_approve": True, **more}
 
 
-def triggers(deployment: Deployment, of: str) -> list[str]:
-    return [event.trigger for event in deployment.events(of)]
+def triggers(deployment: Deployment, job_id: str) -> list[str]:
+    return [event.trigger for event in deployment.events(job_id)]
 
 
-def written(place: Path) -> str:
-    return place.read_text().strip() if place.exists() else ""
+def written(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
 
 
 def test_a_job_runs_is_reviewed_and_signed_off(jobs: Deployment, tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_the_manifest_says_what_the_log_says(jobs: Deployment, tmp_path: Path) -
     phases = [{"name": n, "worker": {"command": f"echo {n}"}} for n in ("plan", "build")]
     graphs.create("g/a", job(tmp_path, name="a", phases=phases), held=False)
     jobs.reaches("g/a", "success", within_s=30)
-    place = tmp_path / "out" / "a" / "job_manifest.json"
+    path = tmp_path / "out" / "a" / "job_manifest.json"
     jobs.sees(
-        lambda: json.loads(place.read_text()) == manifest_now(jobs.client.dispatch, "g/a"),
+        lambda: json.loads(path.read_text()) == manifest_now(jobs.client.dispatch, "g/a"),
         what="the manifest says the same",
     )
-    found = json.loads(place.read_text())
+    found = json.loads(path.read_text())
     assert found["status"] == "SUCCESS"
     assert [(e["phase"], e["status"]) for e in found["history"]] == [
         ("plan", "SUCCESS"),
@@ -179,15 +179,15 @@ def test_a_file_of_ten_jobs_is_created_whole_or_not_at_all(
         f"  - {{name: s{n}, worker: 'true', depends_on: [{deps}]}}\n"
         for n, deps in [(0, ""), (1, "s0"), (2, "s0"), (3, "s1, s2")]
     ]
-    place = tmp_path / "graph.yaml"
-    place.write_text(text + "".join(steps))
-    file = read_graph(place)
+    path = tmp_path / "graph.yaml"
+    path.write_text(text + "".join(steps))
+    file = read_graph(path)
     graphs.create("f/s3", job(tmp_path, "false", name="s3"))
     with pytest.raises(IdTakenError, match="f/s3"):
         graphs.submit(file)
     assert graphs.jobs("f") == ["f/s3"]
-    place.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
-    file = read_graph(place)
+    path.write_text((text + "".join(steps)).replace("graph: f", "graph: h"))
+    file = read_graph(path)
     graphs.submit(file)
     jobs.reaches("h/s3", "success", within_s=30)
     assert all(one.replayed for one in graphs.submit(file).jobs)

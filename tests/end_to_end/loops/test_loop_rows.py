@@ -238,7 +238,7 @@ def interrupts(play: Scenes) -> Iterator[None]:
         if name != "brittle":
             play.wait_for(name)
         play.send(name, urgent=True)
-        play.wait_for_row(name, "urgent_message", "interrupting", "drain")
+        play.wait_for_row(name, "urgent_message", "interrupting", "mail_check")
     play.kill_supervisor("forsaken")
     for name, trigger, actor in (
         ("obedient", "session_succeeded", "session"),
@@ -267,7 +267,7 @@ def prompts(play: Scenes) -> Iterator[None]:
     gone.repo.rename(gone.folder / "away")
     for name in ("astray", "stumbling", "baffled"):
         play.send(name)
-        play.wait_for_row(name, "worktree_ready", "building_prompt", "drain")
+        play.wait_for_row(name, "worktree_ready", "building_prompt", "mail_check")
     play.set_attempts("baffled", "prompt", 20)
     play.wait_for_row("astray", "fatal_error", "stopped", "prompt")
     play.wait_for_row("baffled", "fatal_error", "stopped", "orphans")
@@ -287,7 +287,7 @@ def test_every_row_is_fired_by_each_of_its_actors(
     not_started = without_workers(play)
     next(not_started)
     deployment.beat()
-    deployment.worker(queues=["worktree", "drain", "retirement", "sweeps"])
+    deployment.worker(queues=["worktree", "mail_check", "agent_cleanup", "sweeps"])
     without_prompts(play)
     deployment.worker(queues=["prompt"])
     without_sessions(play)

@@ -41,7 +41,10 @@ def test_a_supervisor_killed_in_any_live_state_of_its_codon_is_a_crash_that_can_
         assert workspace.codon_states() == ["one failed"]
         assert (lost.data["failed_during"], lost.data["exit_code"]) == (state, -1)
         assert lost.data["ignored"] is False
-        assert workspace.triggers(lost.id)[-1] in (("lost", "orphans"), ("run_ended", "clearance"))
+        assert workspace.triggers(lost.id)[-1] in (
+            ("lost", "orphans"),
+            ("run_ended", "codon_cleanup"),
+        )
         [crash_data] = [
             one.event["data"]
             for one in workspace.applied_events()
@@ -272,8 +275,8 @@ def test_a_worker_killed_before_it_hands_a_run_over_leaves_a_crash_that_can_be_r
     new_deployment: NewDeployment, tmp_path: Path
 ) -> None:
     deployment = new_deployment().tend(1)
-    unclaimed = RunWorkspace(deployment, tmp_path / "a", name="kill-before_claim-conductor")
-    claimed = RunWorkspace(deployment, tmp_path / "b", name="kill-after_claim-conductor")
+    unclaimed = RunWorkspace(deployment, tmp_path / "a", name="kill-before_claim-launch")
+    claimed = RunWorkspace(deployment, tmp_path / "b", name="kill-after_claim-launch")
     plan = "codons: [{codon: one, command: did}]"
     first, second = unclaimed.start(plan), claimed.start(plan)
 

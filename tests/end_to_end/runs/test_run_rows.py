@@ -226,7 +226,9 @@ def test_every_row_is_fired_by_each_of_its_actors_and_every_event_is_published(
         found += in_each_state(new_workspace, f"stop-{actor}", stop, "failed")
         found += in_each_state(new_workspace, f"force-{actor}", force, "failed")
     # Without the cleanup effect the sweep of orphans fails each codon.
-    alone = new_deployment(DEPLOYMENT_WITHOUT="clearance", **holding(tmp_path)).full(concurrency=12)
+    alone = new_deployment(DEPLOYMENT_WITHOUT="codon_cleanup", **holding(tmp_path)).full(
+        concurrency=12
+    )
     lost = each_state(lambda state: RunWorkspace(alone, tmp_path / f"lost-{state}"))
     for state, workspace in lost.items():
         workspace.kill_supervisor()

@@ -398,7 +398,7 @@ def test_stopped_by_force_a_run_has_ended_at_once_and_the_next_waits_for_its_pro
     assert stopped.data["ended"]["reason"] == "at once"
     workspace.wait_for_end(run, "failed")
     assert not is_alive(agent)
-    assert workspace.triggers(workspace.codon().id)[-1] == ("run_ended", "clearance")
+    assert workspace.triggers(workspace.codon().id)[-1] == ("run_ended", "codon_cleanup")
     workspace.release("agent")
     workspace.wait_for_end(workspace.runs.resume(workspace.folder))
     assert workspace.done() == ["one", "two"], "the first attempt left nothing"

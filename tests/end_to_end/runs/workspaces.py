@@ -312,7 +312,7 @@ class RunWorkspace:
 
         def held() -> int:
             entries = self.deployment.client.show(run_id).entries
-            pids = [one.holder.rpartition(":")[2] for one in entries if one.name == "conductor"]
+            pids = [one.holder.rpartition(":")[2] for one in entries if one.name == "launch"]
             found = [int(pid) for pid in pids if pid.isdigit() and int(pid) in self.supervisors()]
             return found[0] if found else 0
 

@@ -1,4 +1,4 @@
-"""What tests of coding tasks share: repositories, tasks, and looks at what is left."""
+"""Repositories, tasks and checks for leftovers, for the end-to-end tests of coding tasks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 FIXES = "echo 42 > answer.txt"
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -35,19 +35,19 @@ def make_repository(folder: Path) -> Path:
 
 def task(repo: Path, agent: str, **more: Any) -> dict[str, Any]:
     signals = [{"type": "test_passes", "value": 'test "$(cat answer.txt)" = 42'}]
-    return {"title": "mend it", "repo": str(repo), "agent": agent, "signals": signals, **more}
+    return {"title": "fix it", "repo": str(repo), "agent": agent, "signals": signals, **more}
 
 
 def submit(deployment: Deployment, name: str, payload: dict[str, Any]) -> str:
     return str(deployment.client.submit(payload, id=f"b/{name}", machine="task").id)
 
 
-def reaches(deployment: Deployment, of: str, *states: str, within_s: float = 60) -> Record:
-    return deployment.reaches(of, *states, within_s=within_s)
+def reaches(deployment: Deployment, record_id: str, *states: str, within_s: float = 60) -> Record:
+    return deployment.reaches(record_id, *states, within_s=within_s)
 
 
-def events(deployment: Deployment, of: str) -> list[str]:
-    return [event.target for event in deployment.events(of)]
+def events(deployment: Deployment, record_id: str) -> list[str]:
+    return [event.target for event in deployment.events(record_id)]
 
 
 def trees(repo: Path) -> int:
@@ -55,33 +55,36 @@ def trees(repo: Path) -> int:
 
 
 def nothing_left(deployment: Deployment, repo: Path, name: str, number: int = 1) -> None:
-    """Wait until agent and turn have ended, and see that no worktree is left."""
+    """Wait until agent and turn have ended, and until no worktree is left."""
     reaches(deployment, f"b/agent~{name}~{number}", "dead")
     reaches(deployment, f"b/turn~{name}~{number}", "reaped")
     deployment.sees(lambda: trees(repo) == 1, what="no worktree is left")
 
 
 def trusted(deployment: Deployment, command: str, levels: int, *, name: str = "agent") -> str:
-    """Vouch for an agent before its first task; return its identity."""
+    """Promote an agent before its first task; return its identity."""
     agents = Agents(deployment.client)
-    of = agents.known("b", name=name, command=command)
+    identity = agents.register("b", name=name, command=command)
     for _ in range(levels):
-        agents.promote(of)
-    return of
+        agents.promote(identity)
+    return identity
 
 
-def keepers(of: str = "") -> list[int]:
-    """Return the keepers whose brief has this in its name; each leads a session of its own."""
+def supervisors(name: str = "") -> list[int]:
+    """Return the supervisors with this name in the path of their launch spec.
 
-    def keeps(pid: int, words: bytes) -> bool:
-        mine = b"interlock.workers.tasks.supervisor" in words and of.encode() in words
-        return mine and os.getsid(pid) == pid
+    Each leads a session of its own.
+    """
 
-    return processes(keeps)
+    def supervises(pid: int, command: bytes) -> bool:
+        matches = b"interlock.workers.tasks.supervisor" in command and name.encode() in command
+        return matches and os.getsid(pid) == pid
+
+    return processes(supervises)
 
 
-def kill_keeper(of: str) -> None:
-    """Kill the keeper that was told this brief."""
-    found = keepers(of)
-    assert found, f"there is no keeper of {of}"
+def kill_supervisor(name: str) -> None:
+    """Kill the supervisor with this name in the path of its launch spec."""
+    found = supervisors(name)
+    assert found, f"there is no supervisor of {name}"
     os.kill(found[0], signal.SIGKILL)

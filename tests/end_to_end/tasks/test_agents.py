@@ -1,4 +1,4 @@
-"""Agents at work: sessions, trust, breakers, stop hooks, and how far an abort goes."""
+"""Agents at work: sessions, trust, circuit breakers, stop hooks, and the reach of an abort."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from tests.end_to_end.tasks.coding import (
 from tests.fakes.proxy import FaultProxy
 from tests.processes import is_alive
 
-# An agent that does what the text of its task says, as a program of its own would.
+# An agent that takes the steps which the text of its task lists.
 AGENT = """
 import json, os, subprocess, sys, time
 channel = int(os.environ["INTERLOCK_REPORT_FD"])
 
-def say(**words):
-    os.write(channel, json.dumps(words).encode() + b"\\n")
+def report(**fields):
+    os.write(channel, json.dumps(fields).encode() + b"\\n")
 
-def do(told):
-    place = told["worktree"]
-    for step in json.loads(told["text"]):
+def do(task):
+    worktree = task["worktree"]
+    for step in json.loads(task["text"]):
         match step:
             case {"write": name}:
-                with open(os.path.join(place, name), "w") as file:
+                with open(os.path.join(worktree, name), "w") as file:
                     file.write(name + "\\n")
             case {"pid": name}:
                 with open(name, "w") as file:
@@ -57,15 +57,15 @@ def do(told):
                 while not os.path.exists(name):
                     time.sleep(0.02)
             case _:
-                say(**step)
+                report(**step)
 
-say(type="ready")
+report(type="ready")
 last = None
 for line in sys.stdin:
-    told = json.loads(line)
-    if told["type"] == "task":
-        last = told
-        do(told)
+    message = json.loads(line)
+    if message["type"] == "task":
+        last = message
+        do(message)
     else:
         do({**last, "text": last["title"]})
 """
@@ -85,15 +85,15 @@ def command(tmp_path: Path) -> str:
 
 
 def steps(repo: Path, command: str, *todo: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a task of a session that takes these steps; `again` are those after a refusal."""
+    """Return a task for a session that takes these steps, and after a refusal those of `again`."""
     again = json.dumps(more.pop("again", []))
     text = json.dumps(todo)
-    words = {"title": again, "text": text, "session": True, "idle_limit_s": 60, "signals": []}
-    return task(repo, command, **{**words, "max_retries": 0, **more})
+    fields = {"title": again, "text": text, "session": True, "idle_limit_s": 60, "signals": []}
+    return task(repo, command, **{**fields, "max_retries": 0, **more})
 
 
 def one_agent(deployment: Deployment, state: str) -> Record:
-    """Wait for the only agent that lives to stand in a state."""
+    """Wait until one agent lives and is in a state."""
     agents = Agents(deployment.client)
 
     def there() -> Record | None:
@@ -151,7 +151,7 @@ def test_a_stop_hook_sends_a_session_back_and_fails_a_plain_command(
     assert (repo / "documented").exists()
 
 
-def test_the_breaker_cuts_an_agent_off_for_scope_budget_and_failures(
+def test_the_breaker_ends_an_agent_for_scope_budget_and_failures(
     new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
     deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
@@ -192,43 +192,46 @@ def test_trust_is_earned_by_verified_work_and_lost_by_a_violation(
         "split needs the trust level trusted; this agent's is untrusted"
     ]
     assert "waiting_for_subtasks" not in events(deployment, asked)
-    of = record.data["claim"]["identity"]
-    reaches(deployment, of, "probationary")
+    identity = record.data["claim"]["identity"]
+    reaches(deployment, identity, "probationary")
     beyond = {"owned_files": ["answer.txt"]}
     submit(deployment, "beyond", steps(repo, command, {"write": "c"}, DONE, **beyond))
-    demoted = reaches(deployment, of, "untrusted")
+    demoted = reaches(deployment, identity, "untrusted")
     assert (demoted.data["violations"], demoted.data["successes"]) == (1, 0)
-    assert [event.cause.actor for event in deployment.events(of)[1:]] == ["aftermath", "aftermath"]
+    assert [event.cause.actor for event in deployment.events(identity)[1:]] == [
+        "follow_up",
+        "follow_up",
+    ]
 
 
-def test_a_retired_identity_claims_nothing_more(
+def test_a_retired_identity_claims_no_more_tasks(
     new_deployment: NewDeployment, repo: Path, command: str
 ) -> None:
     deployment = new_deployment(**AGENTS)
-    Agents(deployment.client).retire(trusted(deployment, command, 0), reason="it is no good")
+    Agents(deployment.client).retire(trusted(deployment, command, 0), reason="it is unreliable")
     left = submit(deployment, "left", steps(repo, command, DONE))
-    other = submit(deployment, "other", task(repo, "true", signals=[]))
+    second = submit(deployment, "other", task(repo, "true", signals=[]))
     deployment.full()
 
-    reaches(deployment, other, "closed")
+    reaches(deployment, second, "closed")
     (row,) = [row for row in Tasks(deployment.client).of("b") if row["id"] == left]
     why = "its agent agent was taken out of service by a person"
     assert (row["state"], row["why"]) == ("open", why)
 
 
-def test_an_agent_that_cannot_begin_is_dead_with_its_reason_and_its_task_waits(
+def test_an_agent_that_cannot_start_is_dead_and_its_task_waits_for_a_retry(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    said = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
+    report = json.dumps({"type": "failed", "error": "overloaded", "retry_after_s": 400})
     limited = submit(
-        deployment, "limited", task(repo, f"echo '{said}' >&$INTERLOCK_REPORT_FD; sleep 9")
+        deployment, "limited", task(repo, f"echo '{report}' >&$INTERLOCK_REPORT_FD; sleep 9")
     )
     fast = submit(deployment, "fast", task(repo, "exit 3", max_retries=0))
 
-    for of, code in ((limited, "rate_limit"), (fast, "fast_exit")):
-        reaches(deployment, of, "failed")
-        agent = reaches(deployment, f"b/agent~{of.partition('/')[2]}~1", "dead")
+    for task_id, code in ((limited, "rate_limit"), (fast, "fast_exit")):
+        reaches(deployment, task_id, "failed")
+        agent = reaches(deployment, f"b/agent~{task_id.partition('/')[2]}~1", "dead")
         assert agent.data["end"]["code"] == code
         assert events(deployment, agent.id) == ["starting", "dead"]
     record = deployment.client.show(limited)
@@ -239,7 +242,7 @@ def test_an_agent_that_cannot_begin_is_dead_with_its_reason_and_its_task_waits(
 def family(
     deployment: Deployment, repo: Path, command: str, folder: Path, **more: Any
 ) -> tuple[Record, list[str]]:
-    """Let a session split a task in two parts, and wait until each is at work with its process."""
+    """Let a session split a task in two, and wait until both subtasks are at work."""
     trusted(deployment, command, 2)
     parts = [
         {
@@ -255,7 +258,7 @@ def family(
     )
     reaches(deployment, whole, "waiting_for_subtasks")
     agent = deployment.client.show("b/agent~whole~1")
-    # One of the two is taken up by the session itself, which is idle by then.
+    # The session itself takes one of the two, as it is idle by then.
     children = [
         str(
             reaches(deployment, f"{whole}/{agent_version(deployment, whole)}.{n}", "in_progress").id
@@ -269,7 +272,7 @@ def family(
 
 
 def agent_version(deployment: Deployment, whole: str) -> int:
-    """Return the version at which a task was split; its parts are named by it."""
+    """Return the version at which a task was split: it is in the names of the subtasks."""
     return next(e.version for e in deployment.events(whole) if e.target == "waiting_for_subtasks")
 
 
@@ -277,36 +280,36 @@ def agent_of(deployment: Deployment, child: str) -> str:
     return str(deployment.client.show(child).data["claim"]["agent"])
 
 
-def gone(folder: Path) -> bool:
-    """Whether the processes of both parts have ended."""
+def both_ended(folder: Path) -> bool:
+    """Whether the processes of both subtasks have ended."""
     return not any(is_alive(int((folder / f"pid{n}").read_text())) for n in (1, 2))
 
 
-def test_an_aborted_session_takes_all_that_are_below_it_along(
+def test_the_abort_of_a_session_ends_all_agents_below_it(
     new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     parent, children = family(deployment, repo, command, tmp_path)
-    below = [agent_of(deployment, child) for child in children]
-    below = [one for one in below if one != parent.id]
-    assert below
-    assert all(deployment.client.show(one).data["parent"] == parent.id for one in below)
+    child_agents = [agent_of(deployment, child) for child in children]
+    child_agents = [one for one in child_agents if one != parent.id]
+    assert child_agents
+    assert all(deployment.client.show(one).data["parent"] == parent.id for one in child_agents)
 
     Agents(deployment.client).abort(parent.id, reason="all of it is wrong")
 
     ended = reaches(deployment, parent.id, "dead")
     assert ended.data["end"]["abort"] == "user_interrupt"
-    for one in below:
+    for one in child_agents:
         record = reaches(deployment, one, "dead")
         assert record.data["end"]["abort"] == "parent_aborted"
         assert deployment.events(one)[-1].cause.actor == "abort"
     for child in children:
         reaches(deployment, child, "failed")
-    deployment.sees(partial(gone, tmp_path), what="no process is left")
+    deployment.sees(partial(both_ended, tmp_path), what="no process is left")
 
 
 @pytest.mark.parametrize("reaches_siblings", [True, False])
-def test_an_aborted_tool_call_reaches_siblings_only_where_the_policy_says_so(
+def test_an_aborted_tool_call_ends_siblings_only_if_the_policy_says_so(
     new_deployment: NewDeployment,
     repo: Path,
     command: str,
@@ -318,10 +321,10 @@ def test_an_aborted_tool_call_reaches_siblings_only_where_the_policy_says_so(
     policy = {"abort_policy": {"tool_to_sibling": reaches_siblings}}
     trusted(deployment, command, 2)
     raised = {"type": "abort", "scope": "tool", "reason": "the build is broken for all of us"}
-    mine = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
-    other = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
-    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (mine, other)]
-    # It leaves after its split, so its parts are for two agents that are siblings.
+    first = [{"wait": str(tmp_path / "go1")}, raised, {"write": "a"}, DONE]
+    second = [{"wait": str(tmp_path / "go2")}, {"write": "b"}, DONE]
+    parts = [{"title": "[]", "text": json.dumps(todo)} for todo in (first, second)]
+    # The agent exits after its split, so two other agents take the subtasks, and are siblings.
     todo = {"type": "split", "subtasks": parts}, {"exit": 0}
     whole = submit(deployment, "whole", steps(repo, command, *todo, **policy))
     reaches(deployment, whole, "waiting_for_subtasks")
@@ -343,22 +346,22 @@ def test_an_aborted_tool_call_reaches_siblings_only_where_the_policy_says_so(
         reaches(deployment, children[1], "closed")
 
 
-def test_the_parts_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
+def test_the_agents_of_a_cancelled_task_are_recorded_as_aborted_by_their_parent(
     new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "3"}).full()
     _, children = family(deployment, repo, command, tmp_path, idle_limit_s=5)
-    below = {agent_of(deployment, child) for child in children}
+    child_agents = {agent_of(deployment, child) for child in children}
 
     deployment.client.cancel("b/whole", reason="no longer wanted")
 
-    for one in below:
+    for one in child_agents:
         assert reaches(deployment, one, "dead").data["end"]["abort"] == "parent_aborted"
-    deployment.sees(partial(gone, tmp_path), what="no process is left")
+    deployment.sees(partial(both_ended, tmp_path), what="no process is left")
     nothing_left(deployment, repo, "whole")
 
 
-def test_what_a_session_writes_after_its_word_is_not_judged(
+def test_what_a_session_writes_after_its_report_is_not_verified(
     new_deployment: NewDeployment, repo: Path, command: str, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
@@ -369,15 +372,15 @@ def test_what_a_session_writes_after_its_word_is_not_judged(
         {"type": "test_passes", "value": meanwhile},
         {"type": "path_exists", "value": "late"},
     ]
-    of = submit(deployment, "late", steps(repo, command, *todo, signals=signals))
+    task_id = submit(deployment, "late", steps(repo, command, *todo, signals=signals))
 
-    record = reaches(deployment, of, "failed", "closed")
+    record = reaches(deployment, task_id, "failed", "closed")
 
     assert [one["passed"] for one in record.data["checked"]] == [True, False]
     assert not (repo / "late").exists()
 
 
-def test_a_session_outlives_a_store_that_is_away(
+def test_a_session_survives_an_outage_of_the_store(
     new_deployment: NewDeployment, repo: Path, command: str, server: EmbeddedServer
 ) -> None:
     with FaultProxy(server.port) as proxy:
@@ -392,19 +395,21 @@ def test_a_session_outlives_a_store_that_is_away(
 
         proxy.refuse()
         tried = proxy.connections
-        deployment.sees(lambda: proxy.connections > tried + 30, what="all have tried in vain")
+        deployment.sees(lambda: proxy.connections > tried + 30, what="all have tried to connect")
         proxy.heal()
 
         second = submit(deployment, "two", steps(repo, command, {"write": "b"}, DONE))
         assert reaches(deployment, second, "closed").data["claim"]["agent"] == agent.id
 
 
-def test_an_agent_that_lives_and_does_nothing_is_ended_by_its_progress_limit(
+def test_an_agent_without_progress_is_ended_by_its_progress_limit(
     new_deployment: NewDeployment, repo: Path, command: str, client: redis.Redis
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    of = submit(deployment, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock"))
-    reaches(deployment, of, "in_progress")
+    task_id = submit(
+        deployment, "idles", steps(repo, command, {"wait": "/nowhere"}, stream="interlock")
+    )
+    reaches(deployment, task_id, "in_progress")
     agent = reaches(deployment, "b/agent~idles~1", "working")
 
     due(deployment.client.dispatch, client, agent.id, "progress")
@@ -412,5 +417,5 @@ def test_an_agent_that_lives_and_does_nothing_is_ended_by_its_progress_limit(
     ended = reaches(deployment, agent.id, "dead")
     assert deployment.events(agent.id)[-1].cause.actor == "stalls"
     assert ended.data["end"]["abort"] == "timeout"
-    assert reaches(deployment, of, "failed").data["failure"]["abort"] == "timeout"
+    assert reaches(deployment, task_id, "failed").data["failure"]["abort"] == "timeout"
     deployment.sees(lambda: not is_alive(agent.data["pid"]), what="its process is gone")

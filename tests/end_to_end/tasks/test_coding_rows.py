@@ -1,6 +1,6 @@
-"""Every published row of task, agent and turn is fired in the running system, by its producer.
+"""Every published row of task, agent and turn is fired in a running deployment, by its producer.
 
-One deployment runs all the scenes; what their logs say is compared with what is written down here.
+One deployment runs all scenes; the logs are then compared with the table of this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.published_event import LifecycleEvent, LifecycleEvents
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.workers.tasks.agents import Agents
-from interlock.workers.tasks.client import Claim, Tasks
+from interlock.workers.tasks.client import TaskClaim, Tasks
 from tests.end_to_end.conftest import NewDeployment
 from tests.end_to_end.deployment import Deployment
 from tests.end_to_end.engine.test_stranding import due
@@ -28,7 +28,7 @@ from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
     git,
-    kill_keeper,
+    kill_supervisor,
     make_repository,
     reaches,
     submit,
@@ -38,7 +38,7 @@ from tests.end_to_end.tasks.test_agents import AGENT, DONE, steps
 
 Row = tuple[str, str, str, str]
 # fmt: off
-PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it here
+PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it
     ("task", "planned", "approved", "open"): "person",
     ("task", "planned", "rejected", "cancelled"): "person",
     ("task", "open", "claimed", "claimed"): "assignment",
@@ -61,7 +61,7 @@ PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it here
     ("task", "orphaned", "recovered", "done"): "recovery",
     ("task", "orphaned", "unrecoverable", "failed"): "recovery",
     ("task", "orphaned", "requeued", "open"): "recovery",
-    ("task", "blocked", "unblocked", "open"): "aftermath",
+    ("task", "blocked", "unblocked", "open"): "follow_up",
     ("task", "blocked", "cancelled", "cancelled"): "person",
     ("task", "waiting_for_subtasks", "subtasks_ended", "done"): "cascade",
     ("task", "waiting_for_subtasks", "timeout", "blocked"): "stalls",
@@ -88,16 +88,16 @@ PRODUCERS: dict[Row, str] = {  # machine, from, trigger, to: who fires it here
     ("turn", "tool_use", "task_failed", "failed"): "supervision",
     ("turn", "compacting", "verify_requested", "running"): "supervision",
     ("turn", "compacting", "task_failed", "failed"): "supervision",
-    ("turn", "verifying", "task_completed", "completing"): "aftermath",
+    ("turn", "verifying", "task_completed", "completing"): "follow_up",
     ("turn", "verifying", "compact_needed", "running"): "supervision",
-    ("turn", "verifying", "task_failed", "failed"): "aftermath",
-    ("turn", "completing", "agent_reaped", "reaped"): "reaping",
-    ("turn", "failed", "agent_reaped", "reaped"): "reaping",
+    ("turn", "verifying", "task_failed", "failed"): "follow_up",
+    ("turn", "completing", "agent_reaped", "reaped"): "turn_cleanup",
+    ("turn", "failed", "agent_reaped", "reaped"): "turn_cleanup",
 }
 # fmt: on
 CODING = ("task", "agent", "turn")
 NEVER = {"wait": "/nowhere"}
-ENDS: dict[str, AbortReason] = {  # how a command ends, and what that is recorded as
+ENDS: dict[str, AbortReason] = {  # how a command ends, and the reason that is recorded
     "exit 3": AbortReason.UNKNOWN,
     "exit 124": AbortReason.TIMEOUT,
     "exit 126": AbortReason.PERMISSION_DENIED,
@@ -105,7 +105,7 @@ ENDS: dict[str, AbortReason] = {  # how a command ends, and what that is recorde
     "kill -KILL $$": AbortReason.OOM,
 }
 READY = """echo '{"type": "ready"}' >&$INTERLOCK_REPORT_FD"""
-SAID = (  # what an agent itself says of why it cannot go on
+REPORTED = (  # the reasons that an agent may report for its failure
     TransitionReason.PROMPT_TOO_LONG,
     TransitionReason.MAX_OUTPUT_TOKENS,
     TransitionReason.MAX_TURNS,
@@ -128,7 +128,7 @@ def test_every_published_row_is_written_down_here() -> None:
 
 
 class Scenes:
-    """What is played in one deployment. A scene submits; what it waits for comes with `settle`."""
+    """The scenes of one deployment. A scene submits tasks; `settle` waits for their ends."""
 
     def __init__(
         self, deployment: Deployment, repo: Path, command: str, client: redis.Redis
@@ -138,21 +138,21 @@ class Scenes:
         self.ends: dict[str, str] = {}
 
     def plays(self, name: str, end: str, *todo: dict[str, Any], **more: Any) -> str:
-        """Let a session take these steps; it is to end in a state."""
+        """Let a session take these steps. The task is expected to end in the state `end`."""
         more = {"idle_limit_s": 5, **more}
-        of = submit(self.deployment, name, steps(self.repo, self.command, *todo, **more))
-        self.ends[of] = end
-        return of
+        task_id = submit(self.deployment, name, steps(self.repo, self.command, *todo, **more))
+        self.ends[task_id] = end
+        return task_id
 
     def runs(self, name: str, end: str, command: str, **more: Any) -> str:
-        """Let a plain command run; it is to end in a state."""
+        """Let a plain command run. The task is expected to end in the state `end`."""
         more = {"max_retries": 0, "signals": [], **more}
-        of = submit(self.deployment, name, task(self.repo, command, **more))
-        self.ends[of] = end
-        return of
+        task_id = submit(self.deployment, name, task(self.repo, command, **more))
+        self.ends[task_id] = end
+        return task_id
 
-    def others(self, name: str, *, started: bool = True) -> Claim:
-        """Let an agent of others claim a task, and begin it."""
+    def claims_externally(self, name: str, *, started: bool = True) -> TaskClaim:
+        """Let an external agent claim a task, and start it."""
         self.tasks.submit({"title": name, "role": "other"}, backlog="b", name=name)
         claim = self.tasks.claim(f"b/{name}", owner="ann", role="other")
         if started:
@@ -160,9 +160,9 @@ class Scenes:
         return claim
 
     def settle(self) -> None:
-        """Wait until every task that was begun stands where it is to end."""
-        for of, end in self.ends.items():
-            reaches(self.deployment, of, end, within_s=120)
+        """Wait until every task is in the state that it is expected to end in."""
+        for task_id, end in self.ends.items():
+            reaches(self.deployment, task_id, end, within_s=120)
 
     def events(self) -> Iterator[tuple[str, Event]]:
         """Yield every event of the backlog with its machine."""
@@ -175,39 +175,40 @@ class Scenes:
 
 
 @pytest.fixture
-def scenes(
+def new_scenes(
     new_deployment: NewDeployment, tmp_path: Path, client: redis.Redis
 ) -> Callable[[], Scenes]:
-    """Return what opens a deployment for scenes."""
+    """Return a function that starts a deployment for scenes."""
 
-    def made() -> Scenes:
+    def start() -> Scenes:
         repo = make_repository(tmp_path / "repo")
         program = tmp_path / "agent.py"
         program.write_text(AGENT)
         command = shlex.join([sys.executable, str(program)])
         deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "5"})
         for name in ("agent", "ann"):
-            role, of = ("other", "") if name == "ann" else ("any", command)
-            who = Agents(deployment.client).known("b", name=name, role=role, command=of)
+            role, own_command = ("other", "") if name == "ann" else ("any", command)
+            agents = Agents(deployment.client)
+            identity = agents.register("b", name=name, role=role, command=own_command)
             for _ in range(3):
-                Agents(deployment.client).promote(who)
+                agents.promote(identity)
         return Scenes(deployment, repo, command, client)
 
-    return made
+    return start
 
 
-def people_and_others(play: Scenes) -> None:
-    """Play what persons and agents of others do; no agent of ours is needed."""
-    client, tasks = play.deployment.client, play.tasks
+def people_and_external_agents(scenes: Scenes) -> None:
+    """Play what persons and external agents do."""
+    client, tasks = scenes.deployment.client, scenes.tasks
     for name, choice in (("good", "approve"), ("bad", "reject")):
-        of = tasks.submit({"title": name, "plan": "p", "role": "x"}, backlog="b", name=name).id
-        client.decide(of, choice, proposal=client.show(of).proposal)
+        task_id = tasks.submit({"title": name, "plan": "p", "role": "x"}, backlog="b", name=name).id
+        client.decide(task_id, choice, proposal=client.show(task_id).proposal)
     whole = tasks.submit({"title": "whole", "role": "x"}, backlog="b", name="whole").id
     client.fire(whole, "split", {"subtasks": [{"title": "part", "role": "x"}]})
     late = tasks.submit({"title": "late", "role": "x"}, backlog="b", name="late").id
     client.fire(late, "split", {"subtasks": [{"title": "part", "role": "x"}]})
-    due(play.deployment.client.dispatch, play.redis, late, "wait")
-    reaches(play.deployment, late, "blocked")
+    due(scenes.deployment.client.dispatch, scenes.redis, late, "wait")
+    reaches(scenes.deployment, late, "blocked")
     client.cancel(late)
     client.cancel(whole)
     never = tasks.submit({"title": "never", "role": "x"}, backlog="b", name="never").id
@@ -218,128 +219,133 @@ def people_and_others(play: Scenes) -> None:
         ("requeued", "requeued", True),
         ("ended", "cancelled", True),
     ):
-        play.others(name, started=started)
-        client.fire(f"b/{name}", trigger, {"reason": "so it is"})
-    trivial = play.others("trivial", started=False)
+        scenes.claims_externally(name, started=started)
+        client.fire(f"b/{name}", trigger, {"reason": "a person decided so"})
+    trivial = scenes.claims_externally("trivial", started=False)
     tasks.report(trivial.key, trivial.token, "completed", {"summary": "it was nothing"})
-    parted = play.others("parted", started=False)
+    parted = scenes.claims_externally("parted", started=False)
     tasks.report(parted.key, parted.token, "split", {"subtasks": [{"title": "x", "role": "x"}]})
-    waits = play.others("waits", started=False)
+    waits = scenes.claims_externally("waits", started=False)
     tasks.report(waits.key, waits.token, "blocked", {"on": "trivial", "kind": "task"})
-    # Nobody renews this claim.
-    play.others("left")
+    # This claim is not renewed, so it lapses.
+    scenes.claims_externally("left")
 
 
-def agents_of_ours(play: Scenes) -> None:
-    """Play what agents do that this deployment runs."""
+def local_agents(scenes: Scenes) -> None:
+    """Play what agents of this deployment do."""
     tool = {"type": "tool_started", "tool": "edit", "id": "1"}
     used = {"type": "tool_completed", "tool": "edit", "id": "1", "success": True}
     full = {"type": "usage", "context_used": 95, "context_size": 100}
     again = {"type": "compacted"}
     compact = {"type": "compact_needed"}
     slow = {"stop_hooks": ["sleep 1"]}
-    play.plays("tools", "closed", tool, used, full, again, {"write": "tools"}, DONE)
-    play.plays("grown", "closed", {"write": "grown"}, DONE, compact, idle_limit_s=3, **slow)
+    scenes.plays("tools", "closed", tool, used, full, again, {"write": "tools"}, DONE)
+    scenes.plays("grown", "closed", {"write": "grown"}, DONE, compact, idle_limit_s=3, **slow)
     part = {"title": "[]", "text": json.dumps([{"write": "part"}, DONE])}
-    play.plays("split", "closed", {"type": "split", "subtasks": [part]})
-    play.plays("blocks", "blocked", {"type": "blocked", "text": "the key of the safe"})
-    play.plays("in-tool", "failed", tool, {"type": "failed", "error": "no such file"})
-    play.plays("rests", "closed", {"write": "rests"}, DONE)
+    scenes.plays("split", "closed", {"type": "split", "subtasks": [part]})
+    scenes.plays("blocks", "blocked", {"type": "blocked", "text": "the key of the safe"})
+    scenes.plays("in-tool", "failed", tool, {"type": "failed", "error": "no such file"})
+    scenes.plays("rests", "closed", {"write": "rests"}, DONE)
     unfit = {"type": "failed", "error": "no", "reason": "compaction_failed"}
-    play.plays("narrow", "failed", compact, unfit)
-    for number, why in enumerate(SAID):
-        play.plays(why, "failed", {"type": "failed", "error": "no", "reason": why})
-        play.plays(f"between{number}", "closed", {"write": f"between{number}"}, DONE)
+    scenes.plays("narrow", "failed", compact, unfit)
+    for number, why in enumerate(REPORTED):
+        scenes.plays(why, "failed", {"type": "failed", "error": "no", "reason": why})
+        scenes.plays(f"between{number}", "closed", {"write": f"between{number}"}, DONE)
     bash = {"type": "tool_completed", "tool": "bash", "id": "1", "success": False}
-    play.plays("bash", "failed", tool, bash, NEVER, tool_failures_max=1)
-    mark = play.repo.parent / "once"
+    scenes.plays("bash", "failed", tool, bash, NEVER, tool_failures_max=1)
+    mark = scenes.repo.parent / "once"
     flaky = f"test -e {mark} || {{ touch {mark}; exit 1; }}; sleep 1.2; {FIXES}"
-    play.runs("flaky", "closed", flaky, max_retries=1, retry_delay_s=1)
-    play.runs("wrong", "failed", "sleep 1.2", signals=[{"type": "path_exists", "value": "no"}])
-    play.runs("blocked-by-hook", "failed", "true", stop_hooks=["exit 1"])
+    scenes.runs("flaky", "closed", flaky, max_retries=1, retry_delay_s=1)
+    scenes.runs("wrong", "failed", "sleep 1.2", signals=[{"type": "path_exists", "value": "no"}])
+    scenes.runs("blocked-by-hook", "failed", "true", stop_hooks=["exit 1"])
     for number, how in enumerate(ENDS):
-        play.runs(f"ends{number}", "failed", f"{READY}; {how}")
-    play.runs("hangs", "failed", "sleep 600", deadline_s=3)
-    play.runs("fast", "failed", "exit 3")
+        scenes.runs(f"ends{number}", "failed", f"{READY}; {how}")
+    scenes.runs("hangs", "failed", "sleep 600", deadline_s=3)
+    scenes.runs("fast", "failed", "exit 3")
 
 
-def lost(play: Scenes) -> None:
-    """Play agents whose keepers are killed: with good work, with work beyond theirs, with none."""
+def lost_supervisors(scenes: Scenes) -> None:
+    """Kill the supervisors of an agent with good work and of one that broke its scope."""
     wait = "touch {0}/at-{1}; sleep 600"
-    folder = play.repo.parent
+    folder = scenes.repo.parent
     good = [{"type": "file_contains", "value": "found :: found"}]
     work = {
         "found": f"echo found > found; {wait.format(folder, 'found')}",
         "beyond": f"echo x > beyond; {wait.format(folder, 'beyond')}",
     }
-    play.runs("found", "closed", work["found"], signals=good)
-    play.runs("beyond", "failed", work["beyond"], owned_files=["answer.txt"])
+    scenes.runs("found", "closed", work["found"], signals=good)
+    scenes.runs("beyond", "failed", work["beyond"], owned_files=["answer.txt"])
     for name in work:
-        play.deployment.sees((folder / f"at-{name}").exists, what=f"{name} is at work", within_s=60)
-        reaches(play.deployment, f"b/{name}", "in_progress")
-        kill_keeper(f"{name}~1")
+        scenes.deployment.sees(
+            (folder / f"at-{name}").exists, what=f"{name} is at work", within_s=60
+        )
+        reaches(scenes.deployment, f"b/{name}", "in_progress")
+        kill_supervisor(f"{name}~1")
 
 
-def chained(play: Scenes) -> None:
-    """Play an abort that reaches siblings, and one that reaches what is below."""
-    folder = play.repo.parent
+def aborted(scenes: Scenes) -> None:
+    """Play an abort that ends siblings, and one that ends the agents below."""
+    folder = scenes.repo.parent
     raised = {"type": "abort", "scope": "sibling", "reason": "it is the same for all of us"}
-    told = [[{"wait": str(folder / "go")}, raised, {"write": "mine"}, DONE], [NEVER]]
-    parts = [{"title": "[]", "text": json.dumps(one)} for one in told]
-    whole = play.plays("chain", "cancelled", {"type": "split", "subtasks": parts}, {"exit": 0})
-    record = reaches(play.deployment, whole, "waiting_for_subtasks")
+    todo = [[{"wait": str(folder / "go")}, raised, {"write": "mine"}, DONE], [NEVER]]
+    parts = [{"title": "[]", "text": json.dumps(one)} for one in todo]
+    whole = scenes.plays("chain", "cancelled", {"type": "split", "subtasks": parts}, {"exit": 0})
+    record = reaches(scenes.deployment, whole, "waiting_for_subtasks")
     children = [f"{whole}/{record.version}.{number}" for number in (1, 2)]
     for child in children:
-        reaches(play.deployment, child, "in_progress")
+        reaches(scenes.deployment, child, "in_progress")
     (folder / "go").touch()
-    reaches(play.deployment, children[1], "failed")
-    play.deployment.client.cancel(whole)
+    reaches(scenes.deployment, children[1], "failed")
+    scenes.deployment.client.cancel(whole)
     endless = {"type": "split", "subtasks": [parts[1], parts[1]]}
-    above = play.plays("above", "cancelled", endless, NEVER)
-    record = reaches(play.deployment, above, "waiting_for_subtasks")
-    # The session takes up one of the two itself.
+    parent_task = scenes.plays("above", "cancelled", endless, NEVER)
+    record = reaches(scenes.deployment, parent_task, "waiting_for_subtasks")
+    # The session itself takes one of the two.
     for number in (1, 2):
-        reaches(play.deployment, f"{above}/{record.version}.{number}", "in_progress")
-    play.agents.abort("b/agent~above~1", reason="enough")
-    reaches(play.deployment, f"{above}/{record.version}.1", "failed")
-    play.deployment.client.cancel(above)
+        reaches(scenes.deployment, f"{parent_task}/{record.version}.{number}", "in_progress")
+    scenes.agents.abort("b/agent~above~1", reason="enough")
+    reaches(scenes.deployment, f"{parent_task}/{record.version}.1", "failed")
+    scenes.deployment.client.cancel(parent_task)
 
 
-def unborn(play: Scenes) -> None:
-    """Play a task whose branch is gone when it is claimed."""
-    git(play.repo, "branch", "side")
-    play.runs("unborn", "failed", "true", target="side")
-    git(play.repo, "branch", "-D", "side")
+def branch_deleted(scenes: Scenes) -> None:
+    """Play a task whose target branch is deleted before it is claimed."""
+    git(scenes.repo, "branch", "side")
+    scenes.runs("unborn", "failed", "true", target="side")
+    git(scenes.repo, "branch", "-D", "side")
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(400)
-def test_every_row_and_every_reason_has_its_producer(scenes: Callable[[], Scenes]) -> None:
-    play = scenes()
-    unborn(play)
-    play.deployment.full(workers=2)
-    people_and_others(play)
-    agents_of_ours(play)
-    lost(play)
-    chained(play)
-    play.settle()
-    reaches(play.deployment, "b/left", "open", within_s=60)
-    play.deployment.sees(lambda: not play.agents.of("b"), what="every agent has ended", within_s=90)
-    reaches(play.deployment, "b/turn~grown~1", "reaped")
+def test_every_row_and_every_reason_has_its_producer(new_scenes: Callable[[], Scenes]) -> None:
+    scenes = new_scenes()
+    branch_deleted(scenes)
+    scenes.deployment.full(workers=2)
+    people_and_external_agents(scenes)
+    local_agents(scenes)
+    lost_supervisors(scenes)
+    aborted(scenes)
+    scenes.settle()
+    reaches(scenes.deployment, "b/left", "open", within_s=60)
+    scenes.deployment.sees(
+        lambda: not scenes.agents.of("b"), what="every agent has ended", within_s=90
+    )
+    reaches(scenes.deployment, "b/turn~grown~1", "reaped")
 
     fired: dict[Row, set[str]] = {}
-    told: list[LifecycleEvent] = []
+    reported: list[LifecycleEvent] = []
     published = LifecycleEvents(MACHINES).published
-    for name, event in play.events():
+    for name, event in scenes.events():
         row = (name, event.source, event.trigger, event.target)
         fired.setdefault(row, set()).add(event.cause.actor)
-        told.append(published(event, name))
+        reported.append(published(event, name))
 
-    unfired = {row: who for row, who in PRODUCERS.items() if who not in fired.get(row, set())}
+    unfired = {row: by for row, by in PRODUCERS.items() if by not in fired.get(row, set())}
     assert unfired == {}, {row: fired.get(row) for row in unfired}
-    reasons = {one.transition_reason for one in told}
+    reasons = {event.transition_reason for event in reported}
     assert set(TransitionReason) - reasons == set()
-    aborts = {one.abort_reason for one in told}
+    aborts = {event.abort_reason for event in reported}
     assert set(AbortReason) - aborts == set()
     for number, abort in enumerate(ENDS.values()):
-        assert play.deployment.client.show(f"b/agent~ends{number}~1").data["end"]["abort"] == abort
+        ended = scenes.deployment.client.show(f"b/agent~ends{number}~1")
+        assert ended.data["end"]["abort"] == abort

@@ -1,6 +1,6 @@
-"""A fleet of agents on one repository, while whatever runs is killed at random or deployed anew.
+"""Many agents on one repository, while processes are killed at random or workers are redeployed.
 
-Thirty tasks, four agents at once. Each ends merged, or with its reason; nothing is left behind.
+Thirty tasks, four agents at once. Each task ends merged, or with a reason; nothing is left behind.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ ENDS = {"agent": "dead", "turn": "reaped"}
 WITHIN_S = 900.0
 CHECK = 'for f in n*.txt; do test "$(cat "$f")" = "${f%.txt}" || exit 1; done\n'
 
-# What it writes first is wrong: only a judge tells what a killed one left from what is done. Each
-# stamp says that a process of this claim was at work then; a stranger ends by itself only late.
+# An agent first writes a wrong text, so only the verification can tell whether it was killed before
+# it was done. Each stamp shows that a process of this claim was at work at that time. The kind
+# `stranger` starts a process in a session of its own that goes on for a minute.
 AGENT = r"""
 name=$1 kind=$2 stamps=$3
 say() { echo "$INTERLOCK_TASK_ID $INTERLOCK_BRANCH $EPOCHREALTIME $BASHPID" >> "$stamps"; }
@@ -74,7 +75,7 @@ KINDS = ("plain", "stranger", "commits", "reports")
 
 @dataclass
 class Fleet:
-    """A deployment, the repository that all its tasks are about, and what its agents wrote down."""
+    """A deployment, the repository of all its tasks, and the stamps of its agents."""
 
     deployment: Deployment
     repo: Path
@@ -82,17 +83,17 @@ class Fleet:
     names: list[str] = field(default_factory=list)
 
     @property
-    def mine(self) -> tuple[str, str]:
-        """What every program carries in its environment that this deployment started."""
+    def label(self) -> tuple[str, str]:
+        """The variable that every process of this deployment has in its environment."""
         return "DEPLOYMENT_FOLDER", str(self.deployment.folder)
 
     @property
-    def shown(self) -> bytes:
-        """What every process of an agent has in its command line."""
+    def command_part(self) -> bytes:
+        """The text that every process of an agent has in its command line."""
         return str(self.stamps).encode()
 
     def hand_in(self) -> None:
-        """Submit every task, each about a file of its own."""
+        """Submit every task, each for a file of its own."""
         program = self.stamps.with_name("agent.sh")
         program.write_text(AGENT)
         for n in range(TASKS):
@@ -108,7 +109,7 @@ class Fleet:
             self.names.append(name)
 
     def left(self) -> list[str]:
-        """Return the tasks that are not where only a person leads them on, if anyone."""
+        """Return the tasks that are not over."""
         return [
             name for name in self.names if not is_over(self.deployment.client.show(f"b/{name}"))
         ]
@@ -122,20 +123,20 @@ class Fleet:
         }
 
     def settles(self) -> None:
-        """Wait until every task is over and whatever was done for them as well."""
+        """Wait until every task is over, no record is open and no process runs."""
         self.deployment.sees(lambda: not self.left(), what="all tasks are over", within_s=WITHIN_S)
         try:
             self.deployment.sees(lambda: not self.open(), what="nothing is open", within_s=WITHIN_S)
         except AssertionError as late:
-            told = [self.deployment.story(of) for of in self.open()]
-            raise AssertionError("\n".join([str(late), *told])) from None
+            stories = [self.deployment.story(task_id) for task_id in self.open()]
+            raise AssertionError("\n".join([str(late), *stories])) from None
         self.deployment.sees(
             lambda: not self.running(), what=f"nothing runs: {self.running()}", within_s=60
         )
 
     def running(self) -> dict[int, str]:
-        """Return what workers started and is there still, but for what they fork keepers from."""
-        found = marked(*self.mine)
+        """Return the processes that workers started, without the fork servers."""
+        found = marked(*self.label)
         return {
             pid: words
             for pid, words in found.items()
@@ -143,7 +144,7 @@ class Fleet:
         }
 
     def open(self) -> list[str]:
-        """Return the records that still owe something, or that something is still to become of."""
+        """Return the records with unfinished effects, and agents and turns that have not ended."""
         return [
             record.id
             for machine, records in self.records().items()
@@ -153,7 +154,7 @@ class Fleet:
 
 
 def is_over(record: Record) -> bool:
-    """Whether a task is closed, or says why not and waits for a person."""
+    """Whether a task is closed, or waits for a person."""
     failed = record.state == "failed" and bool(record.data.get("given_up"))
     return failed or record.state in {"closed", "blocked", "cancelled"}
 
@@ -172,28 +173,28 @@ def repo(tmp_path: Path) -> Path:
 def fleet(new_deployment: NewDeployment, repo: Path, tmp_path: Path) -> Iterator[Fleet]:
     stamps = tmp_path / "stamps"
     stamps.touch()
-    made = Fleet(new_deployment(**FLEET), repo, stamps)
-    yield made
-    for pid in marked(*made.mine):
+    fleet = Fleet(new_deployment(**FLEET), repo, stamps)
+    yield fleet
+    for pid in marked(*fleet.label):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-# --- who is killed -------------------------------------------------------------------------------
+# --- what is killed -------------------------------------------------------------------------------
 
 
 class Killer:
-    """Ends, without a warning, one process after the other of those that a fleet is made of."""
+    """Kills processes of a fleet, one after the other, chosen at random."""
 
     def __init__(self, fleet: Fleet, seed: str, wanted: Mapping[str, int]) -> None:
         self.fleet, self.random = fleet, random.Random(seed)
         self.wanted, self.done = Counter(wanted), Counter[str]()
         self.log: list[str] = []
 
-    def rage(self) -> None:
-        """Kill until there were as many of each kind as are wanted, or no task is left."""
+    def run(self) -> None:
+        """Kill until the wanted number of each kind is reached, or all tasks are over."""
         while self.fleet.left() and (kinds := sorted((self.wanted - self.done).elements())):
-            # These pauses are the workload; nothing is waited for.
+            # A random pause between two kills; it waits for no condition.
             time.sleep(self.random.uniform(0.5, 3.0))
             kind = self.random.choice(kinds)
             if killed := self._kill(kind):
@@ -215,27 +216,27 @@ class Killer:
         if not found:
             return ""
         victims = self.random.choice(found)
-        # Stopped first: of two, none sees the other's end.
+        # Stop both before killing them, so that neither reacts to the end of the other.
         for number, pid in itertools.product((signal.SIGSTOP, signal.SIGKILL), victims):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         return f"{victims}"
 
     def _found(self, kind: str) -> list[tuple[int, ...]]:
-        mine = marked(*self.fleet.mine)
-        agents = set(processes(lambda pid, _: carries_mark(pid))) & set(mine)
-        keepers = {
-            pid for pid, words in mine.items() if "interlock.workers.tasks.supervisor" in words
+        started = marked(*self.fleet.label)
+        agents = set(processes(lambda pid, _: carries_mark(pid))) & set(started)
+        supervisors = {
+            pid for pid, words in started.items() if "interlock.workers.tasks.supervisor" in words
         }
-        dogs = {pid for pid, words in mine.items() if "agent_process.watchdog" in words}
+        watchdogs = {pid for pid, words in started.items() if "processes.agent.watchdog" in words}
         match kind:
-            case "keeper":
-                return [(pid,) for pid in sorted(keepers)]
+            case "supervisor":
+                return [(pid,) for pid in sorted(supervisors)]
             case "watchdog":
-                return [(pid,) for pid in sorted(dogs)]
+                return [(pid,) for pid in sorted(watchdogs)]
             case "both":
-                pairs = [(parent_of(dog), dog) for dog in sorted(dogs)]
-                return [pair for pair in pairs if pair[0] in keepers]
+                pairs = [(parent_of(watchdog), watchdog) for watchdog in sorted(watchdogs)]
+                return [pair for pair in pairs if pair[0] in supervisors]
             case _:
                 return [(pid,) for pid in sorted(agents)]
 
@@ -250,7 +251,7 @@ def carries_mark(pid: int) -> bool:
 
 
 def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
-    """See that every task is merged or explained, and that the machine is as it was before."""
+    """Check that every task is merged or explained, and that no process or file is left."""
     records = fleet.records()
     for record in itertools.chain(*records.values()):
         fleet.deployment.checked(record.id)
@@ -260,7 +261,10 @@ def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
         *wrong_in_the_repository(fleet.repo, records["task"]),
         *wrong_ends(records),
         *(f"it runs still: {pid} {words}" for pid, words in fleet.running().items()),
-        *(f"it runs still: {pid}" for pid in processes(lambda _, words: fleet.shown in words)),
+        *(
+            f"it runs still: {pid}"
+            for pid in processes(lambda _, words: fleet.command_part in words)
+        ),
         *(f"two at work at once: {one} {other}" for one, other in at_once(fleet.stamps)),
     ]
     assert faults == []
@@ -271,9 +275,11 @@ def nothing_is_lost_and_nothing_left(fleet: Fleet) -> Counter[str]:
 
 
 def wrong_merges(repo: Path, tasks: list[Record]) -> Iterator[str]:
-    """Name each task that is not on main exactly as its record says."""
-    told = git(repo, "log", "--first-parent", "--merges", "--format=%(trailers:key=Task,valueonly)")
-    merges = Counter(told.split())
+    """Yield a sentence for each task whose merge into main differs from its record."""
+    trailers = git(
+        repo, "log", "--first-parent", "--merges", "--format=%(trailers:key=Task,valueonly)"
+    )
+    merges = Counter(trailers.split())
     for record in tasks:
         name = record.id.partition("/")[2]
         file = repo / f"{name}.txt"
@@ -288,7 +294,7 @@ def wrong_merges(repo: Path, tasks: list[Record]) -> Iterator[str]:
 
 
 def wrong_in_the_repository(repo: Path, tasks: list[Record]) -> Iterator[str]:
-    """Name what is left in a repository besides the work that was merged."""
+    """Yield a sentence for everything in the repository besides the merged work."""
     if subprocess.run(["/bin/sh", "check.sh"], cwd=repo, check=False).returncode:
         yield "main does not pass its test"
     if changed := git(repo, "status", "--porcelain"):
@@ -305,7 +311,7 @@ def wrong_in_the_repository(repo: Path, tasks: list[Record]) -> Iterator[str]:
 
 
 def wrong_ends(records: Mapping[str, list[Record]]) -> Iterator[str]:
-    """Name each agent and turn that has not come to its end."""
+    """Yield a sentence for each agent and turn that has not ended."""
     for machine, end in ENDS.items():
         for record in records[machine]:
             if record.state != end:
@@ -313,11 +319,11 @@ def wrong_ends(records: Mapping[str, list[Record]]) -> Iterator[str]:
 
 
 def at_once(stamps: Path) -> Iterator[tuple[Any, Any]]:
-    """Name each two claims of one task whose agents were at work at the same time."""
+    """Yield each pair of claims of one task whose agents were at work at the same time."""
     seen: dict[str, dict[str, list[float]]] = {}
     for line in stamps.read_text().splitlines():
-        of, branch, at, _ = line.split()
-        seen.setdefault(of, {}).setdefault(branch, []).append(float(at))
+        task_id, branch, at, _ = line.split()
+        seen.setdefault(task_id, {}).setdefault(branch, []).append(float(at))
     for branches in seen.values():
         spans = [
             {"branch": branch, "started": min(at), "ended": max(at)}
@@ -326,17 +332,17 @@ def at_once(stamps: Path) -> Iterator[tuple[Any, Any]]:
         yield from overlaps(spans)
 
 
-def test_a_fleet_whose_parts_are_killed_at_random_merges_or_explains_every_task(
+def test_a_fleet_with_random_kills_merges_or_explains_every_task(
     fleet: Fleet,
 ) -> None:
     seed = os.environ.get(SEED) or secrets.token_hex(4)
     sys.stdout.write(f"{SEED}={seed}\n")
-    wanted = {"worker": 3, "keeper": 5, "watchdog": 3, "agent": 5, "both": 2}
+    wanted = {"worker": 3, "supervisor": 5, "watchdog": 3, "agent": 5, "both": 2}
     killer = Killer(fleet, seed, wanted)
     fleet.deployment.full(workers=2, concurrency=4)
     fleet.hand_in()
 
-    killer.rage()
+    killer.run()
     assert killer.done == wanted, "the tasks were over before the killer was"
     fleet.settles()
 
@@ -353,7 +359,7 @@ def ended(workers: list[Process]) -> bool:
     return not any(is_alive(one.id) for one in workers)
 
 
-def test_a_fleet_whose_workers_are_deployed_anew_claims_nothing_twice(fleet: Fleet) -> None:
+def test_a_fleet_whose_workers_are_redeployed_claims_no_task_twice(fleet: Fleet) -> None:
     deployment = fleet.deployment.full(workers=2, concurrency=4)
     fleet.hand_in()
 

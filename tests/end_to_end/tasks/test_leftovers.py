@@ -1,4 +1,4 @@
-"""What a lost or failed try leaves behind is gone before, or when, another one is at it."""
+"""The processes and branches of a lost or failed try are removed for the next one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.end_to_end.tasks.coding import (
     AGENTS,
     FIXES,
     git,
-    keepers,
     make_repository,
     nothing_left,
     reaches,
     submit,
+    supervisors,
     task,
 )
 from tests.processes import is_alive, marked
@@ -32,7 +32,7 @@ def repo(tmp_path: Path) -> Path:
 
 
 @pytest.mark.proof
-def test_what_a_keeper_and_its_watchdog_leave_that_are_killed_at_once_is_ended_before_the_next(
+def test_leftovers_of_a_supervisor_and_watchdog_killed_at_once_are_killed_before_the_next_try(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
@@ -43,38 +43,39 @@ def test_what_a_keeper_and_its_watchdog_leave_that_are_killed_at_once_is_ended_b
         f"for pid in $(cat {pids}); do grep -q '^State:.[^ZX]' /proc/$pid/status && touch {alive}; "
         f"done\n{FIXES}"
     )
-    of = submit(deployment, "both", task(repo, f"bash {agent}"))
-    reaches(deployment, of, "in_progress")
+    task_id = submit(deployment, "both", task(repo, f"bash {agent}"))
+    reaches(deployment, task_id, "in_progress")
     deployment.sees(
-        lambda: pids.exists() and len(pids.read_text().split()) == 2, what="both are up"
+        lambda: pids.exists() and len(pids.read_text().split()) == 2, what="both processes run"
     )
-    keeper = keepers("both~1")[0]
-    dogs = [
+    supervisor = supervisors("both~1")[0]
+    watchdogs = [
         pid
         for pid, words in marked("DEPLOYMENT_FOLDER", str(deployment.folder)).items()
-        if "agent_process.watchdog" in words
+        if "processes.agent.watchdog" in words
     ]
+    assert watchdogs, "the watchdogs were not found"
 
-    for pid in (keeper, *dogs):
+    for pid in (supervisor, *watchdogs):
         os.kill(pid, signal.SIGSTOP)
-    for pid in (keeper, *dogs):
+    for pid in (supervisor, *watchdogs):
         os.kill(pid, signal.SIGKILL)
 
-    record = reaches(deployment, of, "closed", within_s=90)
+    record = reaches(deployment, task_id, "closed", within_s=90)
     assert record.data["crashes"] == 1
-    assert not alive.exists(), "nothing of the first was there beside the second"
+    assert not alive.exists(), "a process of the first agent ran beside the second"
     assert not [pid for pid in pids.read_text().split() if is_alive(int(pid))]
     nothing_left(deployment, repo, "both", 2)
     assert git(repo, *BRANCHES) == ""
 
 
-def test_the_branch_of_a_failed_try_goes_when_a_later_one_is_merged(
+def test_the_branch_of_a_failed_try_is_deleted_when_a_later_one_is_merged(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     once = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; echo > half.txt; exit 1; }}"
     agent = f"{once}; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
-    of = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
+    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
     left = submit(deployment, "left", task(repo, "echo > half.txt; exit 1", max_retries=0))
 
     reaches(deployment, left, "failed")
@@ -84,6 +85,6 @@ def test_the_branch_of_a_failed_try_goes_when_a_later_one_is_merged(
     assert kept <= set(git(repo, *BRANCHES).split())
     (tmp_path / "go").touch()
 
-    reaches(deployment, of, "closed")
+    reaches(deployment, task_id, "closed")
     nothing_left(deployment, repo, "again", 2)
     assert git(repo, *BRANCHES) == "interlock/b/left@1"

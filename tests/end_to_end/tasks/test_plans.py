@@ -1,4 +1,4 @@
-"""Plans on real workers, with real agents' processes and real git."""
+"""Plans with real workers, agents' processes and git."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ tasks:
 """
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -53,24 +53,24 @@ def repo(tmp_path: Path) -> Path:
 
 
 def plan(folder: Path, name: str) -> PlanFile:
-    place = folder / f"{name}.yaml"
-    place.write_text(PLAN.format(plan=name))
-    return read_plan(place)
+    file = folder / f"{name}.yaml"
+    file.write_text(PLAN.format(plan=name))
+    return read_plan(file)
 
 
-def closed(deployment: Deployment, of: str) -> Record:
-    return deployment.reaches(of, "closed", within_s=90)
+def closed(deployment: Deployment, task_id: str) -> Record:
+    return deployment.reaches(task_id, "closed", within_s=90)
 
 
-def passes(deployment: Deployment) -> None:
-    """Wait until sweeps have gone over all there is a few times."""
-    began = deployment.client.dispatch.views.now_ms()
+def wait_for_sweeps(deployment: Deployment) -> None:
+    """Wait until every sweep has run a few times."""
+    started = deployment.client.dispatch.views.now_ms()
     period_ms = 500
 
     def over() -> bool:
-        return deployment.client.dispatch.views.now_ms() - began > QUIET_SWEEPS * period_ms
+        return deployment.client.dispatch.views.now_ms() - started > QUIET_SWEEPS * period_ms
 
-    deployment.sees(over, what="a few sweeps have passed")
+    deployment.sees(over, what="a few sweeps have run")
 
 
 def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
@@ -78,17 +78,17 @@ def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     plans = Plans(deployment.client)
-    begun = git(repo, "rev-parse", "main")
+    before = git(repo, "rev-parse", "main")
     for name in ("good", "bad", "part"):
         plans.submit(plan(tmp_path, name))
 
-    passes(deployment)
+    wait_for_sweeps(deployment)
     for name in ("good", "bad", "part"):
         assert {task.state for task in plans.show("b", name).tasks} == {"planned"}
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
-    assert git(repo, "rev-parse", "main") == begun
+    assert git(repo, "rev-parse", "main") == before
 
-    bad = plans.reject("b", "bad", seen=plans.show("b", "bad").proposals, reason="too dear")
+    bad = plans.reject("b", "bad", seen=plans.show("b", "bad").proposals, reason="too expensive")
     part = plans.approve("b", "part", ["part-first"], seen=plans.show("b", "part").proposals)
     good = plans.approve("b", "good", seen=plans.show("b", "good").proposals)
 
@@ -96,13 +96,13 @@ def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
     assert [one.answer for one in good.tasks] == ["approved"] * 3
     assert [one.id for one in part.tasks] == ["b/part-first"]
     merged = [
-        closed(deployment, f"b/good-{word}").data["merged"] for word in ("first", "middle", "last")
+        closed(deployment, f"b/good-{name}").data["merged"] for name in ("first", "middle", "last")
     ]
     closed(deployment, "b/part-first")
     for earlier, later in pairwise(merged):
         git(repo, "merge-base", "--is-ancestor", earlier, later)
-    for word in ("first", "middle", "last"):
-        deployment.checked(f"b/good-{word}")
+    for name in ("first", "middle", "last"):
+        deployment.checked(f"b/good-{name}")
     files = git(repo, "ls-tree", "--name-only", "main").split()
     assert sorted(files) == [
         "good-first.txt",
@@ -117,7 +117,7 @@ def test_nothing_runs_before_approval_and_a_whole_plan_is_merged_in_order(
     assert all(one.replayed for one in everything.tasks)
 
 
-def test_a_planned_task_is_a_card_until_somebody_decides_it(
+def test_a_planned_task_is_a_card_until_it_is_decided(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     del repo

@@ -1,4 +1,4 @@
-"""Merged work that is pushed: to a real bare repository, on real workers, with real agents."""
+"""Merged work is pushed to a bare repository by real workers, with real agents."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ AGENTS = {"INTERLOCK_AGENTS_MAX": "2", "INTERLOCK_LEASE_S": "3"}
 AUTHOR = ("-c", "user.name=u", "-c", "user.email=u@x")
 
 
-def git(folder: Path, *words: str) -> str:
-    command = ["/usr/bin/env", "git", *words]
+def git(folder: Path, *arguments: str) -> str:
+    command = ["/usr/bin/env", "git", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -48,27 +48,27 @@ def submit(deployment: Deployment, name: str, repo: Path, agent: str, **more: An
     return str(deployment.client.submit(payload, id=f"b/{name}", machine="task").id)
 
 
-def ends(deployment: Deployment, of: str) -> Record:
-    return deployment.reaches(of, "closed", "failed", within_s=60)
+def ends(deployment: Deployment, task_id: str) -> Record:
+    return deployment.reaches(task_id, "closed", "failed", within_s=60)
 
 
-def activities(deployment: Deployment, of: str) -> list[str]:
-    told = [note.detail["word"] for note in deployment.notes(of, "activity")]
-    return [word for word in told if word != "committing"]
+def activities(deployment: Deployment, task_id: str) -> list[str]:
+    noted = [note.detail["word"] for note in deployment.notes(task_id, "activity")]
+    return [name for name in noted if name != "committing"]
 
 
 def test_merged_work_is_pushed_and_both_are_shown(
     new_deployment: NewDeployment, repo: Path, remote: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    of = submit(deployment, "mend", repo, "echo 42 > answer.txt")
+    task_id = submit(deployment, "fix", repo, "echo 42 > answer.txt")
 
-    record = ends(deployment, of)
+    record = ends(deployment, task_id)
 
-    assert record.state == "closed", deployment.story(of)
+    assert record.state == "closed", deployment.story(task_id)
     assert git(remote, "rev-parse", "main") == record.data["merged"]
-    assert activities(deployment, of) == ["merging", "pushing"]
-    pushed = deployment.notes(of, "pushed")[0].detail
+    assert activities(deployment, task_id) == ["merging", "pushing"]
+    pushed = deployment.notes(task_id, "pushed")[0].detail
     assert (pushed["remote"], pushed["commit"]) == ("origin", record.data["merged"])
 
 
@@ -77,42 +77,42 @@ def test_a_task_that_names_no_remote_pushes_nothing(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     before = git(remote, "rev-parse", "main")
-    of = submit(deployment, "local", repo, "echo 42 > answer.txt", push=None)
+    task_id = submit(deployment, "local", repo, "echo 42 > answer.txt", push=None)
 
-    assert ends(deployment, of).state == "closed"
+    assert ends(deployment, task_id).state == "closed"
     assert git(remote, "rev-parse", "main") == before
-    assert activities(deployment, of) == ["merging"]
+    assert activities(deployment, task_id) == ["merging"]
 
 
-def test_a_remote_that_is_away_is_tried_again_until_it_is_back(
+def test_a_push_is_tried_again_until_the_remote_is_back(
     new_deployment: NewDeployment, repo: Path, remote: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    gone = remote.rename(remote.with_name("gone"))
-    of = submit(deployment, "away", repo, "echo 42 > answer.txt")
+    moved = remote.rename(remote.with_name("gone"))
+    task_id = submit(deployment, "away", repo, "echo 42 > answer.txt")
     deployment.sees(
-        lambda: deployment.notes(of, "effect_failed"), what="a push failed", within_s=60
+        lambda: deployment.notes(task_id, "effect_failed"), what="a push failed", within_s=60
     )
-    assert deployment.client.show(of).state == "done"
+    assert deployment.client.show(task_id).state == "done"
     merged = git(repo, "rev-parse", "main")
 
-    gone.rename(remote)
+    moved.rename(remote)
 
-    record = ends(deployment, of)
-    assert (record.state, record.data["merged"]) == ("closed", merged), deployment.story(of)
+    record = ends(deployment, task_id)
+    assert (record.state, record.data["merged"]) == ("closed", merged), deployment.story(task_id)
     assert git(remote, "rev-parse", "main") == merged
     assert record.data["claimed"] == 1
 
 
-def test_a_remote_that_has_more_refuses_and_a_person_is_told_that_it_is_merged_here(
+def test_a_refused_push_is_shown_to_a_person_and_the_merge_remains(
     new_deployment: NewDeployment, repo: Path, remote: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     theirs = git(remote, *AUTHOR, "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
     git(remote, "update-ref", "refs/heads/main", theirs)
-    of = submit(deployment, "late", repo, "echo 42 > answer.txt")
+    task_id = submit(deployment, "late", repo, "echo 42 > answer.txt")
 
-    record = ends(deployment, of)
+    record = ends(deployment, task_id)
 
     reason = record.data["failure"]["reason"]
     assert reason.startswith("it is merged into main here, but origin does not have it: ")
@@ -120,7 +120,7 @@ def test_a_remote_that_has_more_refuses_and_a_person_is_told_that_it_is_merged_h
     assert record.data["given_up"], "another agent could not help"
     assert (repo / "answer.txt").read_text() == "42\n"
     assert git(remote, "rev-parse", "main") == theirs, "nothing is forced"
-    assert deployment.client.cards()[0].record_id == of
+    assert deployment.client.cards()[0].record_id == task_id
 
 
 def test_the_command_line_names_the_remote(
@@ -130,15 +130,15 @@ def test_the_command_line_names_the_remote(
     for name, value in deployment.environment.items():
         if name.startswith("INTERLOCK_"):
             monkeypatch.setenv(name, value)
-    words = ["--title", "x", "--repo", str(repo), "--agent", "true", "--push", "origin"]
+    arguments = ["--title", "x", "--repo", str(repo), "--agent", "true", "--push", "origin"]
 
-    done = CliRunner().invoke(app, ["task", "submit", *words, "--name", "x", "--json"])
+    done = CliRunner().invoke(app, ["task", "submit", *arguments, "--name", "x", "--json"])
 
     assert done.exit_code == 0, done.output
     assert deployment.client.show("repo/x").data["push"] == "origin"
 
 
-def test_tasks_that_end_at_once_are_all_pushed(
+def test_tasks_that_end_at_the_same_time_are_all_pushed(
     new_deployment: NewDeployment, repo: Path, remote: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS | {"INTERLOCK_AGENTS_MAX": "4"}).full()

@@ -1,4 +1,4 @@
-"""Coding tasks on real workers, with real agents' processes and real git."""
+"""Coding tasks with real workers, agents' processes and git."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.end_to_end.tasks.coding import (
     FIXES,
     events,
     git,
-    kill_keeper,
+    kill_supervisor,
     make_repository,
     nothing_left,
     reaches,
@@ -37,14 +37,14 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    of = submit(deployment, "mend", task(repo, "sleep 1.5; echo 42 > answer.txt; echo mended"))
+    task_id = submit(deployment, "fix", task(repo, "sleep 1.5; echo 42 > answer.txt; echo fixed"))
 
-    record = reaches(deployment, of, "closed")
+    record = reaches(deployment, task_id, "closed")
 
-    assert record.data["summary"] == "mended"
+    assert record.data["summary"] == "fixed"
     assert (repo / "answer.txt").read_text() == "42\n"
     assert git(repo, "rev-parse", "main") == record.data["merged"]
-    assert [event.target for event in deployment.events(of)] == [
+    assert [event.target for event in deployment.events(task_id)] == [
         "open",
         "claimed",
         "in_progress",
@@ -53,8 +53,8 @@ def test_a_task_is_claimed_worked_on_verified_and_merged(
         "done",
         "closed",
     ]
-    reaches(deployment, "b/agent~mend~1", "dead")
-    reaches(deployment, "b/turn~mend~1", "reaped")
+    reaches(deployment, "b/agent~fix~1", "dead")
+    reaches(deployment, "b/turn~fix~1", "reaped")
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
 
 
@@ -63,13 +63,13 @@ def test_an_agent_that_fails_leaves_the_branch_alone_and_asks_a_person(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     before = git(repo, "rev-parse", "main")
-    of = submit(deployment, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
+    task_id = submit(deployment, "fail", task(repo, "echo no luck >&2; exit 3", max_retries=0))
 
-    record = reaches(deployment, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["abort"] == "unknown"
     assert "no luck" in record.data["failure"]["reason"]
-    assert deployment.client.cards()[0].record_id == of
+    assert deployment.client.cards()[0].record_id == task_id
     nothing_left(deployment, repo, "fail")
     assert git(repo, "rev-parse", "main") == before
 
@@ -79,9 +79,9 @@ def test_a_failed_task_is_tried_again_after_its_backoff(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     agent = f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; exit 1; }}; echo 42 > answer.txt"
-    of = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
+    task_id = submit(deployment, "again", task(repo, agent, retry_delay_s=1))
 
-    record = reaches(deployment, of, "closed")
+    record = reaches(deployment, task_id, "closed")
 
     assert (record.data["retries"], record.data["claimed"]) == (1, 2)
     nothing_left(deployment, repo, "again", 2)
@@ -93,12 +93,12 @@ def test_an_agent_that_hangs_is_ended_at_its_deadline_with_all_it_started(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     agent = f"setsid sleep 1000 & echo $! > {tmp_path}/pid; trap '' TERM; sleep 1000"
-    of = submit(deployment, "hang", task(repo, agent, max_retries=0, deadline_s=3))
+    task_id = submit(deployment, "hang", task(repo, agent, max_retries=0, deadline_s=3))
 
-    record = reaches(deployment, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["abort"] == "timeout"
-    assert deployment.events(of)[-1].cause.actor == "stalls"
+    assert deployment.events(task_id)[-1].cause.actor == "stalls"
     nothing_left(deployment, repo, "hang")
     assert deployment.client.show("b/agent~hang~1").data["end"]["abort"] == "timeout"
     pid = int((tmp_path / "pid").read_text())
@@ -109,9 +109,9 @@ def test_work_that_its_signals_do_not_accept_is_not_merged(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    of = submit(deployment, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
+    task_id = submit(deployment, "wrong", task(repo, "echo 43 > answer.txt", max_retries=0))
 
-    record = reaches(deployment, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert "test_passes" in record.data["failure"]["reason"]
     assert record.data["checked"][0]["passed"] is False
@@ -124,9 +124,9 @@ def test_a_change_outside_the_owned_files_is_a_violation(
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     agent = "echo 42 > answer.txt; echo x > other.txt"
-    of = submit(deployment, "scope", task(repo, agent, owned_files=["answer.txt"]))
+    task_id = submit(deployment, "scope", task(repo, agent, owned_files=["answer.txt"]))
 
-    record = reaches(deployment, of, "failed")
+    record = reaches(deployment, task_id, "failed")
 
     assert record.data["failure"]["why"] == "permission_denied"
     assert record.data["failure"]["paths"] == ["other.txt"]
@@ -137,11 +137,13 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
     new_deployment: NewDeployment, repo: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    asked = {"needs_approval": True, "max_retries": 0}
-    good = submit(deployment, "good", task(repo, "echo 42 > answer.txt", **asked))
-    moved = submit(deployment, "moved", task(repo, "echo 42 > answer.txt; echo > new.txt", **asked))
-    for of in (good, moved):
-        reaches(deployment, of, "pending_approval")
+    options = {"needs_approval": True, "max_retries": 0}
+    good = submit(deployment, "good", task(repo, "echo 42 > answer.txt", **options))
+    moved = submit(
+        deployment, "moved", task(repo, "echo 42 > answer.txt; echo > new.txt", **options)
+    )
+    for task_id in (good, moved):
+        reaches(deployment, task_id, "pending_approval")
     branch = "interlock/b/moved@1"
     author = ("-c", "user.name=u", "-c", "user.email=u@x")
     sneaked = git(
@@ -149,8 +151,10 @@ def test_approved_work_is_merged_as_it_was_verified_or_not_at_all(
     )
     git(repo, "update-ref", f"refs/heads/{branch}", sneaked)
 
-    for of in (good, moved):
-        deployment.client.decide(of, "approve", proposal=deployment.client.show(of).proposal)
+    for task_id in (good, moved):
+        deployment.client.decide(
+            task_id, "approve", proposal=deployment.client.show(task_id).proposal
+        )
 
     assert reaches(deployment, good, "closed").data["approved"]
     refused = reaches(deployment, moved, "failed")
@@ -166,11 +170,14 @@ def test_a_conflict_is_a_failure_with_the_paths_named(
     first = submit(deployment, "one", task(repo, f"{gate}; echo 42 > answer.txt", max_retries=0))
     other = task(repo, f"{gate}; printf '42\\nmore\\n' > answer.txt", max_retries=0, signals=[])
     second = submit(deployment, "two", other)
-    for of in (first, second):
-        reaches(deployment, of, "in_progress")
+    for task_id in (first, second):
+        reaches(deployment, task_id, "in_progress")
     (tmp_path / "go").touch()
 
-    ended = {reaches(deployment, of, "closed", "failed").state: of for of in (first, second)}
+    ended = {
+        reaches(deployment, task_id, "closed", "failed").state: task_id
+        for task_id in (first, second)
+    }
 
     assert set(ended) == {"closed", "failed"}
     failure = deployment.client.show(ended["failed"]).data["failure"]
@@ -182,18 +189,18 @@ def test_a_cancelled_task_leaves_no_process_and_no_worktree(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
-    of = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
-    reaches(deployment, of, "in_progress")
+    task_id = submit(deployment, "stop", task(repo, f"echo $$ > {tmp_path}/pid; sleep 1000"))
+    reaches(deployment, task_id, "in_progress")
 
-    deployment.client.cancel(of, reason="no longer wanted")
+    deployment.client.cancel(task_id, reason="no longer wanted")
 
-    reaches(deployment, of, "cancelled")
+    reaches(deployment, task_id, "cancelled")
     nothing_left(deployment, repo, "stop")
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.proof
-def test_a_task_whose_keeper_is_killed_is_orphaned_and_done_by_the_next(
+def test_a_task_whose_supervisor_is_killed_is_orphaned_and_done_by_the_next_agent(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
@@ -201,16 +208,16 @@ def test_a_task_whose_keeper_is_killed_is_orphaned_and_done_by_the_next(
         f"echo $$ >> {tmp_path}/pids; "
         f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 1000; }}; echo 42 > answer.txt"
     )
-    of = submit(deployment, "orphan", task(repo, agent))
-    reaches(deployment, of, "in_progress")
+    task_id = submit(deployment, "orphan", task(repo, agent))
+    reaches(deployment, task_id, "in_progress")
     first = int((tmp_path / "pids").read_text().split()[0])
 
-    kill_keeper("orphan~1")
+    kill_supervisor("orphan~1")
 
-    record = reaches(deployment, of, "closed", within_s=120)
-    assert "orphaned" in events(deployment, of)
+    record = reaches(deployment, task_id, "closed", within_s=120)
+    assert "orphaned" in events(deployment, task_id)
     assert record.data["crashes"] == 1
-    assert not is_alive(first), "nothing of the first is left beside the second"
+    assert not is_alive(first), "the first agent ran beside the second"
     nothing_left(deployment, repo, "orphan", 2)
 
 
@@ -221,20 +228,18 @@ def test_a_deployment_of_the_workers_does_not_touch_a_running_agent(
     deployment.beat()
     worker = deployment.worker()
     agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 42 > answer.txt"
-    of = submit(deployment, "deploy", task(repo, agent))
-    reaches(deployment, of, "in_progress")
+    task_id = submit(deployment, "deploy", task(repo, agent))
+    reaches(deployment, task_id, "in_progress")
 
     worker.stop()
     deployment.worker()
     (tmp_path / "go").touch()
 
-    record = reaches(deployment, of, "closed")
+    record = reaches(deployment, task_id, "closed")
     assert (record.data["claimed"], record.data["crashes"]) == (1, 0)
 
 
-def test_a_task_waits_for_those_that_it_depends_on(
-    new_deployment: NewDeployment, repo: Path
-) -> None:
+def test_a_task_waits_for_its_dependencies(new_deployment: NewDeployment, repo: Path) -> None:
     deployment = new_deployment(**AGENTS).full()
     second = submit(
         deployment, "second", task(repo, "echo 2 > two.txt", depends_on=["first"], signals=[])
@@ -245,8 +250,8 @@ def test_a_task_waits_for_those_that_it_depends_on(
 
     assert deployment.client.show(second).data["claimed"] == 1
     done = next(event for event in deployment.events(first) if event.target == "done")
-    begun = next(event for event in deployment.events(second) if event.target == "claimed")
-    assert done.at_ms <= begun.at_ms
+    claimed = next(event for event in deployment.events(second) if event.target == "claimed")
+    assert done.at_ms <= claimed.at_ms
 
 
 def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
@@ -264,9 +269,9 @@ def test_an_agent_reports_on_its_descriptor_and_splits_its_task(
         """ {"title": "b", "text": "b.txt"}]}'; sleep 60"""
     )
     trusted(deployment, whole, 2)
-    of = submit(deployment, "whole", task(repo, whole, signals=[]))
+    task_id = submit(deployment, "whole", task(repo, whole, signals=[]))
 
-    record = reaches(deployment, of, "closed", within_s=90)
+    record = reaches(deployment, task_id, "closed", within_s=90)
 
     assert record.data["tally"] == {"closed": 2}
     assert (repo / "a.txt").read_text() == "a.txt\n"
@@ -301,7 +306,7 @@ def test_thirty_tasks_with_four_agents_end_merged_and_leave_nothing(
     assert git(repo, "branch", "--list", "interlock/*") == ""
 
 
-def test_what_is_about_the_files_of_a_machine_is_done_there(
+def test_effects_on_the_files_of_a_machine_run_on_that_machine(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS)
@@ -319,39 +324,39 @@ def test_what_is_about_the_files_of_a_machine_is_done_there(
     assert trees(repo) == 1
 
 
-def test_work_is_judged_only_when_nobody_is_at_it_any_more(
+def test_work_is_verified_only_after_its_agent_has_ended(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path
 ) -> None:
     deployment = new_deployment(**AGENTS).full()
     author = "git -c user.name=u -c user.email=u@x"
-    agent = f"{FIXES}; {author} commit -qam mended; echo $$ > {tmp_path}/pid; sleep 600"
+    agent = f"{FIXES}; {author} commit -qam fixed; echo $$ > {tmp_path}/pid; sleep 600"
     gone = {"type": "test_passes", "value": f"! kill -0 $(cat {tmp_path}/pid)"}
-    of = submit(deployment, "told", task(repo, agent, signals=[gone], max_retries=0))
-    deployment.sees((tmp_path / "pid").exists, what="the agent has done its work")
-    (entry,) = reaches(deployment, of, "in_progress").entries
+    task_id = submit(deployment, "reported", task(repo, agent, signals=[gone], max_retries=0))
+    deployment.sees((tmp_path / "pid").exists, what="the agent has committed its work")
+    (entry,) = reaches(deployment, task_id, "in_progress").entries
 
-    told = {"summary": "by its own word"}
-    Tasks(deployment.client).report(entry.key(of), entry.token, "completed", told)
+    report = {"summary": "reported by the agent"}
+    Tasks(deployment.client).report(entry.key(task_id), entry.token, "completed", report)
 
-    assert reaches(deployment, of, "closed", "failed").state == "closed"
+    assert reaches(deployment, task_id, "closed", "failed").state == "closed"
     assert (repo / "answer.txt").read_text() == "42\n"
 
 
-def test_a_keeper_waits_for_a_store_that_is_away(
+def test_a_supervisor_waits_for_a_store_that_is_away(
     new_deployment: NewDeployment, repo: Path, tmp_path: Path, server: EmbeddedServer
 ) -> None:
     with FaultProxy(server.port) as proxy:
         deployment = new_deployment(proxy.url, **AGENTS).full()
         agent = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; {FIXES}; touch {tmp_path}/end"
-        of = submit(deployment, "away", task(repo, agent))
-        reaches(deployment, of, "in_progress")
+        task_id = submit(deployment, "away", task(repo, agent))
+        reaches(deployment, task_id, "in_progress")
 
         proxy.refuse()
         (tmp_path / "go").touch()
         deployment.sees((tmp_path / "end").exists, what="the agent has ended")
         tried = proxy.connections
-        deployment.sees(lambda: proxy.connections > tried + 20, what="all have tried in vain")
+        deployment.sees(lambda: proxy.connections > tried + 20, what="all have tried to connect")
         proxy.heal()
 
-        record = reaches(deployment, of, "closed")
+        record = reaches(deployment, task_id, "closed")
         assert (record.data["claimed"], record.data["crashes"]) == (1, 0)

@@ -1,4 +1,4 @@
-"""A job that a test tells what happens, without a store; and where it can be brought."""
+"""A job that a test drives without a store, and the triggers that lead to each state."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ ROUTES: Mapping[str, tuple[Step, ...]] = {
 LIVE = [str(stage.state) for stage in JOB.stages if not isinstance(stage, Terminal)]
 
 
-class Job:
-    """A job that is driven by hand, without a store."""
+class PureJob:
+    """A job without a store, driven by one trigger after the other."""
 
     def __init__(self, **given: Any) -> None:
         self.record = Record(RecordId("g/j"), "job", "draft", Version(1), job(**given))
         self.last: Decision = JOB.decide_creation(self.record)
 
     @classmethod
-    def at(cls, state: str, **given: Any) -> Job:
-        """Bring a job to a state by the shortest way."""
-        told = cls(**given)
+    def at(cls, state: str, **given: Any) -> PureJob:
+        """Return a job in this state, by the shortest way."""
+        case = cls(**given)
         for trigger, payload in ROUTES[state]:
-            told.fire(trigger, **payload)
-        assert told.state == state
-        return told
+            case.fire(trigger, **payload)
+        assert case.state == state
+        return case
 
-    def fire(self, trigger: str, **payload: Any) -> Job:
+    def fire(self, trigger: str, **payload: Any) -> PureJob:
         admitted = JOB.admit(trigger, payload)
         self.last = JOB.decide(self.record, trigger, admitted)
         self.record = self.last.after
         return self
 
-    def having(self, **changes: Any) -> Job:
-        """Change its data as nobody would, to stand where a long story would bring it."""
+    def having(self, **changes: Any) -> PureJob:
+        """Change the data directly, as many transitions would."""
         self.record = replace(self.record, data={**self.data, **changes})
         return self
 
-    def to(self, *triggers: str) -> Job:
+    def to(self, *triggers: str) -> PureJob:
         for trigger in triggers:
             self.fire(trigger)
         return self
@@ -84,22 +84,22 @@ class Job:
 
     @property
     def asks(self) -> bool:
-        """Whether a person is what it waits for."""
+        """Whether the job waits for a person."""
         return JOB.stage(self.state).waits_for_person(self.data)
 
     @property
     def owed(self) -> list[str]:
-        return [one.effect.name for one in self.last.owes]
+        return [owed.effect.name for owed in self.last.owes]
 
     @property
     def timers(self) -> dict[str, int]:
-        """The timers that its last step started, by name, in ms."""
+        """The timers that the last transition started, by name, in ms."""
         return {timer.name: timer.delay_ms for timer in self.last.timers}
 
 
-def refused(told: Job, trigger: str, match: str, **payload: Any) -> None:
-    """Fire, and expect that a guard says no."""
-    before = told.record
+def refused(case: PureJob, trigger: str, match: str, **payload: Any) -> None:
+    """Fire, and expect that a guard refuses."""
+    before = case.record
     with pytest.raises(GuardRefusedError, match=match):
-        told.fire(trigger, **payload)
-    assert told.record is before
+        case.fire(trigger, **payload)
+    assert case.record is before

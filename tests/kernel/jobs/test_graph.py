@@ -1,4 +1,4 @@
-"""What a graph's guards ask and its updates change, and how its own table decides."""
+"""The table of a graph: its guards, updates and bounds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LIMITS = {"cost_micro": 5_000_000, "time_s": 60, "iterations": 9}
 REACHED = {"limit": "cost", "used": 5.25, "allowed": 5}
 
 
-class Graph:
-    """A graph that is driven by hand, without a store."""
+class PureGraph:
+    """A graph without a store, driven by one trigger after the other."""
 
     def __init__(self, **given: Any) -> None:
         data = GRAPH.initial_data(given)
         self.record = Record(RecordId("g"), "graph", "open", Version(1), data)
         self.last: Decision = GRAPH.decide_creation(self.record)
 
-    def fire(self, trigger: str, **payload: Any) -> Graph:
+    def fire(self, trigger: str, **payload: Any) -> PureGraph:
         self.last = GRAPH.decide(self.record, trigger, GRAPH.admit(trigger, payload))
         self.record = self.last.after
         return self
@@ -40,61 +40,61 @@ class Graph:
 
     @property
     def owed(self) -> list[str]:
-        return [one.effect.name for one in self.last.owes]
+        return [owed.effect.name for owed in self.last.owes]
 
 
-def test_a_graph_is_open_from_its_birth_and_looked_at_by_us() -> None:
-    told = Graph()
+def test_a_new_graph_is_open_and_rechecked() -> None:
+    case = PureGraph()
 
-    assert (told.state, told.last.waits, told.owed) == ("open", False, [])
-    assert [timer.name for timer in told.last.timers] == ["recheck"]
+    assert (case.state, case.last.waits, case.owed) == ("open", False, [])
+    assert [timer.name for timer in case.last.timers] == ["recheck"]
     assert GRAPH.bounds is not None
-    assert GRAPH.bounds(Graph(limits=LIMITS).data) == Bounds(5_000_000, 9)
-    assert GRAPH.bounds(told.data) == UNBOUND
+    assert GRAPH.bounds(PureGraph(limits=LIMITS).data) == Bounds(5_000_000, 9)
+    assert GRAPH.bounds(case.data) == UNBOUND
 
 
-def test_what_is_configured_is_merged_and_its_jobs_are_looked_after() -> None:
-    told = Graph(limits=LIMITS, slots=2, description="old").fire("configure", slots=3)
-    assert told.data == {**Graph(limits=LIMITS, slots=3, description="old").data}
-    told.fire("configure", limits={"cost_micro": 9}, by="ann")
+def test_a_configuration_is_merged_and_the_jobs_are_tended() -> None:
+    case = PureGraph(limits=LIMITS, slots=2, description="old").fire("configure", slots=3)
+    assert case.data == {**PureGraph(limits=LIMITS, slots=3, description="old").data}
+    case.fire("configure", limits={"cost_micro": 9}, by="ann")
 
-    assert told.data["limits"] == {**LIMITS, "cost_micro": 9}
-    assert "by" not in told.data
-    assert (told.last.bounds, told.owed) == (Bounds(9, LIMITS["iterations"]), ["tending"])
-    assert told.record.entered == 1, "it stays where it is"
+    assert case.data["limits"] == {**LIMITS, "cost_micro": 9}
+    assert "by" not in case.data
+    assert (case.last.bounds, case.owed) == (Bounds(9, LIMITS["iterations"]), ["graph_upkeep"])
+    assert case.record.entered == 1, "it stays in its state"
 
 
-def test_who_decides_and_what_becomes_of_the_lost_can_be_configured() -> None:
-    told = Graph().fire("configure", stewards=["ann"], on_cancel="cancel", remind_s=60)
+def test_stewards_and_the_effect_of_a_loss_can_be_configured() -> None:
+    case = PureGraph().fire("configure", stewards=["ann"], on_cancel="cancel", remind_s=60)
 
-    assert told.data == Graph(stewards=["ann"], on_cancel="cancel", remind_s=60).data
+    assert case.data == PureGraph(stewards=["ann"], on_cancel="cancel", remind_s=60).data
     with pytest.raises(GuardRefusedError, match="stewards"):
-        told.fire("configure", stewards=[], by="bob")
-    assert told.fire("configure", stewards=[], by="ann").data["stewards"] == []
+        case.fire("configure", stewards=[], by="bob")
+    assert case.fire("configure", stewards=[], by="ann").data["stewards"] == []
     for bad in ({"stewards": ["no one"]}, {"on_cancel": "shrug"}, {"remind_s": 59}):
         with pytest.raises(InvalidPayloadError):
             GRAPH.admit("configure", bad)
 
 
-def test_what_was_used_is_told_to_the_last_digit() -> None:
-    told = Graph(limits={"time_s": 12_345_678}).fire(
+def test_the_usage_is_shown_to_the_last_digit() -> None:
+    case = PureGraph(limits={"time_s": 12_345_678}).fire(
         "limit_reached", limit="time", used=12_345_678.25, allowed=12_345_678
     )
 
-    assert "12345678.25 of 12345678 s;" in told.data["failure"]["detail"]
+    assert "12345678.25 of 12345678 s;" in case.data["failure"]["detail"]
 
 
 def test_a_limit_that_is_reached_halts_a_graph_with_one_card() -> None:
-    told = Graph(limits=LIMITS).fire("limit_reached", **REACHED)
+    case = PureGraph(limits=LIMITS).fire("limit_reached", **REACHED)
 
-    assert (told.state, told.last.waits, told.owed) == ("halted", True, ["resolution"])
+    assert (case.state, case.last.waits, case.owed) == ("halted", True, ["resolution"])
     detail = "the graph's limit of cost is reached: 5.25 of 5 $; none of its jobs starts"
-    assert told.data["failure"] == {"code": "limit_reached", "detail": detail}
-    assert {timer.name for timer in told.last.timers} == {"reminder", "recheck"}
+    assert case.data["failure"] == {"code": "limit_reached", "detail": detail}
+    assert {timer.name for timer in case.last.timers} == {"reminder", "recheck"}
     with pytest.raises(IllegalTransitionError):
-        told.fire("limit_reached", **REACHED)
+        case.fire("limit_reached", **REACHED)
     with pytest.raises(IllegalTransitionError):
-        told.fire("configure", slots=3)
+        case.fire("configure", slots=3)
 
 
 @pytest.mark.parametrize(
@@ -106,46 +106,48 @@ def test_a_limit_that_is_reached_halts_a_graph_with_one_card() -> None:
         ({}, {"limit": "iterations", "used": 9, "allowed": 9}),
     ],
 )
-def test_who_saw_another_limit_halts_nothing(limits: dict[str, int], seen: dict[str, Any]) -> None:
-    told = Graph(limits=limits)
+def test_a_limit_that_was_changed_meanwhile_halts_nothing(
+    limits: dict[str, int], seen: dict[str, Any]
+) -> None:
+    case = PureGraph(limits=limits)
 
     with pytest.raises(GuardRefusedError, match="changed meanwhile"):
-        told.fire("limit_reached", **seen)
+        case.fire("limit_reached", **seen)
 
 
 @pytest.mark.parametrize("micro", [1, 3, 999_999, 1_000_001, 123_456_789, 10**15])
-def test_every_limit_of_cost_is_known_again_in_dollars(micro: int) -> None:
-    told = Graph(limits={"cost_micro": micro})
+def test_every_limit_of_cost_is_recognized_in_dollars(micro: int) -> None:
+    case = PureGraph(limits={"cost_micro": micro})
     seen = {"limit": "cost", "used": micro / 1_000_000, "allowed": micro / 1_000_000}
 
-    assert told.fire("limit_reached", **seen).state == "halted"
+    assert case.fire("limit_reached", **seen).state == "halted"
 
 
 def test_a_steward_lets_its_jobs_use_more() -> None:
-    told = Graph(limits=LIMITS, stewards=["ann"]).fire("limit_reached", **REACHED)
+    case = PureGraph(limits=LIMITS, stewards=["ann"]).fire("limit_reached", **REACHED)
     for by in ("bob", "person"):
         with pytest.raises(GuardRefusedError, match="stewards"):
-            told.fire("raise_limits", limits={"cost_micro": 9}, by=by)
-    told.fire("raise_limits", limits={"cost_micro": 9_000_000}, by="ann")
+            case.fire("raise_limits", limits={"cost_micro": 9}, by=by)
+    case.fire("raise_limits", limits={"cost_micro": 9_000_000}, by="ann")
 
-    assert (told.state, told.last.bounds) == ("open", Bounds(9_000_000, LIMITS["iterations"]))
-    assert told.data["limits"] == {**LIMITS, "cost_micro": 9_000_000}
-    assert "failure" not in told.data
-    assert told.owed == ["tending", "resolution"]
+    assert (case.state, case.last.bounds) == ("open", Bounds(9_000_000, LIMITS["iterations"]))
+    assert case.data["limits"] == {**LIMITS, "cost_micro": 9_000_000}
+    assert "failure" not in case.data
+    assert case.owed == ["graph_upkeep", "resolution"]
     with pytest.raises(GuardRefusedError, match="stewards"):
-        told.fire("configure", slots=3)
+        case.fire("configure", slots=3)
 
 
 def test_a_graph_ends_also_while_it_is_halted() -> None:
-    assert Graph().fire("finish").last.ends
-    halted = Graph(limits=LIMITS).fire("limit_reached", **REACHED).fire("finish")
+    assert PureGraph().fire("finish").last.ends
+    halted = PureGraph(limits=LIMITS).fire("limit_reached", **REACHED).fire("finish")
 
     assert (halted.state, halted.owed) == ("finished", ["resolution"])
     with pytest.raises(IllegalTransitionError):
         halted.fire("raise_limits", limits={"cost_micro": 9})
 
 
-def test_what_its_card_offers_is_a_persons_to_do() -> None:
+def test_every_answer_of_the_card_is_fired_by_a_person() -> None:
     stage = GRAPH.stage("halted")
     assert isinstance(stage, Waiting)
     assert stage.card
@@ -164,6 +166,6 @@ def test_what_its_card_offers_is_a_persons_to_do() -> None:
         {"remind_s": 1},
     ],
 )
-def test_a_graph_is_not_born_of_nonsense(bad: dict[str, Any]) -> None:
+def test_an_invalid_graph_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(InvalidPayloadError, match="the graph is invalid"):
         GRAPH.initial_data(bad)

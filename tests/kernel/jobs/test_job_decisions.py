@@ -1,4 +1,4 @@
-"""Who decides about a job, what its cards offer, and where it comes to rest by itself."""
+"""Who decides about a job, what its cards offer, and in which states it comes to rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.table import JOB
 from interlock.kernel.table import Stage, Waiting
-from tests.kernel.jobs.jobs import LIVE, ROUTES, Job, refused
+from tests.kernel.jobs.jobs import LIVE, ROUTES, PureJob, refused
 from tests.kernel.samples import PHASES, SAMPLES
 
 Data = Mapping[str, Any]
@@ -38,36 +38,36 @@ STEWARDED = {
 def test_only_a_steward_decides_where_there_are_some(trigger: str) -> None:
     state, payload = STEWARDED[trigger]
 
-    refused(Job.at(state, stewards=["ann"]), trigger, "steward", by="bob", **payload)
-    refused(Job.at(state, stewards=["ann"]), trigger, "steward", **payload)
-    by_steward = Job.at(state, stewards=["ann", "eve"]).fire(trigger, by="eve", **payload)
-    by_anyone = Job.at(state).fire(trigger, by="bob", **payload)
+    refused(PureJob.at(state, stewards=["ann"]), trigger, "steward", by="bob", **payload)
+    refused(PureJob.at(state, stewards=["ann"]), trigger, "steward", **payload)
+    by_steward = PureJob.at(state, stewards=["ann", "eve"]).fire(trigger, by="eve", **payload)
+    by_anyone = PureJob.at(state).fire(trigger, by="bob", **payload)
     assert by_steward.state == by_anyone.state
 
 
-def test_what_a_steward_ended_says_who_and_why() -> None:
-    told = Job.at("intervention_required").fire("terminate", by="ann", reason="no use")
+def test_a_job_that_a_steward_ended_keeps_who_and_why() -> None:
+    case = PureJob.at("intervention_required").fire("terminate", by="ann", reason="no use")
 
-    assert (told.state, told.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
-    assert told.owed[0] == "tell"
-    assert Job.at("approval_required").fire("approve", by="ann").data["end"] == {"by": "ann"}
+    assert (case.state, case.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
+    assert case.owed[0] == "notification"
+    assert PureJob.at("approval_required").fire("approve", by="ann").data["end"] == {"by": "ann"}
 
 
 def test_a_success_is_forced_from_anywhere_but_a_draft_and_never_without_a_reason() -> None:
     for state in LIVE:
         if state == "draft":
             with pytest.raises(IllegalTransitionError):
-                Job.at(state).fire("force_success", reason="it is done")
+                PureJob.at(state).fire("force_success", reason="it is done")
             continue
-        told = Job.at(state).fire("force_success", by="ann", reason="it is done")
-        assert (told.state, "tell" in told.owed) == ("success", True)
-        assert told.data["end"] == {"by": "ann", "reason": "it is done"}
+        case = PureJob.at(state).fire("force_success", by="ann", reason="it is done")
+        assert (case.state, "notification" in case.owed) == ("success", True)
+        assert case.data["end"] == {"by": "ann", "reason": "it is done"}
         for reason in ("", " \n"):
             with pytest.raises(InvalidPayloadError):
-                Job.at(state).fire("force_success", reason=reason)
+                PureJob.at(state).fire("force_success", reason=reason)
 
 
-def test_what_cannot_be_taken_back_names_what_was_seen() -> None:
+def test_a_decision_that_cannot_be_undone_names_its_proposal() -> None:
     seen = {str(row.trigger) for row in JOB.transitions if row.names_proposal}
     assert seen == {"approve", "reject", "force_success"}
     rows = [row for row in JOB.transitions if row.trigger in seen]
@@ -78,27 +78,27 @@ def test_what_cannot_be_taken_back_names_what_was_seen() -> None:
 
 @pytest.mark.parametrize("state", [state for state in LIVE if JOB.rows(state, "cancel")])
 def test_a_cancellation_is_kept_with_who_and_why(state: str) -> None:
-    told = Job.at(state).fire("cancel", by="ann", reason="no use")
+    case = PureJob.at(state).fire("cancel", by="ann", reason="no use")
 
-    assert (told.state, told.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
-    assert told.owed[0] == "tell"
+    assert (case.state, case.data["end"]) == ("canceled", {"by": "ann", "reason": "no use"})
+    assert case.owed[0] == "notification"
 
 
-def test_what_needs_no_sign_off_asks_nobody_and_what_needs_one_asks() -> None:
-    alone = Job.at("approval_required", auto_approve=True)
+def test_only_a_job_without_auto_approval_asks_a_person() -> None:
+    alone = PureJob.at("approval_required", auto_approve=True)
     assert (alone.asks, alone.owed, alone.timers) == (False, ["approval"], {"recheck": 900_000})
-    asked = Job.at("approval_required")
+    asked = PureJob.at("approval_required")
     assert (asked.asks, asked.owed) == (True, ["resolution"])
     assert asked.timers == {"reminder": 86_400_000}
 
-    signed = Job.at("approval_required", auto_approve=True, stewards=["ann"])
+    signed = PureJob.at("approval_required", auto_approve=True, stewards=["ann"])
     signed.fire("approve", by="approval")
     assert (signed.state, signed.data["end"]) == ("success", {"by": "approval"})
 
 
-def test_what_needs_no_sign_off_is_signed_by_the_effect_or_a_steward_and_nobody_else() -> None:
-    def waits(**given: Any) -> Job:
-        return Job.at("approval_required", stewards=["ann"], **given)
+def test_auto_approval_is_by_its_effect_or_a_steward_only() -> None:
+    def waits(**given: Any) -> PureJob:
+        return PureJob.at("approval_required", stewards=["ann"], **given)
 
     for by in ("bob", "person", "approval "):
         refused(waits(auto_approve=True), "approve", "stewards", by=by)
@@ -117,7 +117,7 @@ def test_a_review_is_begun_by_scheduling_alone() -> None:
 
 
 @pytest.mark.parametrize("stage", JOB.stages, ids=lambda stage: str(stage.state))
-def test_what_a_card_offers_is_a_persons_to_do(stage: Stage) -> None:
+def test_every_answer_of_a_card_is_fired_by_a_person(stage: Stage) -> None:
     if not isinstance(stage, Waiting):
         return
     assert stage.card
@@ -127,8 +127,8 @@ def test_what_a_card_offers_is_a_persons_to_do(stage: Stage) -> None:
         assert all("person" in row.by for row in rows)
 
 
-def test_somebody_looks_at_every_waiting_job_again() -> None:
-    """Whoever waits for no person is looked at by us, and a person is reminded."""
+def test_every_waiting_job_has_a_reminder_or_a_recheck() -> None:
+    """A job that waits for a person has a reminder; an effect rechecks every other one."""
     for state, data in ((s, d) for s in LIVE for d in SAMPLES["job"][0]):
         stage = JOB.stage(state)
         if not isinstance(stage, Waiting):
@@ -138,16 +138,16 @@ def test_somebody_looks_at_every_waiting_job_again() -> None:
         assert timers
 
 
-def deployment(told: Job) -> list[tuple[str, Data]]:
-    """Return all that can be fired at a job while nobody outside does anything.
+def by_itself(case: PureJob) -> list[tuple[str, Data]]:
+    """Return all that can be fired at a job without a person or a producer.
 
-    A worker's pauses are left out, as it bounds by itself how often it asks for one.
+    The pauses of a worker are left out: the worker itself limits how often it asks for one.
     """
     found: list[tuple[str, Data]] = []
-    for trigger in JOB.legal(told.state):
-        names = {name for row in JOB.rows(told.state, trigger) for name in row.by}
-        timer = next((t for t in JOB.stage(told.state).timers if t.trigger == trigger), None)
-        never = names == {"stalls"} and not (timer and timer.delay(told.data))
+    for trigger in JOB.legal(case.state):
+        names = {name for row in JOB.rows(case.state, trigger) for name in row.by}
+        timer = next((t for t in JOB.stage(case.state).timers if t.trigger == trigger), None)
+        never = names == {"stalls"} and not (timer and timer.delay(case.data))
         if trigger == "pause" or never or names <= {"person", "producer"}:
             continue
         found += [(trigger, payload) for payload in SAMPLES["job"][1].get(trigger, ({},))]
@@ -155,24 +155,24 @@ def deployment(told: Job) -> list[tuple[str, Data]]:
 
 
 @pytest.mark.parametrize("on_cancel", ["starve", "cancel"])
-def test_left_to_itself_a_job_comes_to_rest_whatever_goes_wrong(
+def test_without_people_a_job_comes_to_rest_whatever_goes_wrong(
     on_cancel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Follow every way on from a start that needs nobody: there are not endlessly many."""
+    """Follow every path that needs no person: their number is limited."""
     monkeypatch.setattr(changes, "UNBEGUN_MAX", 1)
-    told = Job(recoveries_max=1, retries_max=1, phases=[PHASES[0]], on_cancel=on_cancel)
-    seen, pending = {key(told)}, [told.record]
+    case = PureJob(recoveries_max=1, retries_max=1, phases=[PHASES[0]], on_cancel=on_cancel)
+    seen, pending = {key(case)}, [case.record]
     while pending:
-        told.record = record = pending.pop()
-        for trigger, payload in deployment(told):
-            told.record = record
+        case.record = record = pending.pop()
+        for trigger, payload in by_itself(case):
+            case.record = record
             try:
-                told.fire(trigger, **payload)
+                case.fire(trigger, **payload)
             except CallError:
                 continue
-            if key(told) not in seen:
-                seen.add(key(told))
-                pending.append(told.record)
+            if key(case) not in seen:
+                seen.add(key(case))
+                pending.append(case.record)
         assert len(seen) < 2_000, "it goes round"
 
     reached = {state for state, _ in seen} | {"suspended"}
@@ -180,8 +180,8 @@ def test_left_to_itself_a_job_comes_to_rest_whatever_goes_wrong(
     assert ("canceled" in reached) is (on_cancel == "cancel")
 
 
-def key(told: Job) -> tuple[str, str]:
-    """Return where a job stands, without the words that only grow."""
+def key(case: PureJob) -> tuple[str, str]:
+    """Return the state and data of a job, without the fields that only grow."""
     grown = ("evidence", "guidance", "failure", "summary")
-    data = {name: value for name, value in told.data.items() if name not in grown}
-    return told.state, json.dumps(data, sort_keys=True)
+    data = {name: value for name, value in case.data.items() if name not in grown}
+    return case.state, json.dumps(data, sort_keys=True)

@@ -1,4 +1,4 @@
-"""What a job or a graph is handed: nonsense is refused as such, and nothing else comes of it."""
+"""The payloads of jobs and graphs: any JSON is admitted, or refused as invalid."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
 )
-DOERS = st.sampled_from(
+EXECUTORS = st.sampled_from(
     [{"command": "true"}, {"capability": "x", "parameters": {"a": None}}, {"model": "say"}, {}]
 )
 WORDS = st.sampled_from(["", "a", "g/a", "person", "build", "next", "gate", "cost", "*", "\ud800"])
 PLAUSIBLE: Mapping[str, st.SearchStrategy[Any]] = {
-    "phases": st.lists(st.fixed_dictionaries({"worker": DOERS}, optional={"name": WORDS})),
-    "review": DOERS,
+    "phases": st.lists(st.fixed_dictionaries({"worker": EXECUTORS}, optional={"name": WORDS})),
+    "review": EXECUTORS,
     "limits": st.dictionaries(
         st.sampled_from(["cost_micro", "time_s", "iterations"]), st.integers(-1, 10**16)
     ),
@@ -54,7 +54,7 @@ PLAUSIBLE: Mapping[str, st.SearchStrategy[Any]] = {
 
 
 def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
-    """Return what could be handed in for this model: anything, and what nearly fits."""
+    """Return payloads for this model: any JSON, and values that nearly fit."""
     if model is None:
         return st.dictionaries(st.text(), json_values, max_size=3)
     fields = model.model_fields
@@ -63,7 +63,7 @@ def payloads(model: type[BaseModel] | None) -> st.SearchStrategy[Any]:
     return json_values | near | st.dictionaries(st.text(), json_values, max_size=3)
 
 
-def born(machine: Machine, payload: Any) -> None:
+def create(machine: Machine, payload: Any) -> None:
     try:
         data = machine.initial_data(payload)
     except InvalidPayloadError:
@@ -74,28 +74,29 @@ def born(machine: Machine, payload: Any) -> None:
 
 
 @given(payload=payloads(NewJob))
-def test_any_json_is_a_job_or_is_refused_as_one(payload: Any) -> None:
-    born(JOB, payload)
+def test_any_json_creates_a_job_or_is_refused(payload: Any) -> None:
+    create(JOB, payload)
 
 
 @given(payload=payloads(NewGraph))
-def test_any_json_is_a_graph_or_is_refused_as_one(payload: Any) -> None:
-    born(GRAPH, payload)
+def test_any_json_creates_a_graph_or_is_refused(payload: Any) -> None:
+    create(GRAPH, payload)
 
 
-REPLIES = [(one, trigger) for one in (JOB, GRAPH) for trigger in one.triggers]
+TRIGGERS = [(machine, trigger) for machine in (JOB, GRAPH) for trigger in machine.triggers]
 
 
 @pytest.mark.parametrize(
-    ("machine", "trigger"), REPLIES, ids=[f"{one.name}-{trigger}" for one, trigger in REPLIES]
+    ("machine", "trigger"), TRIGGERS, ids=[f"{machine.name}-{name}" for machine, name in TRIGGERS]
 )
-def test_any_json_is_a_reply_or_is_refused_as_one(machine: Machine, trigger: str) -> None:
-    """What is admitted can be decided wherever it is legal, and what is decided can be written."""
-    states = [str(one.state) for one in machine.stages if machine.rows(str(one.state), trigger)]
+def test_any_json_is_an_admitted_payload_or_is_refused(machine: Machine, trigger: str) -> None:
+    """An admitted payload can be decided in every legal state, and the decision can be written."""
+    states = [str(stage.state) for stage in machine.stages]
+    states = [state for state in states if machine.rows(state, trigger)]
 
     @settings(max_examples=40)
     @given(payload=payloads(machine.payloads.get(trigger)))
-    def told(payload: Any) -> None:
+    def check(payload: Any) -> None:
         try:
             admitted = machine.admit(trigger, payload)
         except InvalidPayloadError:
@@ -112,7 +113,7 @@ def test_any_json_is_a_reply_or_is_refused_as_one(machine: Machine, trigger: str
             bounds = (decision.bounds.cap, decision.bounds.runs)
             assert all(bound is None or 0 <= bound < 2**53 for bound in bounds), bounds
 
-    told()
+    check()
 
 
 # --- shapes ----------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ NO_JOBS = ("", "a", "g/", "/a", "g//a", "g/a/", "g/.a", "../g/a", "g/a b", "g/a:
         ({"surprise": 1}, "Extra inputs"),
     ],
 )
-def test_a_job_is_not_born_of_nonsense(bad: Data, why: str) -> None:
+def test_an_invalid_job_is_refused_by_its_field(bad: Data, why: str) -> None:
     with pytest.raises(InvalidPayloadError, match=why):
         job(**bad)
 
@@ -159,12 +160,12 @@ def test_a_job_is_not_born_of_nonsense(bad: Data, why: str) -> None:
         ({"retries_max": 101}, "less than or equal to 100"),
     ],
 )
-def test_a_change_of_a_draft_is_as_strict_as_its_birth(bad: Data, why: str) -> None:
+def test_a_change_of_a_draft_is_checked_like_a_new_job(bad: Data, why: str) -> None:
     with pytest.raises(InvalidPayloadError, match=why):
         JOB.admit("configure", bad)
 
 
-def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_configured() -> None:
+def test_every_field_but_hold_dir_and_host_can_be_configured() -> None:
     model = JOB.payloads["configure"]
 
     stays = {"hold", "dir", "host"}
@@ -177,20 +178,20 @@ def test_all_that_a_birth_names_but_its_hold_and_where_its_files_are_can_be_conf
     assert {**JOB.admit("configure", whole), "by": 0} == {**whole, "no_review": False, "by": 0}
 
 
-def test_what_a_capability_is_given_is_kept_to_the_letter() -> None:
+def test_the_parameters_of_a_capability_are_kept_unchanged() -> None:
     parameters = {"a": None, "b": [None, {"c": None}], "": 1.5}
     data = job(review={"capability": "x", "parameters": parameters})
 
     assert data["review"]["parameters"] == parameters
 
 
-def test_a_time_that_no_clock_counts_is_refused() -> None:
+def test_a_time_that_a_script_cannot_count_is_refused() -> None:
     for bad in (0, 2**53, 10**400):
         with pytest.raises(InvalidPayloadError):
             JOB.admit("step", {"time_left_ms": bad})
 
 
-def test_a_birth_is_json_and_so_is_what_is_kept_of_it() -> None:
+def test_the_data_of_a_new_job_are_json() -> None:
     data = job(review={"model": "say"}, limits={"iterations": 3})
 
     assert json.loads(json.dumps(data)) == data

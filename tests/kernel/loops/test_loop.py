@@ -1,4 +1,4 @@
-"""What a long-lived agent's guards ask and its updates change, beside an oracle of its own."""
+"""The guards and updates of a long-lived agent, and an oracle that reads the page again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from interlock.kernel.table import Mode
 GOLDEN: dict[str, Any] = json.loads(
     Path(__file__).parents[2].joinpath("golden", "loop.json").read_text("utf-8")
 )
-BIRTH = {"repo": "/r", "command": "work", "host": "here"}
+NEW = {"repo": "/r", "command": "work", "host": "here"}
 PAYLOADS: Mapping[str, Mapping[str, Any]] = {
     "worktree_ready": {"host": "here", "worktree": "/w", "branch": "b"},
     "prompt_ready": {
@@ -47,12 +47,12 @@ PUBLISHED = tuple(trigger for trigger in LOOP.triggers if trigger != "overdue")
 MAIL = {"sender": "bat", "recipient": "owl", "text": "the barn is open"}
 
 
-class Agent:
-    """A long-lived agent that is led by hand through its table."""
+class PureLoop:
+    """A long-lived agent without a store, driven by one trigger after the other."""
 
-    def __init__(self, state: str = "initializing", **birth: Any) -> None:
-        asked = {"claimed": "0-0", "claimed_ahead": [], "letters": []}
-        data = {**LOOP.initial_data({**BIRTH, **birth}), "cooling_ms": 2_000, **asked}
+    def __init__(self, state: str = "initializing", **fields: Any) -> None:
+        prompt = {"claimed": "0-0", "claimed_ahead": [], "letters": []}
+        data = {**LOOP.initial_data({**NEW, **fields}), "cooling_ms": 2_000, **prompt}
         self.record = Record(RecordId("owl/1"), "loop", state, Version(1), data)
         self.last: Decision | None = None
 
@@ -64,13 +64,13 @@ class Agent:
     def errors(self) -> tuple[int, int]:
         return self.data["consecutive_errors"], self.data["total_errors"]
 
-    def fire(self, trigger: str, **payload: Any) -> Agent:
+    def fire(self, trigger: str, **payload: Any) -> PureLoop:
         given = LOOP.admit(trigger, {**PAYLOADS.get(trigger, {}), **payload})
         self.last = LOOP.decide(self.record, trigger, given)
         self.record = self.last.after
         return self
 
-    def run(self, *triggers: str) -> Agent:
+    def run(self, *triggers: str) -> PureLoop:
         for trigger in triggers:
             self.fire(trigger)
         return self
@@ -92,8 +92,8 @@ def test_every_pair_of_state_and_event_is_a_row_or_ignored_or_refused_as_the_tab
 
     for state, trigger in product(states, PUBLISHED):
         worn = {"max_consecutive_errors": 1}
-        for birth in ({}, worn):
-            agent = Agent(state, **birth)
+        for changes in ({}, worn):
+            agent = PureLoop(state, **changes)
             if (state, trigger) in rows:
                 assert agent.fire(trigger).record.state in rows[state, trigger]
             elif state in GOLDEN["ignored"].get(trigger, ()):
@@ -110,7 +110,7 @@ def test_every_pair_of_state_and_event_is_a_row_or_ignored_or_refused_as_the_tab
 @pytest.mark.parametrize("state", ["spawning", "running"])
 def test_an_error_cools_down_until_a_threshold_is_reached(state: str, trigger: str) -> None:
     for n in range(1, GOLDEN["max_consecutive_errors"]):
-        worn = Agent(state)
+        worn = PureLoop(state)
         worn.record = Record(
             worn.record.id, "loop", state, Version(1), {**worn.data, "consecutive_errors": n - 1}
         )
@@ -130,20 +130,20 @@ def test_the_pauses_are_those_of_the_page_and_never_longer() -> None:
 
 
 def test_the_thresholds_are_those_of_the_page_and_each_alone_ends_the_agent() -> None:
-    agent = Agent()
+    agent = PureLoop()
     assert agent.data["max_consecutive_errors"] == GOLDEN["max_consecutive_errors"] == 5
     assert agent.data["max_total_errors"] == GOLDEN["max_total_errors"] == 20
 
-    launches = Agent("spawning").run(
+    launches = PureLoop("spawning").run(
         *("session_error", "backoff_elapsed", "prompt_ready") * 4, "session_timeout"
     )
     assert launches.record.state == "stopped"
     assert launches.data["stopped"]["reason"] == "5 errors in a row; the last one: timeout"
 
-    crashes = Agent("spawning")
+    crashes = PureLoop("spawning")
     for _ in range(19):
         crashes.run("session_started", "session_error", "backoff_elapsed", "prompt_ready")
-        assert crashes.errors[0] == 1, "a session that starts ends a row of errors"
+        assert crashes.errors[0] == 1, "a session that starts resets the errors in a row"
     crashes.run("session_started", "session_error")
     assert crashes.record.state == "stopped"
     assert crashes.data["stopped"]["reason"] == "20 errors; the last one: it broke"
@@ -153,24 +153,24 @@ def test_the_thresholds_are_those_of_the_page_and_each_alone_ends_the_agent() ->
 
 
 def test_a_prompt_is_stored_with_the_mail_that_it_claims_and_each_is_an_attempt() -> None:
-    agent = Agent("building_prompt").fire("prompt_ready")
+    agent = PureLoop("building_prompt").fire("prompt_ready")
 
     assert (agent.data["prompt"], agent.data["claimed"], agent.data["attempt"]) == (
         "p.md",
         "7-0",
         1,
     )
-    assert agent.data["acknowledged"] == "0-0", "claimed, not delivered"
+    assert agent.data["acknowledged"] == "0-0", "it is claimed and not delivered"
     assert agent.effects == ["session"]
     failed = agent.run("session_error", "backoff_elapsed")
-    assert failed.data["acknowledged"] == "0-0", "released, as the launch failed"
+    assert failed.data["acknowledged"] == "0-0", "it is released, because the launch failed"
     started = failed.run("prompt_ready", "session_started")
     assert started.data["acknowledged"] == "7-0"
     assert started.data["attempt"] == 2
 
 
 def test_letters_are_shown_again_until_a_session_succeeds_that_was_shown_them() -> None:
-    agent = Agent("building_prompt")
+    agent = PureLoop("building_prompt")
     for n, end in enumerate(("session_error", "urgent_message", "session_timeout"), start=1):
         agent.fire("prompt_ready", claimed=f"{n}-0", letters=[f"{n}-0"])
         agent.fire("session_started").fire(end)
@@ -183,31 +183,31 @@ def test_letters_are_shown_again_until_a_session_succeeds_that_was_shown_them() 
     assert agent.data["given"] == []
 
 
-def test_urgent_letters_that_are_ahead_of_their_turn_are_kept_until_it_comes() -> None:
-    agent = Agent("building_prompt")
+def test_urgent_letters_that_were_given_early_are_kept_until_their_turn() -> None:
+    agent = PureLoop("building_prompt")
     agent.fire("prompt_ready", claimed="2-0", ahead=["9-0"], letters=["1-0", "2-0", "9-0"])
-    assert agent.data["ahead"] == [], "claimed, not delivered"
+    assert agent.data["ahead"] == [], "it is claimed and not delivered"
 
     agent.fire("session_started")
 
     assert (agent.data["acknowledged"], agent.data["ahead"]) == ("2-0", ["9-0"])
 
 
-def test_a_new_life_begins_where_the_one_before_stopped_reading_and_nowhere_else() -> None:
-    told = {"acknowledged": "7-0", "ahead": ["9-0"]}
-    agent = Agent().fire("worktree_ready", **told)
+def test_a_new_life_reads_on_where_the_one_before_stopped() -> None:
+    read = {"acknowledged": "7-0", "ahead": ["9-0"]}
+    agent = PureLoop().fire("worktree_ready", **read)
     assert (agent.data["acknowledged"], agent.data["ahead"]) == ("7-0", ["9-0"])
 
     agent.fire("prompt_ready", claimed="8-0", ahead=["9-0"]).fire("session_started")
     moved = agent.run("session_error", "backoff_elapsed")
     for _ in range(2):
         moved.fire("overdue", unbegun=True)
-    moved.fire("worktree_ready", **told)
+    moved.fire("worktree_ready", **read)
     assert (moved.data["acknowledged"], moved.data["ahead"]) == ("8-0", ["9-0"])
 
 
-def test_urgent_mail_interrupts_the_very_session_and_its_grace_begins() -> None:
-    agent = Agent("running", grace_s=7).fire("urgent_message")
+def test_urgent_mail_interrupts_the_running_session_and_starts_its_grace() -> None:
+    agent = PureLoop("running", grace_s=7).fire("urgent_message")
 
     assert agent.last is not None
     assert (agent.last.mode, agent.last.interrupts) == (Mode.CARRY, True)
@@ -218,8 +218,8 @@ def test_urgent_mail_interrupts_the_very_session_and_its_grace_begins() -> None:
 @pytest.mark.parametrize(
     "exit_", ["session_succeeded", "session_error", "session_timeout", "grace_exceeded"]
 )
-def test_an_interrupted_session_counts_nowhere_and_its_number_stays(exit_: str) -> None:
-    agent = Agent("running").run("urgent_message", exit_)
+def test_an_interrupted_session_is_not_counted_and_its_number_stays(exit_: str) -> None:
+    agent = PureLoop("running").run("urgent_message", exit_)
 
     assert agent.record.state == "building_prompt"
     assert agent.errors == (0, 0)
@@ -234,19 +234,19 @@ def test_an_interrupted_session_counts_nowhere_and_its_number_stays(exit_: str) 
 
 
 def test_a_session_that_succeeded_gives_the_next_the_next_number() -> None:
-    agent = Agent("running").run("session_succeeded")
-    assert (agent.record.state, agent.effects) == ("session_complete", ["drain"])
+    agent = PureLoop("running").run("session_succeeded")
+    assert (agent.record.state, agent.effects) == ("session_complete", ["mail_check"])
 
     assert agent.fire("worktree_ready").data["session_seq"] == 2
 
 
 @pytest.mark.parametrize("state", [str(stage.state) for stage in LOOP.stages[:-1]])
 def test_a_stop_and_a_fatal_error_end_an_agent_in_every_state(state: str) -> None:
-    stopped = Agent(state).fire("operator_stop")
+    stopped = PureLoop(state).fire("operator_stop")
     assert stopped.data["stopped"] == {"by": "operator", "reason": "enough"}
-    assert stopped.effects == ["retirement"]
+    assert stopped.effects == ["agent_cleanup"]
 
-    fatal = Agent(state).fire("fatal_error")
+    fatal = PureLoop(state).fire("fatal_error")
     assert fatal.data["stopped"] == {"by": "fatal", "reason": "no repository"}
     assert fatal.last is not None
     assert fatal.last.mode is Mode.LEAVE, "a live session is revoked"
@@ -255,24 +255,24 @@ def test_a_stop_and_a_fatal_error_end_an_agent_in_every_state(state: str) -> Non
 # --- ours ------------------------------------------------------------------------------------
 
 
-def test_a_rate_limit_parks_only_who_asked_for_it_and_burns_no_budget() -> None:
-    plain = Agent("running").fire("session_error", retry_after_s=90)
+def test_a_rate_limit_parks_only_an_agent_with_parks_and_counts_no_error() -> None:
+    plain = PureLoop("running").fire("session_error", retry_after_s=90)
     assert (plain.errors, plain.data["cooling_ms"]) == ((1, 1), 2_000)
 
-    parked = Agent("running", parks=True).fire("session_error", retry_after_s=90)
+    parked = PureLoop("running", parks=True).fire("session_error", retry_after_s=90)
     assert (parked.record.state, parked.errors) == ("cooling_down", (0, 0))
     assert parked.data["cooling_ms"] == 90_000
-    assert Agent("running", parks=True).fire("session_error").errors == (1, 1)
+    assert PureLoop("running", parks=True).fire("session_error").errors == (1, 1)
 
 
-def test_what_ends_a_row_of_errors_can_be_a_success_or_a_time() -> None:
+def test_a_success_or_a_minimum_runtime_can_reset_the_errors_in_a_row() -> None:
     crash = ("prompt_ready", "session_started", "session_error", "backoff_elapsed")
-    success = Agent("building_prompt", reset_on="success").run(*crash * 3)
+    success = PureLoop("building_prompt", reset_on="success").run(*crash * 3)
     assert success.errors == (3, 3)
     success.run("prompt_ready", "session_started", "session_succeeded")
     assert success.errors == (0, 3)
 
-    timed = Agent("building_prompt", reset_on="min_runtime", min_runtime_s=60).run(*crash * 2)
+    timed = PureLoop("building_prompt", reset_on="min_runtime", min_runtime_s=60).run(*crash * 2)
     assert timed.errors == (2, 2)
     timed.run("prompt_ready", "session_started").fire("session_error", ran_s=59.9)
     assert timed.errors == (3, 3)
@@ -282,45 +282,49 @@ def test_what_ends_a_row_of_errors_can_be_a_success_or_a_time() -> None:
 
 def test_a_step_that_hangs_is_tried_again_before_it_is_fatal() -> None:
     for state in ("initializing", "building_prompt"):
-        agent = Agent(state)
+        agent = PureLoop(state)
         for _ in range(2):
             agent.fire("overdue")
             assert (agent.record.state, agent.data["host"]) == (state, "here")
         assert agent.fire("overdue").record.state == "stopped"
 
 
-def test_what_nobody_took_up_twice_is_done_on_another_machine_and_is_no_error() -> None:
+def test_a_step_that_never_began_twice_moves_to_another_host_and_is_no_error() -> None:
     for state, trigger in (
         ("initializing", "overdue"),
         ("building_prompt", "overdue"),
         ("spawning", "session_timeout"),
     ):
-        agent = Agent(state).fire(trigger, unbegun=True)
-        assert (agent.record.state, agent.data["host"]) == (state, "here"), "all may be away"
+        agent = PureLoop(state).fire(trigger, unbegun=True)
+        assert (agent.record.state, agent.data["host"]) == (state, "here"), (
+            "all workers may be away"
+        )
         assert agent.last is not None
-        assert agent.last.mode is Mode.EXTERNAL, "it is owed anew"
+        assert agent.last.mode is Mode.EXTERNAL, "the effect is owed again"
 
         agent.fire(trigger, unbegun=True)
         assert (agent.record.state, agent.data["host"]) == ("initializing", "")
         assert agent.errors == (0, 0)
         agent.fire("overdue", unbegun=True)
-        assert agent.record.state == "initializing", "it waits for a machine as long as it takes"
+        assert agent.record.state == "initializing", "it waits for a host without a limit"
 
-        assert agent.fire("operator_stop").data["host"] == "here", "who clears away is named"
+        assert agent.fire("operator_stop").data["host"] == "here", (
+            "the worktree is cleared away on its host"
+        )
 
 
-def test_what_was_taken_up_in_between_is_not_twice_in_a_row() -> None:
-    agent = Agent("building_prompt").fire("overdue", unbegun=True)
+def test_a_step_that_began_in_between_does_not_move() -> None:
+    agent = PureLoop("building_prompt").fire("overdue", unbegun=True)
     agent.run("prompt_ready", "session_error", "backoff_elapsed").fire("overdue", unbegun=True)
 
     assert (agent.record.state, agent.data["host"]) == ("building_prompt", "here")
 
 
-# --- what it is told -------------------------------------------------------------------------
+# --- payloads and mail -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("birth", "told"),
+    ("changes", "problem"),
     [
         ({"grace_s": 0}, "grace_s: Input should be greater than or equal to 1, not 0"),
         ({"command": ""}, "command: "),
@@ -333,14 +337,14 @@ def test_what_was_taken_up_in_between_is_not_twice_in_a_row() -> None:
         ({"model": "big"}, "model: Extra inputs are not permitted"),
     ],
 )
-def test_what_an_agent_cannot_be_started_with_is_told(birth: dict[str, Any], told: str) -> None:
+def test_an_invalid_agent_is_refused_by_its_field(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidPayloadError, match=r"^the agent is invalid: ") as refused:
-        LOOP.initial_data({**BIRTH, **birth})
-    assert told in str(refused.value)
+        LOOP.initial_data({**NEW, **changes})
+    assert problem in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("mail", "told"),
+    ("mail", "problem"),
     [
         ({"recipient": "bat"}, "bat cannot write to itself"),
         ({"recipient": "Owl"}, "recipient: "),
@@ -352,17 +356,17 @@ def test_what_an_agent_cannot_be_started_with_is_told(birth: dict[str, Any], tol
         ({"urgency": "high"}, "urgency: Extra inputs are not permitted"),
     ],
 )
-def test_what_is_no_mail_is_told(mail: dict[str, Any], told: str) -> None:
+def test_an_invalid_mail_is_refused_by_its_field(mail: dict[str, Any], problem: str) -> None:
     assert LOOP.mail_data is not None
     with pytest.raises(InvalidPayloadError, match=r"^the mail is invalid: ") as refused:
         LOOP.mail_data({**MAIL, **mail})
-    assert told in str(refused.value)
+    assert problem in str(refused.value)
 
 
-def test_a_prompt_is_named_and_not_kept_itself() -> None:
+def test_a_record_keeps_the_name_of_a_prompt_and_not_its_text() -> None:
     for prompt in ("../p.md", "do this\nand that", ""):
         with pytest.raises(InvalidPayloadError):
-            Agent("building_prompt").fire("prompt_ready", prompt=prompt)
+            PureLoop("building_prompt").fire("prompt_ready", prompt=prompt)
 
 
 # --- an independent reading of the page ------------------------------------------------------
@@ -373,14 +377,14 @@ GLOBAL = ("operator_stop", "fatal_error")
 LOCAL = tuple(trigger for trigger in PUBLISHED if trigger not in GLOBAL)
 
 
-class Oracle:
-    """The page, read once more: a state, a number of session and two counters."""
+class LoopOracle:
+    """The published page in other words: a state, a number of session and two counters."""
 
     def __init__(self) -> None:
         self.state, self.seq, self.row, self.all = "initializing", 1, 0, 0
 
-    def told(self, event: str) -> bool:
-        """Follow an event; False where the page has nothing for it."""
+    def follow(self, event: str) -> bool:
+        """Follow an event; False where the page has no row for it."""
         before = self.state
         if self.state == "stopped":
             return False
@@ -423,10 +427,8 @@ class Oracle:
     st.lists(st.sampled_from(LOCAL), max_size=400),
     st.lists(st.sampled_from(PUBLISHED), max_size=20),
 )
-def test_any_events_lead_where_a_second_reading_of_the_page_leads(
-    events: list[str], last: list[str]
-) -> None:
-    agent, oracle = Agent(), Oracle()
+def test_any_events_lead_to_the_state_of_the_oracle(events: list[str], last: list[str]) -> None:
+    agent, oracle = PureLoop(), LoopOracle()
     for event in [*events, *last]:
         seq = {"session_seq": agent.data["session_seq"]} if event == "session_started" else {}
         try:
@@ -434,6 +436,6 @@ def test_any_events_lead_where_a_second_reading_of_the_page_leads(
             moved = True
         except CallError:
             moved = False
-        assert oracle.told(event) is moved
+        assert oracle.follow(event) is moved
         counted = (oracle.state, oracle.seq, (oracle.row, oracle.all))
         assert (agent.record.state, agent.data["session_seq"], agent.errors) == counted

@@ -1,4 +1,4 @@
-"""A codon that is led by hand, by the published events and by nothing else."""
+"""A codon that a test drives without a store, by the published events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.kernel.samples import FAILURE, SENTINEL, TOKENS
 
 RUN_ID = "data/1"
 CODON_ID = "data/1/1"
-BORN_MS, MOVED_MS = 1_000, 2_000
+CREATED_MS, MOVED_MS = 1_000, 2_000
 CHAIN = ("preparing", "starting", "initializing", "running", "completing_sentinels")
 ENDS = ("completed", "failed", "skipped")
 AT_WORK = ("running", "completing_sentinels")
@@ -27,7 +27,7 @@ WATCHED = ("starting", "initializing", *AT_WORK)
 STATES = (*CHAIN, *ENDS)
 LOOP = {"loop_id": "tidy", "iteration": 2, "index": 0}
 NO_TOKENS = dict.fromkeys(TOKENS, 0)
-# All that a transition to a state may say.
+# All metadata that a transition to a state may have.
 METADATA: Mapping[str, Mapping[str, Any]] = {
     "starting": {"checkpoint_sha": "rig"},
     "initializing": {"pid": 7, "log_path": "clean.log", "previous_session_id": "before"},
@@ -37,7 +37,7 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
     "failed": {"exit_code": -1, "failure_reason": FAILURE, "checkpoint_sha": "broken"},
     "skipped": {"checkpoint_sha": "left"},
 }
-# Of that, what it must say: the page's guards.
+# The published required metadata.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "initializing": ("pid", "log_path"),
     "running": ("session_id",),
@@ -45,7 +45,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "failed": ("exit_code", "failure_reason", "failed_during"),
     "skipped": ("skipped_during",),
 }
-# By state: what is always there, and what may be.
+# By state: the fields that are always there, and those that may be.
 ALWAYS, LOOPED = "codon_id start_time", "loop_context"
 READY = f"{LOOPED} rig_setup_checkpoint sentinels"
 LAUNCHED = "pid log_path previous_session_id session_id"
@@ -75,24 +75,26 @@ FIELDS["completing_sentinels"] = FIELDS["running"]
 
 
 def paths() -> Iterator[tuple[str, ...]]:
-    """Yield every way from a codon's birth to wherever it can stand."""
+    """Yield every path of states from the first one on."""
     for length in range(1, len(CHAIN) + 1):
-        way = CHAIN[:length]
-        yield way
+        path = CHAIN[:length]
+        yield path
         for end in ENDS:
-            if end != "completed" or way[-1] in ("running", "completing_sentinels"):
-                yield (*way, end)
+            if end != "completed" or path[-1] in ("running", "completing_sentinels"):
+                yield (*path, end)
 
 
-class Led:
-    """A codon, and the sums that its commits add up to."""
+class PureCodon:
+    """A codon without a store, and what its decisions add to the counters."""
 
-    def __init__(self, *way: str, **birth: Any) -> None:
-        data = CODON.initial_data({"codon_id": "clean", **birth})
-        of = RecordId(CODON_ID)
-        self.record = Record(of, "codon", "preparing", Version(1), data, created_ms=BORN_MS)
+    def __init__(self, *path: str, **fields: Any) -> None:
+        data = CODON.initial_data({"codon_id": "clean", **fields})
+        record_id = RecordId(CODON_ID)
+        self.record = Record(
+            record_id, "codon", "preparing", Version(1), data, created_ms=CREATED_MS
+        )
         self.counted: Counter[str] = Counter()
-        for state in way:
+        for state in path:
             self.to(state)
 
     @property
@@ -116,28 +118,28 @@ class Led:
         self.counted.update(decision.deltas)
         return decision
 
-    def tell(self, name: str, **data: Any) -> Led:
-        """Tell it a published event."""
-        about = {"run_id": RUN_ID, "codon_id": "clean"}
-        event = run_event({"type": name, "data": {**about, **data}})
+    def post(self, name: str, **data: Any) -> PureCodon:
+        """Fire the trigger of a published event."""
+        ids = {"run_id": RUN_ID, "codon_id": "clean"}
+        event = run_event({"type": name, "data": {**ids, **data}})
         assert not isinstance(event, RunStarted | CodonStarted)
         trigger, payload = wanted(event, self.state)
         self.fire(trigger, **payload)
         return self
 
-    def move(self, source: str, to: str, metadata: Mapping[str, Any]) -> Led:
-        """Tell it of a transition, just as it is said."""
-        return self.tell("CodonTransitioned", **{"from": source, "to": to, "metadata": metadata})
+    def move(self, source: str, to: str, metadata: Mapping[str, Any]) -> PureCodon:
+        """Post a transition with exactly these metadata."""
+        return self.post("CodonTransitioned", **{"from": source, "to": to, "metadata": metadata})
 
-    def to(self, state: str, **more: Any) -> Led:
-        """Lead it on, with all that this must say."""
+    def to(self, state: str, **more: Any) -> PureCodon:
+        """Post a transition to a state with all metadata that it may have."""
         return self.move(self.state, state, {**metadata(self.state, state), **more})
 
     def refused(self, name: str, **data: Any) -> str:
-        """Tell it what it refuses, which changes nothing; return why."""
+        """Post an event that is refused and changes nothing; return why."""
         before = self.record
         try:
-            self.tell(name, **data)
+            self.post(name, **data)
         except CallError as refusal:
             assert self.record == before
             return str(refusal)
@@ -145,29 +147,29 @@ class Led:
 
 
 def metadata(source: str, to: str) -> dict[str, Any]:
-    """Return all that a transition may say."""
+    """Return all metadata that a transition may have."""
     during = {"failed": "failed_during", "skipped": "skipped_during"}
-    said = {during[to]: source} if to in during else {}
-    return {**METADATA.get(to, {}), **said}
+    state = {during[to]: source} if to in during else {}
+    return {**METADATA.get(to, {}), **state}
 
 
 def bare(source: str, to: str) -> dict[str, Any]:
-    """Return what a transition must say, and no more."""
-    said = metadata(source, to)
-    return {name: said[name] for name in REQUIRED.get(to, ())}
+    """Return the metadata that a transition requires."""
+    every = metadata(source, to)
+    return {name: every[name] for name in REQUIRED.get(to, ())}
 
 
 def sentinel(cost: int, **more: Any) -> dict[str, Any]:
     return {**SENTINEL, "total_cost": cost, **more}
 
 
-def at(state: str) -> Led:
-    """Return a codon that stands in a state, by the shortest way."""
-    return Led(*min((way for way in paths() if way[-1] == state), key=len)[1:])
+def at(state: str) -> PureCodon:
+    """Return a codon in this state, by the shortest way."""
+    return PureCodon(*min((path for path in paths() if path[-1] == state), key=len)[1:])
 
 
 def fields(state: str) -> tuple[set[str], set[str]]:
-    """Return what is always known of a codon in a state, and what may be."""
+    """Return the fields that a codon always has in a state, and those that it may have."""
     always, perhaps = FIELDS[state]
     return set(always.split()), set(perhaps.split())
 

@@ -1,4 +1,4 @@
-"""The codon: the page's edges and fields, what its transitions must say, and what it costs."""
+"""The codon: the published edges, fields and required metadata."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from interlock.kernel.machines.runs.codon_types import (
 )
 from tests.kernel.runs.codons import (
     AT_WORK,
-    BORN_MS,
     CHAIN,
+    CREATED_MS,
     ENDS,
     LOOP,
     MOVED_MS,
     REQUIRED,
     STATES,
     WATCHED,
-    Led,
+    PureCodon,
     at,
     bare,
     fields,
@@ -79,21 +79,21 @@ def test_the_sixteen_published_edges_are_followed_and_every_other_pair_is_refuse
         if (source, target) in EDGES:
             followed.add((source, codon.to(target).state))
             continue
-        said = {"from": source, "to": target, "metadata": metadata(source, target)}
-        told = codon.refused("CodonTransitioned", **said)
-        assert told == f"Invalid transition from {source} to {target}"
+        moved = {"from": source, "to": target, "metadata": metadata(source, target)}
+        refusal = codon.refused("CodonTransitioned", **moved)
+        assert refusal == f"Invalid transition from {source} to {target}"
 
     assert followed == EDGES
     assert len(EDGES) == 16
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_where_a_transition_comes_from_must_be_where_the_codon_stands(state: str) -> None:
+def test_a_transition_must_name_the_state_of_the_codon_as_its_source(state: str) -> None:
     for source, target in EDGES:
         if source != state:
-            said = {"from": source, "to": target, "metadata": metadata(source, target)}
-            told = at(state).refused("CodonTransitioned", **said)
-            assert told == f"Invalid transition from {state} to {target}"
+            moved = {"from": source, "to": target, "metadata": metadata(source, target)}
+            refusal = at(state).refused("CodonTransitioned", **moved)
+            assert refusal == f"Invalid transition from {state} to {target}"
 
 
 def test_a_refused_transition_is_the_callers_defect_and_says_which_it_is() -> None:
@@ -105,47 +105,47 @@ def test_a_refused_transition_is_the_callers_defect_and_says_which_it_is() -> No
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_told_of_a_codon_that_has_ended(end: str) -> None:
+def test_a_codon_that_has_ended_refuses_every_event(end: str) -> None:
     codon = at(end)
     for trigger in CODON.triggers:
         assert not CODON.rows(end, trigger)
     before = codon.record
     with pytest.raises(IllegalTransitionError, match="it has ended"):
-        codon.tell("CostsIncremented", cost_delta=1)
+        codon.post("CostsIncremented", cost_delta=1)
     with pytest.raises(IllegalTransitionError, match="it has ended"):
-        codon.tell("SentinelStatesUpdated", sentinel_states=[])
+        codon.post("SentinelStatesUpdated", sentinel_states=[])
     assert codon.record == before
 
 
-# --- what they must say ----------------------------------------------------------------------
+# --- required metadata -----------------------------------------------------------------------
 
 
-def test_what_transitions_must_say_is_what_the_page_says() -> None:
+def test_the_required_metadata_are_the_published_ones() -> None:
     assert EVENTS["required_metadata"] == {to: list(names) for to, names in REQUIRED.items()}
 
 
 @pytest.mark.parametrize(
     ("to", "name"), [(to, name) for to, names in REQUIRED.items() for name in names]
 )
-def test_what_is_not_said_is_named(to: str, name: str) -> None:
+def test_a_missing_field_is_named(to: str, name: str) -> None:
     for source in (source for source, target in EDGES if target == to):
-        said = {**metadata(source, to)}
-        del said[name]
+        lacking = {**metadata(source, to)}
+        del lacking[name]
         with pytest.raises(MetadataValidationError) as refused:
-            at(source).move(source, to, said)
+            at(source).move(source, to, lacking)
 
-        told = f"Missing required metadata for transition to {to}: {name}"
-        assert str(refused.value) == told
+        problem = f"Missing required metadata for transition to {to}: {name}"
+        assert str(refused.value) == problem
         assert (refused.value.target, refused.value.names) == (to, (name,))
 
 
 @pytest.mark.parametrize("to", REQUIRED)
-def test_all_that_is_not_said_is_named_at_once_and_in_order(to: str) -> None:
+def test_all_missing_fields_are_named_at_once_and_in_order(to: str) -> None:
     source = next(source for source, target in sorted(EDGES) if target == to)
-    told = at(source).refused("CodonTransitioned", **{"from": source, "to": to})
+    refusal = at(source).refused("CodonTransitioned", **{"from": source, "to": to})
 
     names = ", ".join(REQUIRED[to])
-    assert told == f"Missing required metadata for transition to {to}: {names}"
+    assert refusal == f"Missing required metadata for transition to {to}: {names}"
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t"])
@@ -153,11 +153,11 @@ def test_a_blank_checkpoint_is_none(blank: str) -> None:
     with pytest.raises(MetadataValidationError) as refused:
         at("running").to("completed", checkpoint_sha=blank)
 
-    told = "Missing required metadata for transition to completed: checkpoint_sha"
-    assert str(refused.value) == told
+    problem = "Missing required metadata for transition to completed: checkpoint_sha"
+    assert str(refused.value) == problem
 
 
-def test_an_impossible_transition_is_told_before_what_it_does_not_say() -> None:
+def test_an_impossible_transition_is_refused_before_its_missing_fields() -> None:
     with pytest.raises(InvalidTransitionError):
         at("completed").move("completed", "running", {})
 
@@ -165,38 +165,38 @@ def test_an_impossible_transition_is_told_before_what_it_does_not_say() -> None:
 @pytest.mark.parametrize(
     ("to", "name"), [("failed", "failed_during"), ("skipped", "skipped_during")]
 )
-def test_while_what_it_ended_is_where_it_stands_and_nothing_else(to: str, name: str) -> None:
-    for state, said in product(CHAIN, STATES):
+def test_the_state_in_which_a_codon_ended_must_be_its_state(to: str, name: str) -> None:
+    for state, during in product(CHAIN, STATES):
         codon = at(state)
-        if said == state:
-            assert codon.to(to, **{name: said}).data[name] == state
+        if during == state:
+            assert codon.to(to, **{name: during}).data[name] == state
             continue
-        told = codon.refused(
+        refusal = codon.refused(
             "CodonTransitioned",
-            **{"from": state, "to": to, "metadata": {**metadata(state, to), name: said}},
+            **{"from": state, "to": to, "metadata": {**metadata(state, to), name: during}},
         )
-        assert told == f"Invalid transition from {said} to {to}"
+        assert refusal == f"Invalid transition from {during} to {to}"
 
 
 @pytest.mark.parametrize("exit_code", [-1, 1, 130, 0])
-def test_an_exit_code_of_minus_one_says_that_there_was_no_process(exit_code: int) -> None:
+def test_an_exit_code_of_minus_one_is_kept(exit_code: int) -> None:
     failed = at("preparing").to("failed", exit_code=exit_code).codon
 
     assert isinstance(failed, FailedCodon)
     assert failed.exit_code == exit_code
 
 
-def test_what_a_transition_does_not_take_is_refused() -> None:
+def test_a_field_of_another_transition_is_refused() -> None:
     with pytest.raises(InvalidPayloadError, match="pid: Extra inputs"):
         at("initializing").to("running", pid=7)
     with pytest.raises(InvalidPayloadError, match=r"metadata\.failure_reason\.type"):
         at("running").to("failed", failure_reason={"type": "boredom", "retriable": True})
 
 
-# --- what is known in which state ------------------------------------------------------------
+# --- the fields of each state ----------------------------------------------------------------
 
-# The table's own, while it lives: nobody else reads them.
-OWN = {
+# The fields that only the table reads.
+OF_TABLE = {
     "preparing": {"checkpoints", "skip_requested"},
     "starting": {"checkpoints", "skip_requested", "started"},
     "initializing": {"checkpoints", "skip_requested"},
@@ -214,65 +214,65 @@ def test_each_states_type_has_the_fields_of_the_page_and_no_others(state: str) -
     assert given == {"status", *always}
 
 
-def fill(codon: Led) -> None:
-    """Tell a codon all that can be told where it stands."""
+def fill(codon: PureCodon) -> None:
+    """Post every event that the codon accepts in its state."""
     if codon.state == "running":
-        codon.tell("CostsUpdated", cost=40, tokens=TOKENS)
+        codon.post("CostsUpdated", cost=40, tokens=TOKENS)
     if codon.state in AT_WORK:
-        codon.tell("AssistantMessageCountUpdated", new_count=3)
-        codon.tell("CodonFinalCostSet", final_cost=50, final_tokens=TOKENS)
+        codon.post("AssistantMessageCountUpdated", new_count=3)
+        codon.post("CodonFinalCostSet", final_cost=50, final_tokens=TOKENS)
     if codon.state in WATCHED:
-        codon.tell("SentinelStatesUpdated", sentinel_states=[sentinel(9)])
+        codon.post("SentinelStatesUpdated", sentinel_states=[sentinel(9)])
     if codon.state in CHAIN:
         for kind in ("rig-setup", "completed", "error", "skipped"):
-            codon.tell("CheckpointCreated", checkpoint_type=kind, sha=kind, branch="run-1")
+            codon.post("CheckpointCreated", checkpoint_type=kind, sha=kind, branch="run-1")
         codon.fire("skip_requested", reason="enough")
 
 
-@pytest.mark.parametrize("way", list(paths()), ids="-".join)
-def test_no_field_of_another_state_is_left_on_any_way_however_much_is_told(
-    way: tuple[str, ...],
+@pytest.mark.parametrize("path", list(paths()), ids="-".join)
+def test_on_every_path_the_data_have_the_fields_of_their_state_only(
+    path: tuple[str, ...],
 ) -> None:
-    full, poor = Led(loop_context=LOOP), Led()
-    for here, state in zip(way, (*way[1:], ""), strict=True):
+    full, poor = PureCodon(loop_context=LOOP), PureCodon()
+    for state, following in zip(path, (*path[1:], ""), strict=True):
         fill(full)
         for codon in (full, poor):
-            kept = codon.codon
-            always, perhaps = fields(here)
-            assert type(kept) is TYPES[here]
-            assert kept.status == here
-            assert kept.start_time == BORN_MS
-            told = {"start_time", "end_time"}
-            assert set(codon.data) - OWN.get(here, set()) <= always | perhaps
-            assert always - told <= set(codon.data)
-            if here in ENDS:
-                assert kept.model_dump()["end_time"] == MOVED_MS
-        if state:
-            full.to(state)
-            poor.move(here, state, bare(here, state))
+            typed = codon.codon
+            always, perhaps = fields(state)
+            assert type(typed) is TYPES[state]
+            assert typed.status == state
+            assert typed.start_time == CREATED_MS
+            times = {"start_time", "end_time"}
+            assert set(codon.data) - OF_TABLE.get(state, set()) <= always | perhaps
+            assert always - times <= set(codon.data)
+            if state in ENDS:
+                assert typed.model_dump()["end_time"] == MOVED_MS
+        if following:
+            full.to(following)
+            poor.move(state, following, bare(state, following))
 
 
-def test_what_was_told_on_the_way_is_there_at_the_end() -> None:
-    full = Led(loop_context=LOOP)
+def test_a_completed_codon_has_every_field_that_was_reported() -> None:
+    full = PureCodon(loop_context=LOOP)
     for state in CHAIN[1:]:
         fill(full)
         full.to(state)
     fill(full)
     completed = full.to("completed", budget_exceeded=BUDGET, context_exceeded=True).codon
 
-    told = completed.model_dump(mode="json", exclude_none=True)
+    found = completed.model_dump(mode="json", exclude_none=True)
     always, perhaps = fields("completed")
-    assert set(told) == {"status", *always, *perhaps}
-    assert (told["final_cost"], told["final_tokens"]) == (50, TOKENS)
-    assert (told["exit_code"], told["completion_checkpoint"]) == (0, "done")
-    assert told["budget_exceeded"] == BUDGET
-    assert told["loop_context"] == LOOP
+    assert set(found) == {"status", *always, *perhaps}
+    assert (found["final_cost"], found["final_tokens"]) == (50, TOKENS)
+    assert (found["exit_code"], found["completion_checkpoint"]) == (0, "done")
+    assert found["budget_exceeded"] == BUDGET
+    assert found["loop_context"] == LOOP
 
 
 BUDGET = {"currency": "cost", "limit": 40, "used": 50}
 
 
-def test_data_that_is_not_what_its_state_has_is_corrupt_and_told_so() -> None:
+def test_data_that_do_not_fit_their_state_are_refused_as_corrupt() -> None:
     codon = at("running")
     codon.record = CODON.decide(codon.record, "complete", {"checkpoint_sha": "x"}).after
     torn = {name: value for name, value in codon.data.items() if name != "final_cost"}
@@ -284,7 +284,7 @@ def test_data_that_is_not_what_its_state_has_is_corrupt_and_told_so() -> None:
     assert "final_cost: Field required" in str(refused.value)
 
 
-def with_data(codon: Led, data: dict[str, Any]) -> Any:
+def with_data(codon: PureCodon, data: dict[str, Any]) -> Any:
     return type(codon.record)(
         codon.record.id, "codon", codon.record.state, codon.record.version, data
     )
@@ -297,49 +297,49 @@ def with_data(codon: Led, data: dict[str, Any]) -> Any:
     ("kind", "field"),
     [("error", "error_checkpoint"), ("skipped", "skip_checkpoint")],
 )
-def test_a_checkpoint_ends_in_the_field_of_the_state_that_it_belongs_to(
-    kind: str, field: str
-) -> None:
+def test_a_checkpoint_is_kept_for_the_state_that_it_belongs_to(kind: str, field: str) -> None:
     end = {"error": "failed", "skipped": "skipped"}[kind]
     for state in CHAIN:
         codon = at(state)
-        codon.tell("CheckpointCreated", checkpoint_type=kind, sha="early", branch="run-1")
+        codon.post("CheckpointCreated", checkpoint_type=kind, sha="early", branch="run-1")
         codon.move(state, end, bare(state, end))
         assert codon.data[field] == "early"
-        other = at(state).tell("CheckpointCreated", checkpoint_type=kind, sha="e", branch="run-1")
-        said = {**bare(state, end), "checkpoint_sha": "told with the transition"}
-        assert other.move(state, end, said).data[field] == "told with the transition"
+        other = at(state).post("CheckpointCreated", checkpoint_type=kind, sha="e", branch="run-1")
+        named = {**bare(state, end), "checkpoint_sha": "with the transition"}
+        assert other.move(state, end, named).data[field] == "with the transition"
 
 
-def test_the_checkpoint_of_the_rig_is_known_from_where_the_agent_is_started() -> None:
-    codon = Led().tell("CheckpointCreated", checkpoint_type="rig-setup", sha="r", branch="run-1")
+def test_the_checkpoint_of_the_rig_is_a_field_from_starting_on() -> None:
+    codon = PureCodon().post(
+        "CheckpointCreated", checkpoint_type="rig-setup", sha="r", branch="run-1"
+    )
     assert "rig_setup_checkpoint" not in codon.data, "it is no field of a codon in preparation"
     codon.move("preparing", "starting", {})
     assert codon.data["rig_setup_checkpoint"] == "r"
 
-    told = Led().to("starting", checkpoint_sha="with the transition")
-    assert told.data["rig_setup_checkpoint"] == "with the transition"
-    late = at("running").tell("CheckpointCreated", checkpoint_type="rig-setup", sha="l", branch="b")
+    named = PureCodon().to("starting", checkpoint_sha="with the transition")
+    assert named.data["rig_setup_checkpoint"] == "with the transition"
+    late = at("running").post("CheckpointCreated", checkpoint_type="rig-setup", sha="l", branch="b")
     assert late.data["rig_setup_checkpoint"] == "l"
     for end in ENDS:
         assert at("running").to(end).data["rig_setup_checkpoint"] == "rig"
 
 
-def test_a_completed_codons_checkpoint_is_what_its_transition_says() -> None:
+def test_a_completed_codon_has_the_checkpoint_of_its_transition() -> None:
     codon = at("running")
-    codon.tell("CheckpointCreated", checkpoint_type="completed", sha="taken", branch="run-1")
+    codon.post("CheckpointCreated", checkpoint_type="completed", sha="taken", branch="run-1")
 
-    assert codon.to("completed", checkpoint_sha="said").data["completion_checkpoint"] == "said"
+    assert codon.to("completed", checkpoint_sha="done").data["completion_checkpoint"] == "done"
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_sentinels_that_were_loaded_have_been_executed_when_it_ends(end: str) -> None:
-    told = [sentinel(9), sentinel(4, id="other", status="unloaded", unload_reason="shutdown")]
-    codon = at("running").tell("SentinelStatesUpdated", sentinel_states=told)
+    states = [sentinel(9), sentinel(4, id="other", status="unloaded", unload_reason="shutdown")]
+    codon = at("running").post("SentinelStatesUpdated", sentinel_states=states)
     loaded = codon.codon
     assert isinstance(loaded, RunningCodon)
     assert loaded.sentinels is not None
-    assert [one.id for one in loaded.sentinels.loaded] == ["watch", "other"]
+    assert [state.id for state in loaded.sentinels.loaded] == ["watch", "other"]
 
     ended = codon.to(end).codon
 
@@ -352,13 +352,13 @@ def test_sentinels_that_were_loaded_have_been_executed_when_it_ends(end: str) ->
     )
 
 
-def test_a_sentinel_is_told_with_every_field_of_the_page() -> None:
+def test_a_sentinel_has_every_published_field() -> None:
     names = [*EVENTS["sentinel_state"], *EVENTS["ours"]["sentinel_state"]]
     reasons = [*EVENTS["unload_reasons"], *EVENTS["ours"]["unload_reasons"]]
     for reason in reasons:
-        told = {"unloaded_at": 8, "unload_reason": reason, "failed_llm_calls": 3}
-        told |= {"last_llm_call_at": 7, "total_triggers": 4, "status": "unloaded"}
-        codon = at("starting").tell("SentinelStatesUpdated", sentinel_states=[sentinel(1, **told)])
+        state = {"unloaded_at": 8, "unload_reason": reason, "failed_llm_calls": 3}
+        state |= {"last_llm_call_at": 7, "total_triggers": 4, "status": "unloaded"}
+        codon = at("starting").post("SentinelStatesUpdated", sentinel_states=[sentinel(1, **state)])
         assert sorted(codon.data["sentinels"]["loaded"][0]) == sorted(names)
     unknown = sentinel(1, unload_reason="bored")
     assert "unload_reason" in at("starting").refused(
@@ -366,10 +366,10 @@ def test_a_sentinel_is_told_with_every_field_of_the_page() -> None:
     )
 
 
-def test_sentinels_are_told_of_from_where_they_can_be_loaded() -> None:
+def test_sentinels_are_accepted_from_starting_on() -> None:
     for state in CHAIN:
         if state in WATCHED:
-            at(state).tell("SentinelStatesUpdated", sentinel_states=[])
+            at(state).post("SentinelStatesUpdated", sentinel_states=[])
         else:
             assert "not allowed in preparing" in at(state).refused(
                 "SentinelStatesUpdated", sentinel_states=[]
@@ -388,13 +388,13 @@ def test_sentinels_are_told_of_from_where_they_can_be_loaded() -> None:
         ("run_ended", {}, "its run has ended"),
     ],
 )
-def test_what_nobody_can_end_any_more_has_failed_while_what_it_was(
+def test_a_codon_without_a_supervisor_fails_in_its_state(
     trigger: str, payload: dict[str, Any], message: str
 ) -> None:
     for state in CHAIN:
         codon = at(state)
         if state in AT_WORK:
-            codon.tell("CostsUpdated", cost=70)
+            codon.post("CostsUpdated", cost=70)
         codon.fire(trigger, **payload)
         failed = codon.codon
         assert isinstance(failed, FailedCodon)
@@ -407,7 +407,7 @@ def test_what_nobody_can_end_any_more_has_failed_while_what_it_was(
         assert codon_cost(failed) == (70 if state in AT_WORK else 0)
 
 
-def test_a_wish_to_skip_is_kept_until_it_ends_and_interrupts_who_is_at_work() -> None:
+def test_a_request_to_skip_interrupts_the_codon_and_is_kept_until_it_ends() -> None:
     for state in CHAIN:
         codon = at(state)
         assert codon.fire("skip_requested").interrupts
@@ -418,6 +418,6 @@ def test_a_wish_to_skip_is_kept_until_it_ends_and_interrupts_who_is_at_work() ->
         assert "skip_requested" not in codon.to("failed", failure_reason=FAILURE).data
 
 
-def test_terminal_is_what_the_page_calls_so() -> None:
+def test_the_terminal_states_are_the_published_ones() -> None:
     assert {str(status) for status in TERMINAL} == set(ENDS)
     assert [state for state in State if state.is_terminal] == [State(end) for end in ENDS]

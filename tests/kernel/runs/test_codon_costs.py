@@ -1,4 +1,4 @@
-"""What a codon costs: set, added to, set for good; and a second reading of the page beside it."""
+"""What a codon costs, and an oracle that reads the page again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.kernel.runs.codons import (
     REQUIRED,
     STATES,
     WATCHED,
-    Led,
+    PureCodon,
     at,
     metadata,
     paths,
@@ -35,38 +35,36 @@ from tests.kernel.samples import TOKENS
 # --- what it costs ---------------------------------------------------------------------------
 
 
-def test_costs_are_set_added_to_and_set_for_good() -> None:
+def test_costs_are_set_and_added_to_until_the_final_cost_is_set() -> None:
     codon = at("running")
     assert (codon.data["current_cost"], codon.data["current_tokens"]) == (0, NO_TOKENS)
 
-    codon.tell("CostsUpdated", cost=500, tokens=TOKENS)
-    codon.tell("CostsIncremented", cost_delta=20, tokens_delta={"input_tokens": 5})
+    codon.post("CostsUpdated", cost=500, tokens=TOKENS)
+    codon.post("CostsIncremented", cost_delta=20, tokens_delta={"input_tokens": 5})
     assert codon.data["current_cost"] == 520
     assert codon.data["current_tokens"] == {**TOKENS, "input_tokens": 1_505}
-    codon.tell("CostsUpdated", cost=100)
+    codon.post("CostsUpdated", cost=100)
     assert (codon.data["current_cost"], codon.data["current_tokens"]) == (100, NO_TOKENS)
 
-    codon.tell("CodonFinalCostSet", final_cost=450, final_tokens=TOKENS)
+    codon.post("CodonFinalCostSet", final_cost=450, final_tokens=TOKENS)
     for late in (("CostsUpdated", {"cost": 1}), ("CostsIncremented", {"cost_delta": 1})):
-        with pytest.raises(
-            GuardRefusedError, match="its final cost is set, and no later cost counts"
-        ):
-            codon.tell(late[0], **late[1])
+        with pytest.raises(GuardRefusedError, match="no later cost counts"):
+            codon.post(late[0], **late[1])
     codon.to("completing_sentinels")
     with pytest.raises(GuardRefusedError):
-        codon.tell("CostsIncremented", cost_delta=1)
-    codon.tell("CodonFinalCostSet", final_cost=460, final_tokens=TOKENS)
+        codon.post("CostsIncremented", cost_delta=1)
+    codon.post("CodonFinalCostSet", final_cost=460, final_tokens=TOKENS)
     assert codon.to("completed").data["final_cost"] == 460
 
 
-def test_no_sum_of_costs_grows_beyond_what_can_be_counted() -> None:
+def test_no_cost_grows_beyond_the_highest_exact_number() -> None:
     tokens = dict.fromkeys(TOKENS, MICRO_MAX)
-    codon = at("running").tell("CostsUpdated", cost=MICRO_MAX, tokens=tokens)
+    codon = at("running").post("CostsUpdated", cost=MICRO_MAX, tokens=tokens)
 
-    codon.tell("CostsIncremented", cost_delta=MICRO_MAX, tokens_delta=tokens)
-    codon.tell("CostsIncremented", cost_delta=1, tokens_delta={"input_tokens": 1})
+    codon.post("CostsIncremented", cost_delta=MICRO_MAX, tokens_delta=tokens)
+    codon.post("CostsIncremented", cost_delta=1, tokens_delta={"input_tokens": 1})
     watchers = [sentinel(MICRO_MAX, id=name) for name in ("one", "two")]
-    codon.tell("SentinelStatesUpdated", sentinel_states=watchers)
+    codon.post("SentinelStatesUpdated", sentinel_states=watchers)
 
     assert codon.data["sentinels"]["total_cost"] == MICRO_MAX
     assert codon_cost(codon.codon) == MICRO_MAX
@@ -76,9 +74,9 @@ def test_no_sum_of_costs_grows_beyond_what_can_be_counted() -> None:
 
 
 def test_costs_that_come_while_sentinels_finish_count() -> None:
-    codon = at("running").tell("CostsUpdated", cost=500).to("completing_sentinels")
-    codon.tell("CostsIncremented", cost_delta=7, tokens_delta=TOKENS)
-    codon.tell("AssistantMessageCountUpdated", new_count=4)
+    codon = at("running").post("CostsUpdated", cost=500).to("completing_sentinels")
+    codon.post("CostsIncremented", cost_delta=7, tokens_delta=TOKENS)
+    codon.post("AssistantMessageCountUpdated", new_count=4)
     assert codon.data["assistant_message_count"] == 4
 
     completed = codon.to("completed").codon
@@ -88,14 +86,14 @@ def test_costs_that_come_while_sentinels_finish_count() -> None:
 
 
 @pytest.mark.parametrize("state", CHAIN[:3])
-def test_what_does_not_work_yet_costs_nothing_and_is_told_nothing_of_costs(state: str) -> None:
-    for name, said in (
+def test_a_codon_before_its_session_refuses_costs(state: str) -> None:
+    for name, data in (
         ("CostsUpdated", {"cost": 1}),
         ("CostsIncremented", {"cost_delta": 1}),
         ("CodonFinalCostSet", {"final_cost": 1}),
         ("AssistantMessageCountUpdated", {"new_count": 1}),
     ):
-        assert f"not allowed in {state}" in at(state).refused(name, **said)
+        assert f"not allowed in {state}" in at(state).refused(name, **data)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "much", 2**53])
@@ -104,32 +102,32 @@ def test_a_cost_is_a_natural_number_of_micro_dollars(wrong: object) -> None:
         assert f"data.{field}: " in at("running").refused(name, **{field: wrong})
 
 
-@pytest.mark.parametrize("way", list(paths()), ids="-".join)
-def test_a_codon_counts_for_what_its_state_says_and_what_was_spent_stays(
-    way: tuple[str, ...],
+@pytest.mark.parametrize("path", list(paths()), ids="-".join)
+def test_the_counters_of_a_codon_follow_its_state(
+    path: tuple[str, ...],
 ) -> None:
-    codon = Led()
+    codon = PureCodon()
     cost = spent = 0
-    for here, state in zip(way, (*way[1:], ""), strict=True):
-        if here in WATCHED:
-            codon.tell("SentinelStatesUpdated", sentinel_states=[sentinel(9)])
-        if here in AT_WORK:
-            codon.tell("CostsIncremented", cost_delta=100)
+    for state, following in zip(path, (*path[1:], ""), strict=True):
+        if state in WATCHED:
+            codon.post("SentinelStatesUpdated", sentinel_states=[sentinel(9)])
+        if state in AT_WORK:
+            codon.post("CostsIncremented", cost_delta=100)
             cost += 100
-        spent = cost + (9 if set(way[: way.index(here) + 1]) & set(WATCHED) else 0)
-        counts = 0 if here == "skipped" else cost
+        spent = cost + (9 if set(path[: path.index(state) + 1]) & set(WATCHED) else 0)
+        counts = 0 if state == "skipped" else cost
         assert codon_cost(codon.codon) == counts
         assert counters(codon.data) == {"cost": counts, "spent": spent}
         assert {"cost": counts, "spent": spent} == {
             name: codon.counted[name] for name in ("cost", "spent")
         }
-        if state:
-            codon.to(state)
+        if following:
+            codon.to(following)
 
 
-def test_a_skipped_codon_keeps_what_was_spent_beside_a_cost_of_nothing() -> None:
-    codon = at("running").tell("CostsUpdated", cost=300, tokens=TOKENS)
-    codon.tell("AssistantMessageCountUpdated", new_count=2)
+def test_a_skipped_codon_costs_nothing_and_keeps_what_was_spent() -> None:
+    codon = at("running").post("CostsUpdated", cost=300, tokens=TOKENS)
+    codon.post("AssistantMessageCountUpdated", new_count=2)
     skipped = codon.to("skipped").codon
 
     assert isinstance(skipped, SkippedCodon)
@@ -139,15 +137,15 @@ def test_a_skipped_codon_keeps_what_was_spent_beside_a_cost_of_nothing() -> None
     assert (codon.counted["cost"], codon.counted["spent"]) == (0, 300)
 
 
-def test_a_birth_counts_nothing() -> None:
-    assert counters(Led().data) == {"cost": 0, "spent": 0}
+def test_a_new_codon_counts_nothing() -> None:
+    assert counters(PureCodon().data) == {"cost": 0, "spent": 0}
 
 
 # --- an independent reading of the page ------------------------------------------------------
 
 
-class Oracle:
-    """The page, read once more: a rank along the chain, money in two purses, and one last word."""
+class CodonOracle:
+    """The published page in other words: a rank along the chain, two sums, and a final cost."""
 
     def __init__(self) -> None:
         self.rank, self.end = 0, ""
@@ -163,38 +161,40 @@ class Oracle:
         counts = 0 if self.end == "skipped" else self.agent
         return {"cost": counts, "spent": self.agent + self.watchers}
 
-    def told(self, name: str, said: dict[str, Any]) -> bool:
-        """Follow an event; False where the page has nothing for it."""
+    def follow(self, name: str, data: dict[str, Any]) -> bool:
+        """Follow an event; False where the page has no row for it."""
         if self.end:
             return False
         if name == "CodonTransitioned":
-            return self._moved(said)
+            return self._moved(data)
         since = {"CheckpointCreated": 0, "SentinelStatesUpdated": 1}.get(name, 3)
         early = self.rank < since
         late = self.closed and name in ("CostsUpdated", "CostsIncremented")
         if not early and not late:
-            self._counted(name, said)
+            self._counted(name, data)
         return not early and not late
 
-    def _counted(self, name: str, said: dict[str, Any]) -> None:
+    def _counted(self, name: str, data: dict[str, Any]) -> None:
         if name == "SentinelStatesUpdated":
-            self.watchers = sum(one["total_cost"] for one in said["sentinel_states"])
+            self.watchers = sum(state["total_cost"] for state in data["sentinel_states"])
         elif name == "AssistantMessageCountUpdated":
-            self.messages = said["new_count"]
+            self.messages = data["new_count"]
         elif name == "CostsIncremented":
-            self.agent += said["cost_delta"]
+            self.agent += data["cost_delta"]
         elif name == "CostsUpdated":
-            self.agent = said["cost"]
+            self.agent = data["cost"]
         elif name == "CodonFinalCostSet":
-            self.agent, self.closed = said["final_cost"], True
+            self.agent, self.closed = data["final_cost"], True
 
-    def _moved(self, said: dict[str, Any]) -> bool:
-        to, told = said["to"], said["metadata"]
-        must = REQUIRED.get(to, ())
-        if said["from"] != self.state or not all(str(told.get(n, "")).strip() for n in must):
+    def _moved(self, data: dict[str, Any]) -> bool:
+        to, given = data["to"], data["metadata"]
+        required = REQUIRED.get(to, ())
+        if not all(str(given.get(name, "")).strip() for name in required):
+            return False
+        if data["from"] != self.state:
             return False
         if to in ("failed", "skipped"):
-            self.end = to if told[must[-1]] == self.state else ""
+            self.end = to if given[required[-1]] == self.state else ""
         elif to == "completed":
             self.end = to if self.rank >= 3 else ""
         elif CHAIN.index(to) == self.rank + 1:
@@ -203,11 +203,11 @@ class Oracle:
         return bool(self.end)
 
 
-def happens(chance: Random, state: str) -> tuple[str, dict[str, Any]]:
-    """Make up an event: mostly one that could be, sometimes one that is wrong."""
+def random_event(chance: Random, state: str) -> tuple[str, dict[str, Any]]:
+    """Return a random event: mostly a possible one, sometimes a wrong one."""
     kinds = ("rig-setup", "completed", "error", "skipped")
     costs = [chance.randrange(99) for _ in range(chance.randrange(4))]
-    told: dict[str, dict[str, Any]] = {
+    events: dict[str, dict[str, Any]] = {
         "CostsUpdated": {"cost": chance.randrange(1_000)},
         "CostsIncremented": {"cost_delta": chance.randrange(1_000)},
         "AssistantMessageCountUpdated": {"new_count": chance.randrange(50)},
@@ -216,33 +216,33 @@ def happens(chance: Random, state: str) -> tuple[str, dict[str, Any]]:
         "CheckpointCreated": {"checkpoint_type": chance.choice(kinds), "sha": "c", "branch": "b"},
         "CodonTransitioned": transition(chance, state),
     }
-    name = chance.choices([*told], (9, 9, 4, 2, 9, 4, 30))[0]
-    return name, told[name]
+    name = chance.choices([*events], (9, 9, 4, 2, 9, 4, 30))[0]
+    return name, events[name]
 
 
 def transition(chance: Random, state: str) -> dict[str, Any]:
     source = state if chance.random() < 0.9 else chance.choice(STATES)
     to = chance.choice(STATES if chance.random() < 0.4 else CHAIN)
-    said = metadata(source if chance.random() < 0.9 else chance.choice(STATES), to)
-    if chance.random() < 0.15 and said:
-        del said[chance.choice(sorted(said))]
+    given = metadata(source if chance.random() < 0.9 else chance.choice(STATES), to)
+    if chance.random() < 0.15 and given:
+        del given[chance.choice(sorted(given))]
     if chance.random() < 0.1 and to == "completed":
-        said["checkpoint_sha"] = "  "
-    return {"from": source, "to": to, "metadata": said}
+        given["checkpoint_sha"] = "  "
+    return {"from": source, "to": to, "metadata": given}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_events_lead_where_a_second_reading_of_the_page_leads(seed: int) -> None:
+def test_any_events_lead_to_the_state_of_the_oracle(seed: int) -> None:
     chance = Random(seed)
-    codon, oracle, ended = Led(), Oracle(), dict.fromkeys(ENDS, 0)
+    codon, oracle, ended = PureCodon(), CodonOracle(), dict.fromkeys(ENDS, 0)
     for _ in range(3_000):
         if codon.state in ENDS and chance.random() < 0.2:
             ended[codon.state] += 1
-            codon, oracle = Led(), Oracle()
-        name, said = happens(chance, codon.state)
+            codon, oracle = PureCodon(), CodonOracle()
+        name, data = random_event(chance, codon.state)
         before = codon.record
         try:
-            codon.tell(name, **said)
+            codon.post(name, **data)
         except (
             InvalidTransitionError,
             MetadataValidationError,
@@ -250,9 +250,9 @@ def test_any_events_lead_where_a_second_reading_of_the_page_leads(seed: int) -> 
             GuardRefusedError,
         ):
             assert codon.record == before
-            assert not oracle.told(name, said), f"{name} {said} in {codon.state}"
+            assert not oracle.follow(name, data), f"{name} {data} in {codon.state}"
             continue
-        assert oracle.told(name, said), f"{name} {said} in {before.state}"
+        assert oracle.follow(name, data), f"{name} {data} in {before.state}"
         assert (codon.state, counters(codon.data)) == (oracle.state, oracle.sums)
         assert {name: codon.counted[name] for name in oracle.sums} == oracle.sums
         assert codon_cost(codon.codon) == oracle.sums["cost"]

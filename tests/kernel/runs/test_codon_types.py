@@ -1,4 +1,4 @@
-"""A type checker knows what is known of a codon in which state."""
+"""A type checker knows which fields a codon has in which state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from interlock.kernel.machines.runs.codon.names import State
 """
 FAULT = re.compile(
     r"^(?:.*/)?(?P<file>\w+)\.py:(?P<line>\d+): error: "
-    r"(?P<told>.*?)(?:; maybe .*)?  \[(?P<code>[a-z-]+)\]$"
+    r"(?P<message>.*?)(?:; maybe .*)?  \[(?P<code>[a-z-]+)\]$"
 )
 Found = dict[str, dict[int, str]]
 READ_ANYWHERE = """
@@ -96,7 +96,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     for line in ran.stdout.splitlines():
         fault = FAULT.match(line)
         assert fault, line
-        faults[fault["file"]][int(fault["line"])] = f"{fault['told']} [{fault['code']}]"
+        faults[fault["file"]][int(fault["line"])] = f"{fault['message']} [{fault['code']}]"
     return faults
 
 
@@ -108,25 +108,25 @@ def test_a_field_that_a_state_does_not_have_is_not_read_there(found: Found) -> N
     expected = every_read()[1]
 
     assert found["every"] == expected
-    told = set(expected.values())
-    assert '"PreparingCodon" has no attribute "current_cost" [attr-defined]' in told
-    assert '"CompletedCodon" has no attribute "failed_during" [attr-defined]' in told
-    assert len(told) > 80
+    messages = set(expected.values())
+    assert '"PreparingCodon" has no attribute "current_cost" [attr-defined]' in messages
+    assert '"CompletedCodon" has no attribute "failed_during" [attr-defined]' in messages
+    assert len(messages) > 80
 
 
-def test_what_is_not_known_in_every_state_is_not_read_of_any(found: Found) -> None:
-    (told,) = found["anywhere"].values()
-    assert "[union-attr]" in told
+def test_a_field_that_not_every_state_has_is_not_read_of_any_codon(found: Found) -> None:
+    (message,) = found["anywhere"].values()
+    assert "[union-attr]" in message
 
 
-def test_asking_for_the_state_tells_what_is_known(found: Found) -> None:
+def test_asking_for_the_state_narrows_the_type(found: Found) -> None:
     assert found["narrowed"] == {}
-    (told,) = found["not_narrowed"].values()
-    assert told == '"CompletedCodon" has no attribute "current_cost" [attr-defined]'
+    (message,) = found["not_narrowed"].values()
+    assert message == '"CompletedCodon" has no attribute "current_cost" [attr-defined]'
 
 
-def test_who_forgets_a_state_is_told_which(found: Found) -> None:
+def test_a_forgotten_state_is_named(found: Found) -> None:
     assert found["all_states"] == {}
     for state in STATES:
-        (told,) = found[f"without_{state}"].values()
-        assert f'incompatible type "{TYPES[state]}"; expected "Never"' in told
+        (message,) = found[f"without_{state}"].values()
+        assert f'incompatible type "{TYPES[state]}"; expected "Never"' in message

@@ -1,4 +1,4 @@
-"""The 13 published events: they read back as they are told, and what is none is told why."""
+"""The 13 published events: they are read and published again, and others are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.kernel.runs.codons import (
     METADATA,
     RUN_ID,
     STATES,
-    Led,
+    PureCodon,
     event_of,
     sentinel,
 )
@@ -102,9 +102,9 @@ def event(name: str, *, full: bool = False, **more: Any) -> dict[str, Any]:
     return {"type": name, "data": {**must, **(may if full else {}), **more}}
 
 
-def problems(said: Any) -> tuple[str, ...]:
+def problems(data: Any) -> tuple[str, ...]:
     with pytest.raises(InvalidPayloadError, match=r"^the event is invalid: ") as refused:
-        run_event(said)
+        run_event(data)
     return refused.value.problems
 
 
@@ -123,22 +123,22 @@ def test_the_types_are_the_thirteen_of_the_page() -> None:
 
 @pytest.mark.parametrize("full", [False, True], ids=["must", "may"])
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_read_is_told_again_and_reads_as_the_same(name: str, *, full: bool) -> None:
-    said = event(name, full=full)
-    read = run_event(said)
+def test_an_event_that_is_read_and_published_again_is_the_same(name: str, *, full: bool) -> None:
+    posted = event(name, full=full)
+    read = run_event(posted)
 
     once = published_form(read)
 
     assert (once["version"], once["type"]) == (1, name)
-    assert {field: once["data"][field] for field in said["data"]} == said["data"] or not full
+    assert {field: once["data"][field] for field in posted["data"]} == posted["data"] or not full
     assert json.loads(json.dumps(once)) == once
     assert run_event(once) == read
     assert checked(once) == once
 
 
-def test_a_version_that_is_not_said_is_the_first() -> None:
-    said = event("RunCompleted")
-    assert run_event(said) == run_event({**said, "version": GOLDEN["version"]})
+def test_an_event_without_a_version_has_the_first() -> None:
+    posted = event("RunCompleted")
+    assert run_event(posted) == run_event({**posted, "version": GOLDEN["version"]})
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])
@@ -154,9 +154,9 @@ def test_another_type_is_refused_and_named(name: object) -> None:
     assert "RunStarted" in problem or "string" in problem
 
 
-@pytest.mark.parametrize("said", [{}, [], "RunStarted", None, 7, {"data": {}}])
-def test_what_is_no_event_is_told_so(said: Any) -> None:
-    (problem,) = problems(said)
+@pytest.mark.parametrize("data", [{}, [], "RunStarted", None, 7, {"data": {}}])
+def test_an_invalid_event_is_refused(data: Any) -> None:
+    (problem,) = problems(data)
     assert problem.startswith("type: ")
 
 
@@ -182,10 +182,10 @@ def test_every_field_that_is_missing_is_named_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_field_that_is_wrong_is_named_at_once(name: str) -> None:
-    said = event(name, full=True)
-    nonsense = {field: object() for field in said["data"]}
+    posted = event(name, full=True)
+    nonsense = {field: object() for field in posted["data"]}
 
-    found = problems({**said, "data": nonsense})
+    found = problems({**posted, "data": nonsense})
 
     assert {problem.split(": ")[0] for problem in found} == {f"data.{field}" for field in nonsense}
 
@@ -233,24 +233,24 @@ def test_a_wrong_value_is_named_by_its_place(
     assert where in {problem.split(": ")[0] for problem in problems(event(name, **wrong))}
 
 
-def test_an_inbox_takes_events_from_somebody_and_nothing_else() -> None:
+def test_an_inbox_accepts_only_events_with_a_sender() -> None:
     assert WORKSPACE.mail_data is not None
-    said = event("CostsUpdated")
-    assert WORKSPACE.mail_data({"sender": "tool", "event": said}) == {
+    posted = event("CostsUpdated")
+    assert WORKSPACE.mail_data({"sender": "tool", "event": posted}) == {
         "sender": "tool",
-        "event": published_form(run_event(said)),
+        "event": published_form(run_event(posted)),
     }
     for wrong, why in (
-        ({"sender": "tool", "event": {**said, "data": OF_CODON}}, r"data\.cost: Field required"),
+        ({"sender": "tool", "event": {**posted, "data": OF_CODON}}, r"data\.cost: Field required"),
         ({"sender": "tool", "event": []}, "event: Input should be a valid dictionary"),
-        ({"event": said}, "sender: Field required"),
-        ({"sender": "tool", "event": said, "surprise": 1}, "surprise: Extra inputs"),
+        ({"event": posted}, "sender: Field required"),
+        ({"sender": "tool", "event": posted, "surprise": 1}, "surprise: Extra inputs"),
     ):
         with pytest.raises(InvalidPayloadError, match=why):
             WORKSPACE.mail_data(wrong)
 
 
-def test_what_was_read_is_not_read_again() -> None:
+def test_an_event_is_not_read_twice() -> None:
     data = WORKSPACE.initial_data({"folder": "/data"})
     for upto, read in (("7-0", True), ("7-0", False), ("6-9", False), ("10-0", True)):
         record = Record(RecordId("data"), "workspace", "open", Version(1), data)
@@ -264,12 +264,12 @@ def test_what_was_read_is_not_read_again() -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_a_transition_does_not_say_is_counted_once_and_in_order(state: str) -> None:
+def test_the_missing_fields_of_a_transition_are_listed_in_order(state: str) -> None:
     must = GOLDEN["required_metadata"].get(state, [])
     assert missing(State(state), {}) == must
     assert missing(State(state), dict.fromkeys(must)) == must
     assert missing(State(state), dict.fromkeys(must, " ")) == must
-    assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is said"
+    assert missing(State(state), dict.fromkeys(must, 0)) == [], "zero is a value"
 
 
 # --- who produces which ----------------------------------------------------------------------
@@ -300,15 +300,15 @@ NONE = {("codon", "skip_requested"), ("run", "stop_requested")}
 NONE |= {("workspace", trigger) for trigger in ("created", "event_read", "close")}
 
 
-def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
+def test_every_type_of_event_has_its_rows_and_no_row_has_two_types() -> None:
     of = {"workspace": "data", "run": RUN_ID, "codon": CODON_ID}
     producers: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for name, its_id in of.items():
         machine, (datas, payloads) = MACHINES[name], SAMPLES[name]
-        newborn = Record(
+        record = Record(
             RecordId(its_id), name, str(machine.initial.state), Version(1), dict(datas[0])
         )
-        found = [(machine.decide_creation(newborn), newborn.data)]
+        found = [(machine.decide_creation(record), record.data)]
         for row in machine.transitions:
             record = Record(RecordId(its_id), name, str(row.source), Version(5), datas[0])
             for payload in payloads.get(str(row.trigger), ({},)):
@@ -316,9 +316,9 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
                 decision = machine.decide(record, str(row.trigger), given, NO_FACTS)
                 found.append((decision, decision.after.data))
         for decision, data in found:
-            said = published(event_of(decision), name, data)
-            kind = said["type"] if said else ""
-            assert not said or published_form(run_event(said)) == said
+            posted = published(event_of(decision), name, data)
+            kind = posted["type"] if posted else ""
+            assert not posted or published_form(run_event(posted)) == posted
             producers[kind].add((name, decision.trigger))
 
     assert producers.pop("") == NONE
@@ -327,8 +327,8 @@ def test_every_type_has_its_row_or_birth_and_none_has_two_meanings() -> None:
     assert len(every) == len(set(every)), "no row has two types"
 
 
-def test_a_codon_that_follows_what_is_published_of_another_is_the_same() -> None:
-    first, second = Led(loop_context=LOOP), Led(loop_context=LOOP)
+def test_a_codon_that_follows_the_published_events_of_another_is_the_same() -> None:
+    first, second = PureCodon(loop_context=LOOP), PureCodon(loop_context=LOOP)
     steps: tuple[tuple[str, dict[str, Any]], ...] = (
         ("checkpoint_created", {"checkpoint_type": "rig-setup", "sha": "r", "branch": "run-1"}),
         ("start", {}),
@@ -358,22 +358,22 @@ def test_a_codon_that_follows_what_is_published_of_another_is_the_same() -> None
         followed(first, second, trigger, payload)
 
 
-def followed(first: Led, second: Led, trigger: str, payload: Mapping[str, Any]) -> None:
+def followed(first: PureCodon, second: PureCodon, trigger: str, payload: Mapping[str, Any]) -> None:
     decision = first.fire(trigger, **payload)
-    said = published(event_of(decision), "codon", first.data)
-    assert said is not None
-    read = run_event(said)
+    posted = published(event_of(decision), "codon", first.data)
+    assert posted is not None
+    read = run_event(posted)
     assert not isinstance(read, RunStarted | CodonStarted)
     asked, given = wanted(read, second.state)
     second.fire(asked, **given)
     assert (second.state, second.data) == (first.state, first.data)
 
 
-def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
-    born = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
-    record = Record(RecordId(RUN_ID), "run", "running", Version(1), born)
-    birth = published(event_of(RUN.decide_creation(record)), "run", born)
-    assert birth == {
+def test_a_run_that_follows_the_published_events_of_another_is_the_same() -> None:
+    data = RUN.initial_data({**RUN_BIRTH, "starting": GONE_ON})
+    record = Record(RecordId(RUN_ID), "run", "running", Version(1), data)
+    created = published(event_of(RUN.decide_creation(record)), "run", data)
+    assert created == {
         "version": 1,
         "type": "RunStarted",
         "data": {
@@ -391,9 +391,9 @@ def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
         ("crash", {"code": "told", "detail": "gone"}),
     ):
         decision = RUN.decide(record, trigger, RUN.admit(trigger, payload))
-        said = published(event_of(decision), "run", decision.after.data)
-        assert said is not None
-        read = run_event(said)
+        posted = published(event_of(decision), "run", decision.after.data)
+        assert posted is not None
+        read = run_event(posted)
         assert not isinstance(read, RunStarted | CodonStarted)
         name, given = wanted(read, record.state)
         again = RUN.decide(record, name, RUN.admit(name, given))
@@ -404,7 +404,7 @@ def test_a_run_that_follows_what_is_published_of_another_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_an_event_asks_is_admitted_by_the_table_or_refused_by_it(name: str) -> None:
+def test_the_trigger_of_an_event_is_admitted_or_refused_by_the_table(name: str) -> None:
     read = run_event(event(name))
     if isinstance(read, RunStarted | CodonStarted):
         return

@@ -28,7 +28,7 @@ START = Effect("start", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 RUN = Effect("run", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 FREE = Effect("free", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 SHOW = Effect("show", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
-TELL = Effect("tell", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
+NOTIFICATION = Effect("notification", lease_ms=LEASE_MS, grace_ms=GRACE_MS, attempts_max=2)
 
 
 class S(StrEnum):
@@ -95,8 +95,8 @@ STAGES = (
     ),
     Waiting(S.ASIDE, (LOOK,), asks=lambda _: False),
     Active(S.RUNNING, (LOOK,), effect=RUN, outcomes=(T.FINISH,), has_slot=kept),
-    Terminal(S.DONE, tells=TELL),
-    Terminal(S.CANCELED, tells=TELL),
+    Terminal(S.DONE, tells=NOTIFICATION),
+    Terminal(S.CANCELED, tells=NOTIFICATION),
 )
 # fmt: off
 ROWS = (

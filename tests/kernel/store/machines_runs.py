@@ -18,7 +18,7 @@ from tests.kernel.store.kernel_at_a_fixed_time import World
 DATA, RUN, CODON = "data", "data/1", "data/1/1"
 HOLDER = InitialLease("hold", "here", 10_000)
 EVENTS = Warrant.party("events")
-CONDUCTOR = Warrant.party("conductor")
+LAUNCH = Warrant.party("launch")
 Listed = list[tuple[RecordId, int]]
 
 
@@ -69,8 +69,8 @@ def fail(world: World, of: str = RUN) -> Fired:
 
 
 def complete(world: World, of: str = RUN) -> Fired:
-    """End a run, as its conductor does."""
-    return world.fire(of, "complete", {}, warrant=CONDUCTOR)
+    """End a run, as its supervisor does."""
+    return world.fire(of, "complete", {}, warrant=LAUNCH)
 
 
 def settle(world: World, of: str) -> None:

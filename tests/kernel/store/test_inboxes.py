@@ -42,7 +42,7 @@ def inbox(world: World, after: str = "0-0", of: str = OWL) -> list[Mail]:
 
 def drains(world: World, of: str = OWL) -> list[str]:
     """Return the states of the drains that an agent is owed."""
-    return [entry.state for entry in world.record(of).entries if entry.name == "drain"]
+    return [entry.state for entry in world.record(of).entries if entry.name == "mail_check"]
 
 
 def read(world: World, upto: str, of: str = OWL) -> Lease:
@@ -94,7 +94,7 @@ def test_a_thousand_letters_are_one_look_until_somebody_looks(world: World) -> N
     assert drains(world) == ["owed"]
     assert [len(one.owed) for one in posted] == [1] + [0] * 19, "one message to the broker"
 
-    lease = world.claim("drain", of=OWL)
+    lease = world.claim("mail_check", of=OWL)
     late = post(world, "while it was looked at")
 
     assert drains(world) == ["leased", "owed"], "who looks may have looked already"
@@ -139,7 +139,7 @@ def test_an_id_that_is_no_life_of_a_name_is_refused_with_what_it_should_be(
 def test_a_look_that_waits_after_a_failure_does_not_hold_up_what_comes(world: World) -> None:
     agent(world)
     post(world, "first")
-    lease = world.claim("drain", of=OWL)
+    lease = world.claim("mail_check", of=OWL)
     world.leases.release(lease, delay_ms=600_000, counted=True)
 
     post(world, "fire!", urgent=True)
@@ -191,7 +191,7 @@ def test_an_interrupt_reaches_who_holds_the_session_that_goes_on(world: World) -
     agent(world)
     session = read(world, "0-0")
     post(world, "fire!", urgent=True)
-    drain = world.claim_key(world.key("drain", of=OWL))
+    drain = world.claim_key(world.key("mail_check", of=OWL))
 
     world.fire(OWL, "urgent_message", warrant=token(drain))
 
@@ -274,7 +274,7 @@ def test_a_paused_agent_is_posted_to_and_looks_when_it_goes_on(world: World) -> 
     world.flag("pause", OWL)
 
     assert post(world, "for later").word == "posted"
-    key = world.key("drain", of=OWL)
+    key = world.key("mail_check", of=OWL)
     assert world.score(key) is None
 
     world.flag("resume", OWL)

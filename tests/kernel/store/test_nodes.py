@@ -328,10 +328,10 @@ def test_an_end_owes_its_tell_beside_what_leaving_owes(world: World, end: str) -
     node(world, "activate", "begin", shown=True)
     fired = world.fire(OF, end)
 
-    assert [bell.name for bell in fired.owed] == ["tell", "show"]
+    assert [bell.name for bell in fired.owed] == ["notification", "show"]
 
 
 def test_every_effect_that_is_declared_is_known_by_name() -> None:
-    declared = {"register", "start", "run", "free", "show", "tell"}
+    declared = {"register", "start", "run", "free", "show", "notification"}
 
     assert set(NODE.effects) == declared | {"cascade"}, "it has an advance"

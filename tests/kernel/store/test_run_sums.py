@@ -97,7 +97,7 @@ def test_a_codon_whose_run_has_ended_still_counts_what_comes_late(world: World) 
     begun(world)
     fail(world)
     tell(world, "CostsIncremented", cost_delta=9)
-    world.fire(CODON, "run_ended", {}, warrant=Warrant.party("clearance"))
+    world.fire(CODON, "run_ended", {}, warrant=Warrant.party("codon_cleanup"))
 
     assert counted(world, RUN) == counted(world, DATA) == {"cost": 9, "spent": 9}
 
@@ -180,7 +180,7 @@ class Programme:
         if how == "run_ended":
             if self.at_work:
                 fail(self.world, self.at_work)
-            warrant = Warrant.party("clearance")
+            warrant = Warrant.party("codon_cleanup")
             self.world.fire(self.alive, how, {}, warrant=warrant)
         elif how != "completed" or state in CHAIN[3:]:
             move(self.world, how, self.alive)

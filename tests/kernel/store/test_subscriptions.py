@@ -69,7 +69,7 @@ def test_who_registers_before_the_end_is_kept_until_after_it(world: World) -> No
     world.fire(TARGET, "cancel")
 
     assert list(world.tells.dependents(TARGET)) == [one]
-    assert world.state_of("tell", TARGET) == "owed"
+    assert world.state_of("notification", TARGET) == "owed"
 
 
 def test_who_registers_after_the_end_is_told_at_once_and_kept_nowhere(world: World) -> None:
@@ -374,7 +374,7 @@ def test_every_end_owes_its_tell_once(world: World, *, paused: bool) -> None:
         world.flag("pause", TARGET)
     world.fire(TARGET, "cancel")
 
-    entry = world.entry("tell", TARGET)
+    entry = world.entry("notification", TARGET)
     assert (entry.state, str(entry.kind)) == ("owed", "transition")
     assert world.score(entry.key(TARGET)) is not None
 

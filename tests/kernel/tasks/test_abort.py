@@ -50,33 +50,33 @@ def ancestry(tree: Mapping[str, str | None]) -> set[tuple[str, str]]:
 def oracle(
     tree: Mapping[str, str | None], session: str, scope: AbortScope, policy: AbortPolicy
 ) -> dict[str, AbortReason]:
-    """Ask of each session by itself whether it hears, and as what."""
+    """Decide for each session by itself whether it ends, and with which reason."""
     above = ancestry(tree)
-    mother = tree.get(session)
+    parent = tree.get(session)
     widened = scope is AbortScope.SIBLING or (scope is AbortScope.TOOL and policy.tool_to_sibling)
-    torn_down = mother is not None and widened and policy.sibling_to_session
+    torn_down = parent is not None and widened and policy.sibling_to_session
 
     def is_sibling(one: str | None) -> bool:
-        return one is not None and mother is not None and one != session and tree[one] == mother
+        return one is not None and parent is not None and one != session and tree[one] == parent
 
-    def hears(one: str) -> AbortReason | None:
+    def reason(one: str) -> AbortReason | None:
         if scope is AbortScope.SESSION:
             return PARENT if (one, session) in above else None
         if not widened:
             return None
-        if is_sibling(one) or (torn_down and one == mother):
+        if is_sibling(one) or (torn_down and one == parent):
             return SIBLING
         under_a_sibling = any(is_sibling(up) for down, up in above if down == one)
-        if under_a_sibling or (torn_down and (one, mother) in above):
+        if under_a_sibling or (torn_down and (one, parent) in above):
             return PARENT
         return None
 
-    return {one: why for one in tree if (why := hears(one)) is not None}
+    return {one: why for one in tree if (why := reason(one)) is not None}
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_who_hears_of_an_abort_is_what_the_rules_say_on_every_small_tree(
+def test_an_abort_ends_the_sessions_of_the_oracle_on_every_small_tree(
     policy: AbortPolicy, size: int
 ) -> None:
     seen = 0
@@ -85,14 +85,14 @@ def test_who_hears_of_an_abort_is_what_the_rules_say_on_every_small_tree(
             continue
         seen += 1
         for session, scope in product(tree, AbortScope):
-            heard = aborts(tree, session=session, scope=scope, policy=policy)
-            assert heard == oracle(tree, session, scope, policy)
-            order = list(heard)
+            ended = aborts(tree, session=session, scope=scope, policy=policy)
+            assert ended == oracle(tree, session, scope, policy)
+            order = list(ended)
             assert all(
                 order.index(one) > order.index(tree[one] or "")
                 for one in order
-                if tree[one] in heard
-            ), "a parent hears before its children"
+                if tree[one] in ended
+            ), "a parent ends before its children"
 
     assert seen == FORESTS[size]
 
@@ -122,7 +122,7 @@ def test_the_default_contains_an_abort_at_its_level() -> None:
     assert "p" not in aborts(FAMILY, session="a", scope=AbortScope.SIBLING)
 
 
-def test_a_tool_escalates_only_into_what_the_policy_opens() -> None:
+def test_an_abort_of_a_tool_escalates_only_as_far_as_the_policy_allows() -> None:
     both = AbortPolicy(tool_to_sibling=True, sibling_to_session=True)
     unopened = AbortPolicy(sibling_to_session=True)
     tool = partial(aborts, FAMILY, session="a", scope=AbortScope.TOOL)
@@ -137,10 +137,10 @@ def test_a_tool_escalates_only_into_what_the_policy_opens() -> None:
     assert tool(policy=both) == aborts(FAMILY, session="a", scope=AbortScope.SIBLING, policy=both)
 
 
-def test_an_abort_of_siblings_spares_originator_parent_and_what_the_originator_started() -> None:
-    heard = aborts(FAMILY, session="a", scope=AbortScope.SIBLING)
+def test_an_abort_of_siblings_spares_the_session_its_parent_and_its_children() -> None:
+    ended = aborts(FAMILY, session="a", scope=AbortScope.SIBLING)
 
-    assert list(heard.items()) == [
+    assert list(ended.items()) == [
         ("b", SIBLING),
         ("c", SIBLING),
         ("b1", PARENT),
@@ -148,11 +148,11 @@ def test_an_abort_of_siblings_spares_originator_parent_and_what_the_originator_s
     ]
 
 
-def test_an_abort_of_siblings_that_escalates_tears_the_parents_session_down() -> None:
+def test_an_abort_of_siblings_that_escalates_ends_the_parents_session() -> None:
     policy = AbortPolicy(sibling_to_session=True)
-    heard = aborts(FAMILY, session="a", scope=AbortScope.SIBLING, policy=policy)
+    ended = aborts(FAMILY, session="a", scope=AbortScope.SIBLING, policy=policy)
 
-    assert list(heard.items()) == [
+    assert list(ended.items()) == [
         ("p", SIBLING),
         ("a", PARENT),
         ("b", SIBLING),
@@ -163,7 +163,7 @@ def test_an_abort_of_siblings_that_escalates_tears_the_parents_session_down() ->
     ]
 
 
-def test_an_only_child_that_escalates_tears_the_parents_session_down_too() -> None:
+def test_an_only_child_that_escalates_ends_the_parents_session_too() -> None:
     policy = AbortPolicy(sibling_to_session=True)
 
     assert aborts({"a": "p"}, session="a", scope=AbortScope.SIBLING, policy=policy) == {
@@ -172,11 +172,11 @@ def test_an_only_child_that_escalates_tears_the_parents_session_down_too() -> No
     }
 
 
-def test_an_abort_of_a_session_reaches_all_below_it_and_nobody_else() -> None:
-    heard = aborts(FAMILY, session="p", scope=AbortScope.SESSION)
+def test_an_abort_of_a_session_ends_all_sessions_below_it_and_no_other() -> None:
+    ended = aborts(FAMILY, session="p", scope=AbortScope.SESSION)
 
-    assert list(heard) == ["a", "b", "c", "a1", "b1", "b11"]
-    assert set(heard.values()) == {PARENT}
+    assert list(ended) == ["a", "b", "c", "a1", "b1", "b11"]
+    assert set(ended.values()) == {PARENT}
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -186,7 +186,9 @@ def test_roots_are_no_siblings(policy: AbortPolicy) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("scope", AbortScope)
-def test_a_session_that_nobody_knows_tells_nobody(scope: AbortScope, policy: AbortPolicy) -> None:
+def test_an_abort_of_an_unknown_session_ends_no_other(
+    scope: AbortScope, policy: AbortPolicy
+) -> None:
     assert aborts(FAMILY, session="nobody", scope=scope, policy=policy) == {}
     assert aborts({}, session="nobody", scope=scope, policy=policy) == {}
 
@@ -200,14 +202,14 @@ def test_a_session_that_appears_only_as_a_parent_is_a_root() -> None:
     assert "p" in aborts(edges, session="a", scope=AbortScope.SIBLING, policy=policy)
 
 
-def test_siblings_hear_in_the_order_of_the_tree() -> None:
+def test_siblings_end_in_the_order_of_the_tree() -> None:
     tree = {"z": "p", "m": "p", "a": "p", "q": "p"}
 
     assert list(aborts(tree, session="m", scope=AbortScope.SIBLING)) == ["z", "a", "q"]
 
 
 @pytest.mark.timeout(10)  # milliseconds, unless the way to the root is walked from every session
-def test_a_chain_of_many_sessions_is_told_to_its_end() -> None:
+def test_an_abort_reaches_the_end_of_a_long_chain() -> None:
     chain = {str(n): str(n - 1) for n in range(1, 20_001)}
 
     assert len(aborts(chain, session="0", scope=AbortScope.SESSION)) == 20_000

@@ -1,4 +1,4 @@
-"""The tables of task, agent and turn: the published ones, and what a task's rows ask and change."""
+"""The published tables of task, agent and turn, and the guards and updates of a task."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def golden(name: str) -> dict[str, Any]:
     return found
 
 
-class Told:
-    """A task that is told what happens, one trigger after the other."""
+class PureTask:
+    """A task without a store, driven by one trigger after the other."""
 
     def __init__(self, **given: Any) -> None:
         data = TASK.initial_data({"title": "mend it", **given})
@@ -43,20 +43,20 @@ class Told:
         trigger: str,
         payload: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
-    ) -> Told:
+    ) -> PureTask:
         admitted = TASK.admit(trigger, payload or {})
         self._last = TASK.decide(self.record, trigger, admitted, facts or {})
         self.record = replace(self.last.after, version=Version(self.record.version + 1))
         return self
 
-    def to(self, *triggers: str) -> Told:
+    def to(self, *triggers: str) -> PureTask:
         for trigger in triggers:
             self.fire(trigger, SAMPLES.get(trigger, {}))
         return self
 
     @property
     def last(self) -> Decision:
-        assert self._last is not None, "nothing was told yet"
+        assert self._last is not None, "nothing was fired yet"
         return self._last
 
     @property
@@ -65,7 +65,7 @@ class Told:
 
     @property
     def owed(self) -> list[str]:
-        return [one.effect.name for one in self.last.owes]
+        return [owed.effect.name for owed in self.last.owes]
 
 
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -116,44 +116,31 @@ def test_the_turn_is_the_published_one_row_by_row() -> None:
     assert [row for row in TURN.transitions if not row.by] == []
 
 
-@pytest.mark.parametrize("machine", [TASK, AGENT, TURN], ids=["task", "agent", "turn"])
-def test_what_the_sweeps_fire_is_admitted(machine: Machine) -> None:
-    lost = {"code": "lost_worker", "detail": "gone"}
-    for stage in machine.stages:
-        for name in ("crash", "exhausted"):
-            trigger = getattr(stage, name, None)
-            if trigger:
-                assert machine.admit(str(trigger), lost)["code"] == "lost_worker"
-        for timer in stage.timers:
-            if timer.trigger:
-                machine.admit(str(timer.trigger), timer.payload)
-
-
 # --- ways through ------------------------------------------------------------------------------
 
 
 def test_a_task_is_claimed_worked_on_verified_merged_and_closed() -> None:
-    told = Told().to("claimed", "started")
-    assert (told.state, told.last.mode) == ("in_progress", Mode.CARRY)
-    assert (told.to("completed").state, told.owed) == ("done", ["verification"])
-    assert (told.to("verified").state, told.owed) == ("done", ["merge"])
-    assert (told.to("merged").state, told.owed) == ("closed", ["aftermath"])
-    assert told.record.data["merged"] == "abc"
+    task = PureTask().to("claimed", "started")
+    assert (task.state, task.last.mode) == ("in_progress", Mode.CARRY)
+    assert (task.to("completed").state, task.owed) == ("done", ["verification"])
+    assert (task.to("verified").state, task.owed) == ("done", ["merge"])
+    assert (task.to("merged").state, task.owed) == ("closed", ["follow_up"])
+    assert task.record.data["merged"] == "abc"
 
 
-def test_a_plan_is_approved_before_anything_is_offered() -> None:
-    told = Told(plan="p1")
+def test_a_planned_task_is_offered_only_after_its_approval() -> None:
+    task = PureTask(plan="p1")
     with pytest.raises(IllegalTransitionError):
-        told.to("claimed")
+        task.to("claimed")
 
-    assert (told.to("approved").state, told.owed) == ("open", ["assignment", "resolution"])
+    assert (task.to("approved").state, task.owed) == ("open", ["assignment", "resolution"])
 
 
-def test_verified_work_waits_for_a_person_where_that_was_asked_for_and_is_then_merged() -> None:
-    told = Told(needs_approval=True).to("claimed", "completed", "verified")
-    assert told.state == "pending_approval"
+def test_verified_work_waits_for_approval_where_that_was_asked_for() -> None:
+    task = PureTask(needs_approval=True).to("claimed", "completed", "verified")
+    assert task.state == "pending_approval"
 
-    assert (told.to("approved").state, told.owed) == ("done", ["merge", "resolution"])
+    assert (task.to("approved").state, task.owed) == ("done", ["merge", "resolution"])
 
 
 # --- claims ------------------------------------------------------------------------------------
@@ -174,39 +161,39 @@ def test_verified_work_waits_for_a_person_where_that_was_asked_for_and_is_then_m
         ({"tenant": "acme"}, {"tenant": "other"}, {}, False),
     ],
 )
-def test_a_claim_is_for_whom_and_when_it_may_be(
+def test_a_claim_needs_the_dependencies_the_time_the_role_and_the_tenant(
     given: dict[str, Any], claim: dict[str, Any], facts: dict[str, Any], *, agreed: bool
 ) -> None:
-    told = Told(**given)
+    task = PureTask(**given)
     if agreed:
-        assert told.fire("claimed", {**CLAIM, **claim}, facts).state == "claimed"
+        assert task.fire("claimed", {**CLAIM, **claim}, facts).state == "claimed"
         return
     with pytest.raises(GuardRefusedError):
-        told.fire("claimed", {**CLAIM, **claim}, facts)
+        task.fire("claimed", {**CLAIM, **claim}, facts)
 
 
-def test_each_claim_has_a_number_of_its_own_and_nothing_of_the_one_before() -> None:
-    told = Told().to("claimed", "completed", "verified", "verification_rejected", "retried")
-    told.to("claimed")
+def test_each_claim_has_its_own_number_and_no_data_of_the_claim_before() -> None:
+    task = PureTask().to("claimed", "completed", "verified", "verification_rejected", "retried")
+    task.to("claimed")
 
-    assert told.record.data["claim"]["number"] == 2
-    left = {"summary", "verified", "failure", "checked"} & set(told.record.data)
+    assert task.record.data["claim"]["number"] == 2
+    left = {"summary", "verified", "failure", "checked"} & set(task.record.data)
     assert left == set()
 
 
-def test_a_claim_that_comes_to_nothing_again_and_again_ends_with_a_person() -> None:
-    told = Told(max_retries=0)
+def test_a_task_that_is_released_again_and_again_fails() -> None:
+    task = PureTask(max_retries=0)
     for _ in range(CLAIMS_MAX - 1):
-        assert told.to("claimed", "released").state == "open"
+        assert task.to("claimed", "released").state == "open"
 
-    assert told.to("claimed", "released").state == "failed"
+    assert task.to("claimed", "released").state == "failed"
 
 
-def test_only_one_may_work_on_a_file() -> None:
-    told = Told(owned_files=["src/a.py"]).to("claimed")
-    taken = told.last.shares
-    kept = told.to("started").last.shares
-    freed = told.to("completed").last.shares
+def test_a_claim_holds_the_owned_files_until_the_work_is_done() -> None:
+    task = PureTask(owned_files=["src/a.py"]).to("claimed")
+    taken = task.last.shares
+    kept = task.to("started").last.shares
+    freed = task.to("completed").last.shares
 
     assert taken is not None
     assert taken.takes == ("src/a.py",)
@@ -218,41 +205,41 @@ def test_only_one_may_work_on_a_file() -> None:
 # --- failures ----------------------------------------------------------------------------------
 
 
-def test_a_failed_task_is_tried_again_at_doubling_distances_and_then_given_to_a_person() -> None:
-    told, waits = Told(max_retries=5), []
+def test_a_failed_task_is_retried_after_doubling_waits_and_then_asks_a_person() -> None:
+    task, waits = PureTask(max_retries=5), []
     for _ in range(5):
-        told.to("claimed", "failed")
-        assert not told.last.waits
-        assert not told.last.counts_as_ended
-        waits.append(backoff_ms(told.record.data))
-        told.to("retried")
-    told.to("claimed", "failed")
+        task.to("claimed", "failed")
+        assert not task.last.waits
+        assert not task.last.counts_as_ended
+        waits.append(backoff_ms(task.record.data))
+        task.to("retried")
+    task.to("claimed", "failed")
 
     assert waits == [30_000, 60_000, 120_000, 240_000, BACKOFF_S_MAX * 1_000]
-    assert backoff_ms(told.record.data) is None
-    assert (told.last.waits, told.last.counts_as_ended) == (True, True)
-    assert told.to("retried").record.data["retries"] == 6, "a person may, and it is counted"
+    assert backoff_ms(task.record.data) is None
+    assert (task.last.waits, task.last.counts_as_ended) == (True, True)
+    assert task.to("retried").record.data["retries"] == 6, "a person may, and it is counted"
 
 
-def test_what_no_try_can_help_is_not_tried_again() -> None:
-    told = Told().to("claimed").fire("failed", {"reason": "no such repository", "final": True})
+def test_a_final_failure_is_not_retried() -> None:
+    task = PureTask().to("claimed").fire("failed", {"reason": "no such repository", "final": True})
 
-    assert told.last.counts_as_ended
-    assert told.record.data["failure"] == {"reason": "no such repository"}
+    assert task.last.counts_as_ended
+    assert task.record.data["failure"] == {"reason": "no such repository"}
 
 
-def test_a_lost_agent_is_followed_by_two_others_at_most() -> None:
-    told = Told()
+def test_a_lost_agent_is_followed_by_at_most_two_others() -> None:
+    task = PureTask()
     for _ in range(2):
-        assert told.to("claimed", "started", "orphaned", "requeued").state == "open"
+        assert task.to("claimed", "started", "orphaned", "requeued").state == "open"
 
-    assert told.to("claimed", "started", "orphaned", "requeued").state == "failed"
+    assert task.to("claimed", "started", "orphaned", "requeued").state == "failed"
 
 
-def test_what_a_lost_agent_left_behind_is_verified_like_any_work() -> None:
-    told = Told().to("claimed", "started", "orphaned", "recovered")
+def test_the_recovered_work_of_a_lost_agent_is_verified() -> None:
+    task = PureTask().to("claimed", "started", "orphaned", "recovered")
 
-    assert (told.state, told.owed) == ("done", ["verification"])
+    assert (task.state, task.owed) == ("done", ["verification"])
 
 
 @pytest.mark.parametrize(
@@ -263,30 +250,30 @@ def test_what_a_lost_agent_left_behind_is_verified_like_any_work() -> None:
         ({"cancelled": 1}, "blocked"),
     ],
 )
-def test_a_parent_is_done_when_all_its_parts_are_good(tally: dict[str, int], state: str) -> None:
-    told = Told().to("split")
-    assert (told.state, told.owed) == ("waiting_for_subtasks", ["spawn"])
-    told.fire("subtasks_ended", {"tally": tally})
+def test_a_task_is_done_when_all_its_subtasks_succeeded(tally: dict[str, int], state: str) -> None:
+    task = PureTask().to("split")
+    assert (task.state, task.owed) == ("waiting_for_subtasks", ["spawn"])
+    task.fire("subtasks_ended", {"tally": tally})
 
-    assert told.state == state
+    assert task.state == state
     if state == "blocked":
-        assert "not every subtask" in told.record.data["blocked_on"]["on"]
+        assert "not every subtask" in task.record.data["blocked_on"]["on"]
 
 
-def test_a_block_on_a_task_is_no_persons_matter_and_one_on_a_text_is() -> None:
-    by_task = Told().to("claimed").fire("blocked", {"on": "b/other", "kind": "task"})
-    by_text = Told().to("claimed", "blocked")
+def test_only_a_block_on_a_text_asks_a_person() -> None:
+    by_task = PureTask().to("claimed").fire("blocked", {"on": "b/other", "kind": "task"})
+    by_text = PureTask().to("claimed", "blocked")
 
     assert (by_task.last.waits, by_text.last.waits) == (False, True)
     assert [timer.name for timer in by_task.last.timers] == ["look"]
     assert [timer.name for timer in by_text.last.timers] == ["reminder"]
 
 
-def test_a_stage_is_failed_at_once_only_where_that_was_set() -> None:
+def test_a_stage_fails_as_a_whole_only_where_that_was_asked_for() -> None:
     with pytest.raises(GuardRefusedError, match="only where that was asked for"):
-        Told().fire("stage_failed")
+        PureTask().fire("stage_failed")
 
-    assert Told(stage_failures=True).fire("stage_failed", {"final": True}).state == "failed"
+    assert PureTask(stage_failures=True).fire("stage_failed", {"final": True}).state == "failed"
 
 
 @pytest.mark.parametrize(
@@ -294,18 +281,18 @@ def test_a_stage_is_failed_at_once_only_where_that_was_set() -> None:
 )
 def test_a_file_outside_the_repository_is_refused(path: str) -> None:
     with pytest.raises(InvalidPayloadError, match="owned_files"):
-        Told(owned_files=[path])
+        PureTask(owned_files=[path])
 
 
 def test_a_task_for_an_agent_needs_a_repository() -> None:
     with pytest.raises(InvalidPayloadError, match="an agent needs a repo"):
-        Told(agent="make")
+        PureTask(agent="make")
     with pytest.raises(InvalidPayloadError, match="names a task twice"):
-        Told(depends_on=["a", "a"])
+        PureTask(depends_on=["a", "a"])
 
 
-def test_a_part_is_bound_by_what_binds_the_whole() -> None:
-    whole = Told(needs_approval=True, owned_files=["src"]).record.data
+def test_a_subtask_inherits_approval_and_owned_files() -> None:
+    whole = PureTask(needs_approval=True, owned_files=["src"]).record.data
     assert TASK.child_payload is not None
     part, _ = TASK.child_payload(whole, {"title": "half"})
     narrower, _ = TASK.child_payload(whole, {"title": "x", "owned_files": ["src/a"]})
@@ -316,12 +303,12 @@ def test_a_part_is_bound_by_what_binds_the_whole() -> None:
 
 
 @pytest.mark.parametrize("ways", [("claimed", "failed"), ("claimed", "started", "orphaned")])
-def test_what_would_be_tried_again_can_be_ended(ways: tuple[str, ...]) -> None:
-    assert Told().to(*ways).fire("cancelled", {"reason": "enough"}).state == "cancelled"
+def test_a_task_that_would_be_retried_can_be_cancelled(ways: tuple[str, ...]) -> None:
+    assert PureTask().to(*ways).fire("cancelled", {"reason": "enough"}).state == "cancelled"
 
 
-def test_verified_work_is_given_a_day_to_be_merged() -> None:
-    told = Told().to("claimed", "completed")
-    judged = told.last.timers[0].delay_ms
+def test_a_merge_may_take_a_day() -> None:
+    task = PureTask().to("claimed", "completed")
+    judged = task.last.timers[0].delay_ms
 
-    assert told.to("verified").last.timers[0].delay_ms == 24 * judged
+    assert task.to("verified").last.timers[0].delay_ms == 24 * judged

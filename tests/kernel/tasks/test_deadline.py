@@ -122,7 +122,7 @@ def test_each_step_that_counted_is_one_readable_line() -> None:
     )
 
 
-def test_a_history_that_changes_nothing_is_named_all_the_same() -> None:
+def test_a_history_that_changes_nothing_is_named_too() -> None:
     line = "recorded durations: 1, mean 1200.0 s, times 1.5 is within the 1800 s of its size"
 
     assert plain(durations_s=[1200]).reasons == ("scope medium: 1800 s", line)

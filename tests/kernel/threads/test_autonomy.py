@@ -138,7 +138,7 @@ UNJUDGED: dict[str, Callable[[AutonomyPolicy], object]] = {
         ("combined_inference", True, False, True),
     ],
 )
-def test_an_axis_alone_turns_what_inference_does(
+def test_each_axis_alone_changes_the_verdict(
     axis: str, value: object, before: object, after: object
 ) -> None:
     decide = UNJUDGED[axis]

@@ -1,4 +1,4 @@
-"""What a thread's guards ask and its updates change."""
+"""The guards and updates of a thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.machines.threads.thread.stages import irrevocable
 from interlock.kernel.machines.threads.thread.table import THREAD
 from tests.kernel.samples import DECLARED, INCITING, action, proposal, thread
-from tests.kernel.threads.pure_threads import CONTEXT, INTENT, Told, asked, at_action
+from tests.kernel.threads.pure_threads import CONTEXT, INTENT, PureThread, asked, at_action
 
 Data = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ Data = Mapping[str, Any]
 # --- policies --------------------------------------------------------------------------------
 
 
-def test_end_to_end_asks_nobody_and_plan_then_review_asks_before_it_acts() -> None:
+def test_end_to_end_asks_no_person_and_plan_then_review_asks_before_it_acts() -> None:
     free = at_action("end_to_end").infer(action(), declared=DECLARED)
 
     assert free.state == "executing"
@@ -32,41 +32,43 @@ def test_end_to_end_asks_nobody_and_plan_then_review_asks_before_it_acts() -> No
 
 
 def test_hands_off_asks_at_every_phase() -> None:
-    told = Told(thread("hands_off")).fire("begin_inference").infer(INTENT)
-    assert (told.state, told.data["target"]) == ("awaiting_intent_confirmation", "intent")
-    told.fire("confirmed").infer(CONTEXT)
-    assert (told.state, told.data["target"]) == ("awaiting_context_confirmation", "context")
-    told.fire("confirmed").infer(action(), declared=DECLARED)
+    case = PureThread(thread("hands_off")).fire("begin_inference").infer(INTENT)
+    assert (case.state, case.data["target"]) == ("awaiting_intent_confirmation", "intent")
+    case.fire("confirmed").infer(CONTEXT)
+    assert (case.state, case.data["target"]) == ("awaiting_context_confirmation", "context")
+    case.fire("confirmed").infer(action(), declared=DECLARED)
 
-    assert (told.state, told.data["target"]) == ("awaiting_confirmation", "action")
+    assert (case.state, case.data["target"]) == ("awaiting_confirmation", "action")
 
 
 def test_little_confidence_asks() -> None:
-    told = Told(thread("end_to_end")).fire("begin_inference").infer(INTENT, confidence=0.2)
+    case = PureThread(thread("end_to_end")).fire("begin_inference").infer(INTENT, confidence=0.2)
 
-    assert told.state == "awaiting_intent_confirmation"
-    failed = [check for check in told.why["checks"] if not check["passed"]]
+    assert case.state == "awaiting_intent_confirmation"
+    failed = [check for check in case.why["checks"] if not check["passed"]]
     assert [check["axis"] for check in failed] == ["inference_confidence_floor"]
 
 
 def test_a_child_obeys_the_most_careful_of_its_ancestors() -> None:
     strict = {"r": {"version": 3, "state": "monitoring", "policy": thread("hands_off")["policy"]}}
     free = {"r": {"version": 3, "state": "monitoring", "policy": thread("end_to_end")["policy"]}}
-    told = [
-        Told(thread("end_to_end"), of="r/a").fire("begin_inference").infer(INTENT, facts=facts)
+    cases = [
+        PureThread(thread("end_to_end"), record_id="r/a")
+        .fire("begin_inference")
+        .infer(INTENT, facts=facts)
         for facts in (strict, free)
     ]
 
-    assert [one.state for one in told] == ["awaiting_intent_confirmation", "awaiting_inference"]
-    assert told[0].last.facts == strict
+    assert [case.state for case in cases] == ["awaiting_intent_confirmation", "awaiting_inference"]
+    assert cases[0].last.facts == strict
 
 
-def test_what_a_capability_declares_bounds_what_a_model_claims() -> None:
+def test_an_action_has_at_least_the_risk_that_its_capability_declares() -> None:
     dear = {**DECLARED, "irreversibility": "high"}
-    told = at_action().infer(action(), declared=dear)
+    case = at_action().infer(action(), declared=dear)
 
-    assert told.state == "awaiting_confirmation"
-    axes = [check["axis"] for check in told.why["checks"] if not check["passed"]]
+    assert case.state == "awaiting_confirmation"
+    axes = [check["axis"] for check in case.why["checks"] if not check["passed"]]
     assert axes == ["irreversibility_threshold"]
 
 
@@ -75,29 +77,29 @@ def test_an_action_that_declares_nothing_counts_as_the_worst() -> None:
 
 
 @pytest.mark.parametrize("kind", ["improvised", "suggestion"])
-def test_only_a_standard_action_runs_unasked_or_at_all(kind: str) -> None:
-    told = at_action().infer(action(kind), declared=DECLARED)
+def test_only_a_standard_action_can_be_executed(kind: str) -> None:
+    case = at_action().infer(action(kind), declared=DECLARED)
 
-    assert told.state == "awaiting_confirmation"
+    assert case.state == "awaiting_confirmation"
     with pytest.raises(GuardRefusedError, match="edit it first"):
-        told.fire("execute")
+        case.fire("execute")
 
 
 @pytest.mark.parametrize(
     ("target", "payload"),
     [("intent", {}), ("intent", {"intent": ""}), ("context", {}), ("context", {"item_ids": 3})],
 )
-def test_a_proposal_without_its_shape_is_refused(target: str, payload: Data) -> None:
-    told = Told(thread("end_to_end")).fire("begin_inference")
+def test_a_proposal_without_its_fields_is_refused(target: str, payload: Data) -> None:
+    case = PureThread(thread("end_to_end")).fire("begin_inference")
     if target == "context":
-        told.infer(INTENT)
+        case.infer(INTENT)
 
     with pytest.raises(InvalidPayloadError, match=f"proposed {target}"):
-        told.infer(payload)
+        case.infer(payload)
 
 
 @pytest.mark.parametrize("payload", [{}, {"kind": "magic"}, {"kind": "standard", "parameters": 1}])
-def test_an_action_without_its_shape_is_refused(payload: Data) -> None:
+def test_an_action_without_its_fields_is_refused(payload: Data) -> None:
     with pytest.raises(InvalidPayloadError, match="proposed action"):
         at_action().infer(payload)
 
@@ -105,35 +107,35 @@ def test_an_action_without_its_shape_is_refused(payload: Data) -> None:
 # --- tombstones ------------------------------------------------------------------------------
 
 
-def test_a_cleared_proposal_is_a_tombstone_and_nothing_older_may_run() -> None:
-    told = asked().fire("edited", {"clear": True})
-    kept = told.data["proposals"]["action"]
+def test_after_a_cleared_proposal_no_older_one_may_run() -> None:
+    case = asked().fire("edited", {"clear": True})
+    kept = case.data["proposals"]["action"]
 
-    assert (told.state, kept["cleared"]) == ("awaiting_confirmation", True)
+    assert (case.state, kept["cleared"]) == ("awaiting_confirmation", True)
     assert "capability" not in kept["payload"]
     with pytest.raises(GuardRefusedError):
-        told.fire("execute")
-    told.fire("redirected", {"feedback": "think again"})
-    assert told.data["proposals"]["action"]["cleared"]
+        case.fire("execute")
+    case.fire("redirected", {"feedback": "think again"})
+    assert case.data["proposals"]["action"]["cleared"]
 
 
 def test_parameters_alone_do_not_bring_a_cleared_capability_back() -> None:
-    told = asked().fire("edited", {"clear": True})
-    told.fire("edited", {"parameters": {"text": "y"}})
+    case = asked().fire("edited", {"clear": True})
+    case.fire("edited", {"parameters": {"text": "y"}})
 
     with pytest.raises(GuardRefusedError):
-        told.fire("execute")
-    told.fire("edited", {"capability": "tasks.add"})
-    assert told.data["proposals"]["action"]["payload"]["parameters"] == {}
-    assert told.fire("execute").state == "executing"
+        case.fire("execute")
+    case.fire("edited", {"capability": "tasks.add"})
+    assert case.data["proposals"]["action"]["payload"]["parameters"] == {}
+    assert case.fire("execute").state == "executing"
 
 
 # --- a person's edits ------------------------------------------------------------------------
 
 
-def test_an_edit_of_the_parameters_keeps_the_capability_and_what_it_declared() -> None:
-    told = asked().fire("edited", {"parameters": {"text": "y"}})
-    kept = told.data["proposals"]["action"]
+def test_an_edit_of_the_parameters_keeps_the_capability_and_its_declaration() -> None:
+    case = asked().fire("edited", {"parameters": {"text": "y"}})
+    kept = case.data["proposals"]["action"]
 
     assert (kept["payload"]["capability"], kept["payload"]["parameters"]) == (
         "notes.append",
@@ -141,60 +143,60 @@ def test_an_edit_of_the_parameters_keeps_the_capability_and_what_it_declared() -
     )
     assert (kept["by"], kept["confidence"], kept["id"]) == ("person", 1.0, "action-4")
     assert kept["declared"]["idempotent"]
-    assert told.record.entered == told.record.version
+    assert case.record.entered == case.record.version
 
 
 def test_a_switched_capability_inherits_no_risk_and_no_parameters() -> None:
-    told = asked().fire("edited", {"capability": "shell.run"})
-    kept = told.data["proposals"]["action"]
+    case = asked().fire("edited", {"capability": "shell.run"})
+    kept = case.data["proposals"]["action"]
 
     assert "declared" not in kept
     assert kept["payload"]["parameters"] == {}
     assert "irreversibility" not in kept["payload"]
-    assert irrevocable(told.data)
-    done = told.fire("execute").fire("execution_done", {"result": 1})
+    assert irrevocable(case.data)
+    done = case.fire("execute").fire("execution_done", {"result": 1})
     assert done.state == "awaiting_review"
 
 
 def test_a_switched_capability_brings_its_own_risk() -> None:
-    told = asked().fire("edited", {"capability": "tasks.add", "declared": DECLARED})
+    case = asked().fire("edited", {"capability": "tasks.add", "declared": DECLARED})
 
-    assert not irrevocable(told.data)
-    assert told.fire("execute").fire("execution_done", {"result": 1}).state == "done"
+    assert not irrevocable(case.data)
+    assert case.fire("execute").fire("execution_done", {"result": 1}).state == "done"
 
 
 def test_an_edit_fits_its_card() -> None:
-    told = Told(thread("hands_off")).fire("begin_inference").infer(INTENT)
+    case = PureThread(thread("hands_off")).fire("begin_inference").infer(INTENT)
     with pytest.raises(GuardRefusedError, match="`intent`"):
-        told.fire("edited", {"item_ids": []})
-    told.fire("edited", {"intent": "buy paint"}).infer(CONTEXT)
+        case.fire("edited", {"item_ids": []})
+    case.fire("edited", {"intent": "buy paint"}).infer(CONTEXT)
     with pytest.raises(GuardRefusedError, match="`item_ids`"):
-        told.fire("edited", {"intent": "x"})
-    told.fire("edited", {"item_ids": ["b"]})
+        case.fire("edited", {"intent": "x"})
+    case.fire("edited", {"item_ids": ["b"]})
 
-    assert told.data["proposals"]["intent"]["payload"] == {"intent": "buy paint"}
-    assert told.data["proposals"]["context"]["payload"] == {"item_ids": ["b"]}
-    assert told.data["target"] == "action"
+    assert case.data["proposals"]["intent"]["payload"] == {"intent": "buy paint"}
+    assert case.data["proposals"]["context"]["payload"] == {"item_ids": ["b"]}
+    assert case.data["target"] == "action"
     with pytest.raises(InvalidPayloadError):
-        told.fire("edited", {})
+        case.fire("edited", {})
 
 
-def test_what_was_fetched_ahead_is_used_up_phase_by_phase() -> None:
+def test_prefetched_proposals_are_used_phase_by_phase() -> None:
     ahead = {"context": proposal(CONTEXT), "action": proposal(action())}
-    told = Told(thread("end_to_end")).fire("begin_inference").infer(INTENT, prefetched=ahead)
-    assert sorted(told.data["prefetched"]) == ["action", "context"]
-    told.infer(CONTEXT)
-    assert sorted(told.data["prefetched"]) == ["action"]
-    told.infer(action(), declared=DECLARED)
+    case = PureThread(thread("end_to_end")).fire("begin_inference").infer(INTENT, prefetched=ahead)
+    assert sorted(case.data["prefetched"]) == ["action", "context"]
+    case.infer(CONTEXT)
+    assert sorted(case.data["prefetched"]) == ["action"]
+    case.infer(action(), declared=DECLARED)
 
-    assert "prefetched" not in told.data
+    assert "prefetched" not in case.data
 
 
-def test_what_was_fetched_ahead_survives_a_yes_and_is_dropped_by_an_edit() -> None:
+def test_prefetched_proposals_survive_a_confirmation_and_are_dropped_by_an_edit() -> None:
     ahead = {"context": proposal(CONTEXT), "action": proposal(action())}
 
-    def waiting() -> Told:
-        begun = Told(thread("hands_off")).fire("begin_inference")
+    def waiting() -> PureThread:
+        begun = PureThread(thread("hands_off")).fire("begin_inference")
         return begun.infer(INTENT, prefetched=ahead)
 
     assert "prefetched" in waiting().fire("confirmed").data
@@ -219,28 +221,28 @@ def test_what_was_fetched_ahead_survives_a_yes_and_is_dropped_by_an_edit() -> No
     ],
 )
 def test_a_redirect_starts_again_from_the_phase_of_its_card(state: str, target: str) -> None:
-    told = Told(thread(), state).fire("redirected", {"feedback": "not that"})
+    case = PureThread(thread(), state).fire("redirected", {"feedback": "not that"})
 
-    assert (told.state, told.data["target"]) == ("awaiting_inference", target)
-    assert told.data["feedback"][-1]["text"] == "not that"
+    assert (case.state, case.data["target"]) == ("awaiting_inference", target)
+    assert case.data["feedback"][-1]["text"] == "not that"
 
 
-def test_a_redirect_to_an_earlier_phase_drops_what_rests_on_it() -> None:
-    told = asked().fire("redirected", {"target": "intent", "feedback": "all wrong"})
+def test_a_redirect_to_an_earlier_phase_drops_later_proposals() -> None:
+    case = asked().fire("redirected", {"target": "intent", "feedback": "all wrong"})
 
-    assert told.data["target"] == "intent"
-    assert list(told.data["proposals"]) == ["intent"]
+    assert case.data["target"] == "intent"
+    assert list(case.data["proposals"]) == ["intent"]
     later = asked().fire("redirected", {"target": "context"})
     assert sorted(later.data["proposals"]) == ["context", "intent"]
     here = asked().fire("redirected")
     assert sorted(here.data["proposals"]) == ["action", "context", "intent"]
 
 
-def test_a_whole_action_as_an_answer_waits_for_consent_and_words_go_to_the_model() -> None:
-    def unclear() -> Told:
-        told = at_action().infer(action("clarification", blocked_on="which one?"))
-        assert told.state == "awaiting_action_clarification"
-        return told
+def test_an_answer_with_an_action_waits_for_consent_and_another_goes_to_the_model() -> None:
+    def unclear() -> PureThread:
+        case = at_action().infer(action("clarification", blocked_on="which one?"))
+        assert case.state == "awaiting_action_clarification"
+        return case
 
     whole = unclear().fire("provided", {"capability": "notes.append", "parameters": {"text": "x"}})
     assert whole.state == "awaiting_confirmation"
@@ -253,43 +255,43 @@ def test_a_whole_action_as_an_answer_waits_for_consent_and_words_go_to_the_model
 
 
 def test_feedback_is_bounded() -> None:
-    told = Told(thread(), "awaiting_intent_clarification")
+    case = PureThread(thread(), "awaiting_intent_clarification")
     for number in range(30):
-        told.fire("provided", {"text": f"{number}"}).fire("inference_started")
-        told.fire("inference_failed", {"code": "timeout"})
+        case.fire("provided", {"text": f"{number}"}).fire("inference_started")
+        case.fire("inference_failed", {"code": "timeout"})
 
-    assert [line["text"] for line in told.data["feedback"]] == [f"{n}" for n in range(10, 30)]
+    assert [line["text"] for line in case.data["feedback"]] == [f"{n}" for n in range(10, 30)]
 
 
 @pytest.mark.parametrize("target", ["intent", "context", "action"])
 def test_an_inference_that_fails_asks_about_its_own_phase(target: str) -> None:
     data = {**thread(), "target": target}
     for trigger in ("inference_failed", "budget_exceeded"):
-        told = Told(data, "awaiting_inference").fire(trigger, {"detail": "no money"})
-        assert told.state == f"awaiting_{target}_clarification"
-        assert told.data["failure"]["detail"] == "no money"
+        case = PureThread(data, "awaiting_inference").fire(trigger, {"detail": "no money"})
+        assert case.state == f"awaiting_{target}_clarification"
+        assert case.data["failure"]["detail"] == "no money"
 
 
 # --- review, children, ends ------------------------------------------------------------------
 
 
-def reviewed(declared: Data, policy: str = "plan_then_review") -> Told:
-    told = at_action(policy).infer(action(), declared=declared)
-    return told.fire("execute").fire("execution_done", {"result": {"ok": 1}, "run": "9.0:x"})
+def reviewed(declared: Data, policy: str = "plan_then_review") -> PureThread:
+    case = at_action(policy).infer(action(), declared=declared)
+    return case.fire("execute").fire("execution_done", {"result": {"ok": 1}, "run": "9.0:x"})
 
 
-def test_a_template_may_demand_a_review_and_so_may_what_cannot_be_undone() -> None:
+def test_a_capability_or_an_irreversible_action_demands_a_review() -> None:
     assert reviewed(DECLARED).state == "done"
-    by_template = reviewed({**DECLARED, "requires_post_review": True})
+    by_capability = reviewed({**DECLARED, "requires_post_review": True})
     by_policy = reviewed({**DECLARED, "irreversibility": "high"})
 
-    assert [by_template.state, by_policy.state] == ["awaiting_review"] * 2
+    assert [by_capability.state, by_policy.state] == ["awaiting_review"] * 2
     failed = [
-        [check["axis"] for check in told.why["checks"] if not check["passed"]]
-        for told in (by_template, by_policy)
+        [check["axis"] for check in case.why["checks"] if not check["passed"]]
+        for case in (by_capability, by_policy)
     ]
     assert failed == [["requires_post_review"], ["irreversibility_threshold"]]
-    assert by_template.data["result"] == {"ok": 1}
+    assert by_capability.data["result"] == {"ok": 1}
 
 
 def test_every_decision_of_the_policy_says_why() -> None:
@@ -305,43 +307,45 @@ def test_every_decision_of_the_policy_says_why() -> None:
 def test_a_singular_matter_is_dismissed_when_all_its_alternatives_were() -> None:
     def ended(relationship: str, tally: dict[str, int]) -> str:
         data = {**thread(), "relationship": relationship}
-        return Told(data, "monitoring").fire("children_done", {"tally": tally}).state
+        return PureThread(data, "monitoring").fire("children_done", {"tally": tally}).state
 
     assert ended("singular", {"dismissed": 3}) == "dismissed"
     assert ended("singular", {"dismissed": 2, "done": 1}) == "done"
     assert ended("decompose", {"dismissed": 3}) == "done"
 
 
-def test_splitting_keeps_the_list_of_children_before_the_first_is_born() -> None:
+def test_a_split_keeps_the_list_of_children_before_the_first_is_created() -> None:
     parts = {"children": [{"title": "one"}, {"title": "two"}], "relationship": "singular"}
-    told = asked().fire("decomposed", parts)
+    case = asked().fire("decomposed", parts)
 
-    assert told.state == "monitoring"
-    assert [child["title"] for child in told.data["children"]] == ["one", "two"]
-    owed = told.last.owes[0]
+    assert case.state == "monitoring"
+    assert [child["title"] for child in case.data["children"]] == ["one", "two"]
+    owed = case.last.owes[0]
     assert (owed.effect.name, owed.countdown) == ("spawn", "children")
 
 
-def test_cancelling_what_runs_interrupts_it_and_its_runner_confirms() -> None:
-    told = asked().fire("execute").fire("cancel_requested", {"reason": "stop"})
+def test_a_cancel_interrupts_a_running_action_whose_runner_confirms() -> None:
+    case = asked().fire("execute").fire("cancel_requested", {"reason": "stop"})
 
-    assert (told.state, told.last.interrupts) == ("executing", True)
-    assert told.fire("cancel_confirmed", {"reason": "stopped"}).state == "dismissed"
+    assert (case.state, case.last.interrupts) == ("executing", True)
+    assert case.fire("cancel_confirmed", {"reason": "stopped"}).state == "dismissed"
     with pytest.raises(IllegalTransitionError):
         asked().fire("execute").fire("dismissed_by_user")
 
 
-def test_a_hand_over_names_who_and_where() -> None:
+def test_a_handoff_names_a_recipient_and_a_reference() -> None:
     whom = {"to": "Ann", "kind": "person", "reference": "mail 7"}
-    told = asked().fire("handed_off", whom)
+    case = asked().fire("handed_off", whom)
 
-    assert (told.state, told.data["handed_off"]) == ("handed_off", whom)
+    assert (case.state, case.data["handed_off"]) == ("handed_off", whom)
     with pytest.raises(InvalidPayloadError):
         asked().fire("handed_off", {"to": "Ann"})
 
 
 def test_a_thread_on_hold_waits_for_a_person_and_others_begin_by_themselves() -> None:
-    held, free = (THREAD.decide_creation(Told(thread(hold=hold)).record) for hold in (True, False))
+    held, free = (
+        THREAD.decide_creation(PureThread(thread(hold=hold)).record) for hold in (True, False)
+    )
 
     assert (held.waits, free.waits) == (True, False)
     assert [timer.name for timer in held.timers] == ["reminder"]
@@ -349,14 +353,14 @@ def test_a_thread_on_hold_waits_for_a_person_and_others_begin_by_themselves() ->
 
 
 def test_an_expiry_ends_a_wait_and_never_approves() -> None:
-    told = Told(thread(expires_s=60), "awaiting_confirmation")
+    case = PureThread(thread(expires_s=60), "awaiting_confirmation")
     stage = THREAD.stage("awaiting_confirmation")
 
-    assert [timer.delay_ms for timer in stage.due(told.data) if timer.name == "expiry"] == [60_000]
-    assert told.fire("timeout").state == "dismissed"
+    assert [timer.delay_ms for timer in stage.due(case.data) if timer.name == "expiry"] == [60_000]
+    assert case.fire("timeout").state == "dismissed"
 
 
-def test_children_that_a_producer_brings_become_the_action_of_their_umbrella() -> None:
+def test_children_that_a_producer_hands_in_become_the_proposed_action() -> None:
     family = {"inciting": INCITING, "children": [{"title": "one"}], "relationship": "group"}
     data = THREAD.initial_data(family)
     given = data["given"]
@@ -377,6 +381,6 @@ def test_children_that_a_producer_brings_become_the_action_of_their_umbrella() -
         {"inciting": INCITING, "expires_s": -1},
     ],
 )
-def test_a_thread_is_not_born_of_nonsense(payload: Data) -> None:
+def test_an_invalid_thread_is_refused(payload: Data) -> None:
     with pytest.raises(CallError, match="the thread is invalid"):
         THREAD.initial_data(payload)

@@ -1,4 +1,4 @@
-"""One process of ours in the test's own: a runner over a real store, with handlers of the test."""
+"""A runner in the test's own process over a real store, with real handlers or those of a test."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ THREAD = MACHINES["thread"]
 
 
 def settings_for(url: str, prefix: str, **more: str) -> Settings:
-    """Return settings for a prefix of its own; nothing is pushed to a broker that nobody serves."""
-    given = {
+    """Return settings for a prefix, with short leases and a model that is not there."""
+    variables = {
         "INTERLOCK_STORE_URL": url,
         "INTERLOCK_PREFIX": prefix,
         "INTERLOCK_NAMESPACE": prefix,
@@ -28,32 +28,32 @@ def settings_for(url: str, prefix: str, **more: str) -> Settings:
         "INTERLOCK_MODEL_BASE_URL": "http://127.0.0.1:9/v1",
         "INTERLOCK_LEASE_S": "1.5",
     }
-    return read_settings({**given, **more})
+    return read_settings({**variables, **more})
 
 
 class Running:
-    """A client, and a runner as a worker has it."""
+    """A client, and the runner of a worker."""
 
     def __init__(self, settings: Settings) -> None:
         self.client = Client(settings, actor="person")
         self.dispatch = self.client.dispatch
         self.runner = Runner(self.dispatch, Resources(settings))
 
-    def owed(self, record_id: str, name: str = "") -> Entry:
-        """Return the effect that a record owes now."""
+    def entry(self, record_id: str, name: str = "") -> Entry:
+        """Return the entry of an effect that a record has now."""
         entries = self.client.show(record_id).entries
         return next(entry for entry in entries if not name or entry.name == name)
 
-    def perform(self, record_id: str, run: Handler | None = None, name: str = "") -> str:
-        """Do what a record owes, with the real handler or one of the test."""
-        entry = self.owed(record_id, name)
-        handler = run or handlers()[entry.name]
-        return self.runner.perform(THREAD, entry.name, handler, entry.key(record_id))
+    def perform(self, record_id: str, handler: Handler | None = None, name: str = "") -> str:
+        """Perform an effect of a record, with the real handler or one of the test."""
+        entry = self.entry(record_id, name)
+        chosen = handler or handlers()[entry.name]
+        return self.runner.perform(THREAD, entry.name, chosen, entry.key(record_id))
 
     def approved(
         self, capability: str = "jot", record_id: str = "one", **parameters: Any
     ) -> Record:
-        """Return a thread that owes the execution of a capability."""
+        """Return a thread in which a capability is to be executed."""
         self.client.submit(thread(capability, **parameters), machine="thread", id=record_id)
         for _ in range(3):
             self.perform(record_id, name="inference")

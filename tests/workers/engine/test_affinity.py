@@ -1,4 +1,4 @@
-"""A worker's threads share one processor; what its handlers do, and start, has them all."""
+"""A worker's threads share one processor; its handlers and their children may use all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(len(EVERY) < 2, reason="one processor leaves no 
 
 
 class Sender:
-    """What Celery says is up; only its pool matters here."""
+    """Stands in for the worker that Celery reports as ready; only its pool matters here."""
 
     def __init__(self, pool: object) -> None:
         self.pool = pool
@@ -50,18 +50,18 @@ def affinity() -> Affinity:
     return made
 
 
-def test_a_narrow_thread_stays_on_the_chosen_processor() -> None:
+def test_a_pinned_thread_stays_on_the_chosen_processor() -> None:
     made = affinity()
     seen: list[set[int]] = []
 
-    def look() -> None:
+    def read_processors() -> None:
         made.narrow()
         seen.append(os.sched_getaffinity(0))
         with made.wide():
             seen.append(os.sched_getaffinity(0))
         seen.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read_processors)
     thread.start()
     thread.join()
 
@@ -69,7 +69,7 @@ def test_a_narrow_thread_stays_on_the_chosen_processor() -> None:
     assert seen == [made.chosen, EVERY, made.chosen]
 
 
-def test_a_new_choice_holds_from_the_next_time_on() -> None:
+def test_a_new_choice_counts_from_the_next_call_on() -> None:
     made = affinity()
     made.narrow()
     made.chosen = frozenset(EVERY - made.chosen)
@@ -79,7 +79,7 @@ def test_a_new_choice_holds_from_the_next_time_on() -> None:
     assert os.sched_getaffinity(0) == made.chosen
 
 
-def test_until_one_is_chosen_it_touches_nothing() -> None:
+def test_no_thread_is_moved_before_a_choice() -> None:
     made = Affinity(enabled=True)
     os.sched_setaffinity(0, {min(EVERY)})
 
@@ -89,12 +89,12 @@ def test_until_one_is_chosen_it_touches_nothing() -> None:
     assert os.sched_getaffinity(0) == {min(EVERY)}
 
 
-def test_switched_off_it_never_chooses() -> None:
+def test_a_disabled_affinity_chooses_none() -> None:
     made = Affinity(enabled=False)
 
     made.watch()
 
-    assert all(one.name != "affinity" for one in threading.enumerate())
+    assert all(thread.name != "affinity" for thread in threading.enumerate())
 
 
 def test_a_processor_that_was_taken_away_is_no_failure() -> None:
@@ -106,7 +106,7 @@ def test_a_processor_that_was_taken_away_is_no_failure() -> None:
     assert os.sched_getaffinity(0)
 
 
-def test_a_handler_and_what_it_starts_have_every_processor(
+def test_a_handler_and_its_children_have_every_processor(
     server: EmbeddedServer, prefix: str
 ) -> None:
     running = Running(settings_for(server.url, prefix))
@@ -146,17 +146,17 @@ def test_an_asynchronous_handler_has_every_processor(server: EmbeddedServer, pre
 def test_only_a_pool_of_threads_is_tuned(
     monkeypatch: pytest.MonkeyPatch, pool: type, *, watched: bool
 ) -> None:
-    told: list[str] = []
+    calls: list[str] = []
     monkeypatch.setattr(
-        "interlock.workers.engine.affinity.gc.freeze", lambda: told.append("frozen")
+        "interlock.workers.engine.affinity.gc.freeze", lambda: calls.append("frozen")
     )
     made = Affinity(enabled=True)
-    monkeypatch.setattr(made, "watch", lambda: told.append("watched"))
+    monkeypatch.setattr(made, "watch", lambda: calls.append("watched"))
 
     with connected(made):
         worker_ready.send(sender=Sender(object.__new__(pool)))
 
-    assert told == (["frozen", "watched"] if watched else [])
+    assert calls == (["frozen", "watched"] if watched else [])
 
 
 def test_every_task_begins_on_the_chosen_processor() -> None:
@@ -164,10 +164,10 @@ def test_every_task_begins_on_the_chosen_processor() -> None:
     app = Celery("one", set_as_current=False)
     seen: list[set[int]] = []
 
-    def look() -> None:
+    def read_processors() -> None:
         seen.append(os.sched_getaffinity(0))
 
-    task = app.task(look, name="look")
+    task = app.task(read_processors, name="look")
 
     with connected(made):
         task.apply()
@@ -183,16 +183,19 @@ def test_it_chooses_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None
     first = until(
         lambda: made.chosen is not made.all_processors and made.chosen, what="it has chosen"
     )
-    until(lambda: made.chosen is not first, what="it chooses anew")
+    until(lambda: made.chosen is not first, what="it chooses again")
 
     made.stop()
 
-    until(lambda: all(one.name != "affinity" for one in threading.enumerate()), what="it has ended")
+    until(
+        lambda: all(thread.name != "affinity" for thread in threading.enumerate()),
+        what="it has ended",
+    )
 
 
 @contextmanager
 def connected(made: Affinity) -> Iterator[None]:
-    """Tune what runs within the block, and nothing behind it."""
+    """Tune the worker within the block only."""
     signals = (worker_ready, task_prerun)
     before = [list(signal.receivers or []) for signal in signals]
     tune_when_ready(made)

@@ -1,4 +1,4 @@
-"""Cards: what people are asked, which answers there are, and what each answer fires."""
+"""Cards: their questions, their answers, and the trigger of each answer."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def here(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def test_the_eight_waits_are_those_of_the_seed() -> None:
+def test_the_eight_waits_are_the_published_ones() -> None:
     assert set(KIND) == set(WAITS)
     assert len(WAITS) == 8
     assert len(CHOICES) == 20
@@ -90,7 +90,7 @@ def test_a_card_offers_exactly_the_published_answers() -> None:
             assert dict(stage.affordances) == PUBLISHED[stage.card], stage.state
 
 
-def test_every_other_card_is_known_to_be_ours() -> None:
+def test_every_other_card_is_listed_here() -> None:
     others = {
         str(stage.state): (stage.card, [name for name, _ in stage.affordances])
         for stage in THREAD.stages
@@ -108,11 +108,11 @@ def test_every_answer_moves_the_thread(here: Client, state: str, choice: str) ->
     record = bring(here, "one", state)
     card = here.card("one")
     assert card is not None
-    offer = next(one for one in card.affordances if one.name == choice)
-    words = EDITS[state] if choice == "edit" else ANSWERS[offer.trigger]
-    jsonschema.validate(words, dict(offer.schema))
+    offer = next(each for each in card.affordances if each.name == choice)
+    payload = EDITS[state] if choice == "edit" else ANSWERS[offer.trigger]
+    jsonschema.validate(payload, dict(offer.schema))
 
-    after = here.decide("one", choice, words, proposal=card.proposal)
+    after = here.decide("one", choice, payload, proposal=card.proposal)
 
     edited = state if state == "awaiting_confirmation" else "awaiting_inference"
     assert after.state == LEADS_TO.get(choice, edited)
@@ -136,15 +136,15 @@ def test_a_thread_can_be_redirected_from_every_wait(here: Client, state: str) ->
 def test_a_redirection_may_name_the_phase_to_start_from(here: Client) -> None:
     record = bring(here, "one", "awaiting_confirmation")
 
-    words = {"feedback": "all wrong", "target": "intent"}
-    after = here.decide("one", "redirect", words, proposal=record.proposal)
+    payload = {"feedback": "all wrong", "target": "intent"}
+    after = here.decide("one", "redirect", payload, proposal=record.proposal)
 
     assert after.data["target"] == "intent"
     assert set(after.data["proposals"]) == {"intent"}
 
 
 @pytest.mark.parametrize("state", [*WAITS, "done_cleanup_unsuccessful"])
-def test_a_card_says_what_it_asks_and_is_plain_data(here: Client, state: str) -> None:
+def test_a_card_has_its_question_and_is_plain_data(here: Client, state: str) -> None:
     record = bring(here, "one", state)
 
     card = here.card("one")
@@ -158,7 +158,7 @@ def test_a_card_says_what_it_asks_and_is_plain_data(here: Client, state: str) ->
 
 
 @pytest.mark.parametrize(
-    ("state", "choice", "words", "problem"),
+    ("state", "choice", "payload", "problem"),
     [
         ("awaiting_confirmation", "approve", {"sure": True}, InvalidPayloadError),
         ("awaiting_confirmation", "edit", {}, InvalidPayloadError),
@@ -171,23 +171,23 @@ def test_a_card_says_what_it_asks_and_is_plain_data(here: Client, state: str) ->
     ],
 )
 def test_an_answer_is_typed(
-    here: Client, state: str, choice: str, words: dict[str, Any], problem: type[Exception]
+    here: Client, state: str, choice: str, payload: dict[str, Any], problem: type[Exception]
 ) -> None:
     record = bring(here, "one", state)
 
     with pytest.raises(problem):
-        here.decide("one", choice, words, proposal=record.proposal)
+        here.decide("one", choice, payload, proposal=record.proposal)
 
     assert here.show("one").version == record.version
 
 
-def test_a_thread_that_asks_nobody_has_no_card(here: Client) -> None:
+def test_a_thread_that_waits_for_no_person_has_no_card(here: Client) -> None:
     bring(here, "inferring", "awaiting_inference")
     bring(here, "running", "executing")
     bring(here, "over", "awaiting_confirmation")
     here.decide("over", "reject", proposal=here.show("over").proposal)
 
-    assert [here.card(one) for one in ("inferring", "running", "over")] == [None] * 3
+    assert [here.card(thread_id) for thread_id in ("inferring", "running", "over")] == [None] * 3
     assert here.cards() == []
 
 
@@ -196,7 +196,7 @@ def test_a_held_thread_asks_whether_to_begin(here: Client) -> None:
     card = here.card("held")
 
     assert card is not None
-    assert [one.name for one in card.affordances] == ["begin", "drop"]
+    assert [each.name for each in card.affordances] == ["begin", "drop"]
     assert here.decide("held", "begin", proposal=card.proposal).state == "awaiting_inference"
 
 
@@ -210,7 +210,7 @@ def test_an_expiry_ends_a_thread_and_never_approves(state: str) -> None:
     assert [str(row.target) for row in THREAD.rows(state, "timeout")] == ["dismissed"]
 
 
-def test_only_a_review_of_what_is_done_may_be_timed_out_to_done() -> None:
+def test_only_a_review_of_finished_work_may_time_out_to_done() -> None:
     approving = {
         str(row.source)
         for row in THREAD.transitions
@@ -240,21 +240,21 @@ def test_nothing_can_be_answered_after_a_handoff(here: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "payload",
     [
         {"to": "", "kind": "person", "reference": "x"},
         {"to": "Ann", "kind": "cat", "reference": "x"},
         {"to": "Ann", "kind": "system", "reference": ""},
     ],
 )
-def test_a_handoff_names_who_and_where(here: Client, words: dict[str, str]) -> None:
+def test_a_handoff_names_who_and_where(here: Client, payload: dict[str, str]) -> None:
     bring(here, "one", "awaiting_confirmation")
 
     with pytest.raises(InvalidPayloadError):
-        Threads(here).handoff("one", **words)
+        Threads(here).handoff("one", **payload)
 
 
-def test_work_that_was_given_up_asks_a_person_whatever_the_state() -> None:
+def test_an_effect_that_was_given_up_has_a_card_in_any_state() -> None:
     machine = MACHINES["thread"]
     stuck = Entry(
         suffix="3.0:abc",
@@ -275,6 +275,6 @@ def test_work_that_was_given_up_asks_a_person_whatever_the_state() -> None:
     card = quarantine_of(machine, record)
 
     assert card is not None
-    assert (card.kind, [one.name for one in card.affordances]) == ("quarantine", ["retry"])
+    assert (card.kind, [each.name for each in card.affordances]) == ("quarantine", ["retry"])
     assert "resolution (after 20 attempts)" in card.question
     assert quarantine_of(machine, replace(record, entries=())) is None

@@ -1,4 +1,4 @@
-"""Addresses of stores: clear refusals, and a life behind Sentinel that goes on after a failover."""
+"""Addresses of stores: clear refusals, and records that go on after a failover with Sentinel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NewServer = Callable[..., EmbeddedServer]
         ("redis+cluster://127.0.0.1:x", "is no host:port"),
     ],
 )
-def test_a_wrong_address_says_what_is_wrong(url: str, problem: str) -> None:
+def test_a_wrong_address_is_refused_with_the_reason(url: str, problem: str) -> None:
     with pytest.raises(StoreMisconfiguredError, match=problem):
         open_store(url)
 
@@ -47,7 +47,7 @@ def test_a_wrong_address_says_what_is_wrong(url: str, problem: str) -> None:
         "redis+sentinel://user:hush@127.0.0.1:26379",
     ],
 )
-def test_a_refusal_tells_no_password(url: str) -> None:
+def test_a_refusal_shows_no_password(url: str) -> None:
     with pytest.raises(StoreMisconfiguredError) as refusal:
         open_store(url)
 
@@ -74,7 +74,7 @@ def test_a_service_that_no_sentinel_knows_is_down() -> None:
         refuse_unsafe(client)
 
 
-def test_a_password_may_contain_what_an_address_escapes(new_server: NewServer) -> None:
+def test_a_password_may_contain_escaped_characters(new_server: NewServer) -> None:
     server = new_server()
     with redis.Redis.from_url(server.url) as admin:
         admin.acl_setuser(
@@ -139,7 +139,7 @@ def test_a_client_follows_the_master_through_a_failover(
 
 
 def fires(client: Client, trigger: str, payload: Any, op_id: str) -> bool:
-    """Fire with patience: repeated with its op-id until somebody answers."""
+    """Fire once; a failure is repeated with the same op-id by the caller."""
     try:
         step(client, "one", trigger, payload, op_id=op_id)
     except StoreError:

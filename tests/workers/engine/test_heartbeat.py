@@ -1,4 +1,4 @@
-"""The heartbeat: it renews in time, passes every order on, and nothing ends it."""
+"""The heartbeat renews in time, passes every order on, and goes on after errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Orders = dict[str, tuple[Order, int]]
 
 
 class Scripted:
-    """Leases that answer what a test says, or fail as it says; only the answers matter here."""
+    """Leases whose renewals return, or raise, the results of a test."""
 
     def __init__(self, *answers: Orders | Exception) -> None:
         self.answers, self.asked = list(answers), list[dict[str, Any]]()
@@ -36,8 +36,8 @@ def beating(leases: Scripted, lease_s: float = 0.03) -> Heartbeat:
 
 
 def leased(key: str = "one:1.0:n", token: str = "") -> Lease:
-    of, _, suffix = key.partition(":")
-    record = Record(RecordId(of), "thread", "executing", Version(1), {})
+    record_id, _, suffix = key.partition(":")
+    record = Record(RecordId(record_id), "thread", "executing", Version(1), {})
     return Lease(key, suffix, token or "1-n", 1, "execution", Kind.STATE, record, 0)
 
 
@@ -48,23 +48,23 @@ def held(
     return HeldLease(lease or leased(), lease_ms, on_order, asked_at=asked_at)
 
 
-def test_a_renewal_prolongs_the_lease_from_before_it_was_asked() -> None:
-    leases, one = Scripted(), held()
-    first = one.valid_until
+def test_a_renewal_extends_the_lease_from_before_it_was_sent() -> None:
+    leases, lease = Scripted(), held()
+    first = lease.valid_until
     heartbeat = beating(leases)
 
-    heartbeat.hold(one)
-    until(lambda: one.valid_until > first, what="it is renewed")
-    heartbeat.drop(one)
+    heartbeat.hold(lease)
+    until(lambda: lease.valid_until > first, what="it is renewed")
+    heartbeat.drop(lease)
 
-    assert one.valid_until <= time.monotonic() + 1
+    assert lease.valid_until <= time.monotonic() + 1
     assert leases.asked[0] == {"one:1.0:n": ("1-n", 1_000, 0)}
 
 
 def test_a_lease_counts_from_before_the_claim_was_sent() -> None:
-    one = HeldLease(leased(), 1_000, lambda *_: None, asked_at=50.0)
+    lease = HeldLease(leased(), 1_000, lambda *_: None, asked_at=50.0)
 
-    assert one.valid_until == 51.0
+    assert lease.valid_until == 51.0
 
 
 def test_every_lease_is_renewed_several_times_before_it_ends() -> None:
@@ -72,20 +72,20 @@ def test_every_lease_is_renewed_several_times_before_it_ends() -> None:
     assert beating(Scripted(), lease_s=3_000.0)._period_s == PERIOD_S_MAX
 
 
-def test_orders_are_passed_on_and_a_lost_lease_is_not_prolonged() -> None:
+def test_orders_are_passed_on_and_a_lost_lease_is_not_extended() -> None:
     orders: list[tuple[Order, int]] = []
     leases = Scripted({"one:1.0:n": (Order.INTERRUPT, 3)}, {"one:1.0:n": (Order.LOST, 0)})
-    one = held(lambda order, number: orders.append((order, number)))
+    lease = held(lambda order, number: orders.append((order, number)))
     heartbeat = beating(leases)
 
-    heartbeat.hold(one)
+    heartbeat.hold(lease)
     until(lambda: len(orders) >= 2, what="both orders arrive")
-    heartbeat.drop(one)
+    heartbeat.drop(lease)
 
     assert orders[:2] == [(Order.INTERRUPT, 3), (Order.LOST, 0)]
 
 
-def test_neither_a_store_that_is_away_nor_a_listener_that_fails_ends_the_heartbeat() -> None:
+def test_neither_a_store_that_is_away_nor_a_callback_that_fails_ends_the_heartbeat() -> None:
     calls: list[Order] = []
 
     def fail(order: Order, _: int) -> None:
@@ -94,14 +94,14 @@ def test_neither_a_store_that_is_away_nor_a_listener_that_fails_ends_the_heartbe
             raise RuntimeError("a closed loop")
 
     leases = Scripted(StoreDownError("away"))
-    heartbeat, one = beating(leases), held(fail)
+    heartbeat, lease = beating(leases), held(fail)
 
-    heartbeat.hold(one)
+    heartbeat.hold(lease)
     until(lambda: len(calls) >= 3, what="it goes on")
-    heartbeat.drop(one)
+    heartbeat.drop(lease)
 
 
-def test_a_second_claim_of_an_effect_in_one_process_tells_the_first_that_it_is_lost() -> None:
+def test_a_second_claim_of_an_effect_in_one_process_ends_the_first() -> None:
     orders: list[Order] = []
     leases, heartbeat = Scripted(), beating(Scripted(), lease_s=60)
     del leases
@@ -116,15 +116,15 @@ def test_a_second_claim_of_an_effect_in_one_process_tells_the_first_that_it_is_l
     assert heartbeat.count() == 1, "the first drops its own lease alone"
 
 
-def test_one_thread_renews_whatever_is_held() -> None:
+def test_one_thread_renews_all_held_leases() -> None:
     leases = Scripted()
     heartbeat = beating(leases)
     many = [held(lease=leased(f"r{n}:1.0:n")) for n in range(50)]
     before = threading.active_count()
 
-    for one in many:
-        heartbeat.hold(one)
+    for lease in many:
+        heartbeat.hold(lease)
     until(lambda: any(len(asked) == 50 for asked in leases.asked), what="all are renewed at once")
     assert threading.active_count() <= before + 1
-    for one in many:
-        heartbeat.drop(one)
+    for lease in many:
+        heartbeat.drop(lease)

@@ -1,4 +1,4 @@
-"""What we render is what Celery sends: a difference here is a message that some worker refuses."""
+"""A rendered message equals that of Celery; a worker would refuse a different one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.workers.engine.running import settings_for
 
 KEY = "matter/3.1:4.0:0123456789"
 SHOWN = "matter/3.1 v4"
-# Different in each message, or of the process that sends.
+# These differ in each message, or between processes.
 OWN = {"delivery_tag", "reply_to", "origin"}
 
 
@@ -30,7 +30,7 @@ def app(server: EmbeddedServer, prefix: str) -> Celery:
 
 
 def plain(message: bytes) -> dict[str, Any]:
-    """Return a message without what is its own."""
+    """Return a message without the fields that differ in each."""
     document: dict[str, Any] = json.loads(message)
     document["body"] = json.loads(base64.b64decode(document["body"]))
     for part in ("headers", "properties"):
@@ -97,7 +97,7 @@ def test_two_messages_never_share_a_delivery_tag(app: Celery, prefix: str) -> No
 
     rendered = [envelopes.render("thread.execution", queue, 5, KEY, SHOWN)[1] for _ in range(50)]
 
-    assert len({json.loads(one)["properties"]["delivery_tag"] for one in rendered}) == 50
+    assert len({json.loads(message)["properties"]["delivery_tag"] for message in rendered}) == 50
 
 
 @pytest.mark.parametrize(("broker", "wanted"), [(None, 2), ("amqp://guest@localhost", 7)])

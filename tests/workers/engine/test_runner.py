@@ -1,4 +1,4 @@
-"""The runner: what it claims, what it makes of every way in which a handler can end."""
+"""The runner: which effects it claims, and how it handles every end of a handler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def notes(running: Running, kind: str, record_id: str = "one") -> list[Note]:
     return [line for line in lines if isinstance(line, Note) and line.kind == kind]
 
 
-def test_a_message_for_nobodys_effect_starts_nothing(running: Running) -> None:
+def test_a_message_that_names_no_effect_starts_nothing(running: Running) -> None:
     ran: list[Work] = []
     for key in ("nobody:1.0:abc", "no effect", ""):
         assert running.runner.perform(THREAD, "execution", ran.append, key)
@@ -57,20 +57,24 @@ def test_of_two_deliveries_at_once_one_runs(running: Running) -> None:
     assert first.result() == "execution_done -> done"
 
 
-def test_a_handler_that_fails_is_tried_again_later_and_the_log_says_why(running: Running) -> None:
+def test_a_handler_that_fails_is_tried_again_later_and_the_log_has_the_reason(
+    running: Running,
+) -> None:
     running.approved()
 
     def fail(_: Work) -> Outcome:
         raise ValueError("a bug of ours")
 
     assert running.perform("one", fail).startswith("failed (owed): ValueError")
-    entry = running.owed("one")
+    entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 1)
     assert running.perform("one", fail).startswith("not claimed: early")
     assert "a bug of ours" in notes(running, "effect_failed")[0].detail["detail"]
 
 
-def test_what_must_not_start_twice_is_not_tried_again_after_a_failure(running: Running) -> None:
+def test_an_effect_that_must_not_start_twice_is_not_tried_again_after_a_failure(
+    running: Running,
+) -> None:
     running.approved("jot_once")
 
     def fail(_: Work) -> Outcome:
@@ -80,7 +84,7 @@ def test_what_must_not_start_twice_is_not_tried_again_after_a_failure(running: R
     assert running.perform("one", fail).startswith("not claimed: carried")
 
 
-def test_an_execution_that_fails_itself_says_its_end(
+def test_an_execution_that_fails_notes_its_end(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.approved()
@@ -101,10 +105,10 @@ def test_a_handler_that_ends_without_an_outcome_has_failed(running: Running) -> 
     running.approved()
 
     assert "ended without an outcome" in running.perform("one", lambda _: None)
-    assert running.owed("one").state == "owed"
+    assert running.entry("one").state == "owed"
 
 
-def test_an_outcome_that_comes_too_late_is_kept_with_its_cost_and_changes_nothing(
+def test_a_late_outcome_is_noted_with_its_cost_and_changes_nothing(
     running: Running,
 ) -> None:
     running.approved()
@@ -169,7 +173,7 @@ def test_a_shutdown_gives_restartable_work_back_and_claims_no_more(running: Runn
         running.runner.shut_down()
         assert answer.result(10) == "released at shutdown: owed"
 
-    entry = running.owed("one")
+    entry = running.entry("one")
     assert (entry.state, entry.attempts) == ("owed", 0)
     assert running.perform("one").startswith("not claimed: this process ends")
 
@@ -197,7 +201,7 @@ def test_a_store_that_is_away_costs_a_message_and_no_worker(
     proxy = new_proxy(server.port)
     running = Running(settings_for(proxy.url, prefix))
     running.approved()
-    key = running.owed("one").key("one")
+    key = running.entry("one").key("one")
     proxy.refuse()
 
     assert running.runner.perform(THREAD, "execution", lambda _: DONE, key).startswith(
@@ -205,7 +209,7 @@ def test_a_store_that_is_away_costs_a_message_and_no_worker(
     )
 
 
-def test_a_handler_that_meets_a_store_that_is_away_leaves_its_lease_to_lapse(
+def test_a_handler_whose_store_is_away_lets_its_lease_lapse(
     running: Running,
 ) -> None:
     running.approved()
@@ -214,12 +218,12 @@ def test_a_handler_that_meets_a_store_that_is_away_leaves_its_lease_to_lapse(
         raise StoreDownError("gone")
 
     assert running.perform("one", lose).startswith("given up")
-    assert running.owed("one").state == "leased"
+    assert running.entry("one").state == "leased"
 
 
-def test_the_runner_forgets_work_that_is_over(running: Running) -> None:
+def test_the_runner_drops_finished_work(running: Running) -> None:
     running.approved()
     running.perform("one", lambda _: DONE)
 
-    until(lambda: running.runner.heartbeat.count() == 0, what="nothing is held")
+    until(lambda: running.runner.heartbeat.count() == 0, what="no lease is held")
     assert not running.runner._working

@@ -1,4 +1,4 @@
-"""Sweeps: dry or out of time, never stuck on an item; prune archives before it forgets."""
+"""Sweeps run until no item is left or the time is up; prune archives before it deletes."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_an_item_that_fails_is_counted_and_the_others_go_on() -> None:
     assert act_on_each(items) == Counter(refused=1, failed=1, done=1)
 
 
-def test_a_store_that_refuses_ends_the_pass() -> None:
+def test_a_store_error_ends_the_sweep() -> None:
     with pytest.raises(StoreDownError):
         act_on_each({"a": raising(StoreDownError("away")), "b": lambda: "done"})
 
 
-def test_a_sweep_loops_until_each_partition_is_dry(running: Running) -> None:
+def test_a_sweep_goes_on_until_no_partition_has_an_item(running: Running) -> None:
     left = Counter({7: 8})
 
     def run(_: Any, partition: int) -> Counter[str]:
@@ -85,7 +85,7 @@ def test_a_sweep_ends_when_its_time_is_up(server: EmbeddedServer, prefix: str) -
     assert seen["out of time"] == 1
 
 
-def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: Running) -> None:
+def test_the_orphan_sweep_publishes_an_unclaimed_effect_when_it_is_due(running: Running) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
     partition = partition_of("one")
 
@@ -96,7 +96,7 @@ def test_the_orphan_sweep_publishes_what_nobody_claimed_and_not_before(running: 
     assert not orphans.run(running.dispatch, partition), "its next look is further off"
 
 
-def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
+def test_a_message_in_a_long_queue_is_not_published_again_for_a_while(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.client.submit(thread("jot"), machine="thread", id="one")
@@ -104,15 +104,15 @@ def test_what_waits_in_a_long_line_is_not_published_again_for_a_while(
     assert running.dispatch.queue_length("inference") == 1
     assert running.dispatch.queue_length("cleanup") == 0, "a queue that nobody used yet"
 
-    monkeypatch.setattr(orphans, "LINE_LONG", 1)
+    monkeypatch.setattr(orphans, "QUEUE_LENGTH_LONG", 1)
     hurry(running, "one")
     assert orphans.run(running.dispatch, partition) == Counter({"in line": 1})
-    monkeypatch.setattr(orphans, "LINE_PATIENCE_MS", 0)
+    monkeypatch.setattr(orphans, "REPUBLISH_DELAY_MS", 0)
     hurry(running, "one")
     assert orphans.run(running.dispatch, partition) == Counter(published=1)
 
 
-def test_a_line_is_measured_once_a_second_at_most(
+def test_a_queue_is_counted_once_a_second_at_most(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interlock.workers.engine.dispatch.QUEUE_LENGTH_AGE_S", 3_600.0)
@@ -134,14 +134,14 @@ def test_a_broker_that_is_down_stops_no_producer_and_no_sweep(
 
     assert running.dispatch.queue_length("inference") == 0
     running.client.submit(thread("jot"), machine="thread", id="one")
-    assert running.owed("one").state == "owed", "what did not ring is published by a sweep"
+    assert running.entry("one").state == "owed", "a sweep publishes it later"
     hurry(running, "one")
     assert orphans.run(running.dispatch, partition_of("one")) == Counter({"not published": 1})
 
 
-def test_a_gate_that_another_life_of_the_server_opened_is_closed(running: Running) -> None:
+def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running) -> None:
     running.approved()
-    entry, partition = running.owed("one"), partition_of("one")
+    entry, partition = running.entry("one"), partition_of("one")
     effect = running.dispatch.effect("thread", "execution")
     short = type(effect)(effect.name, lease_ms=1)
     key = entry.key("one")
@@ -185,8 +185,8 @@ def test_prune_archives_a_whole_family_and_keeps_its_ids_taken(
     assert pruned(running, "one") == Counter(pruned=1)
     with pytest.raises(UnknownRecordError):
         running.client.show("one")
-    kept = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in kept] == ["one"] * len(kept)
+    archived = (tmp_path / "archive" / "one.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in archived] == ["one"] * len(archived)
     with pytest.raises(IdTakenError):
         running.client.submit(thread("broken"), machine="thread", id="one")
 
@@ -203,14 +203,14 @@ def test_an_archive_is_completed_and_never_replaced_by_a_part(
 
     pruned(running, "one")
 
-    kept = (archive / "one.jsonl").read_text().splitlines()
-    assert kept[0] == earlier
-    assert len(kept) > 1
+    archived = (archive / "one.jsonl").read_text().splitlines()
+    assert archived[0] == earlier
+    assert len(archived) > 1
     assert not list(archive.glob("*.torn"))
 
 
 def pruned(running: Running, record_id: str) -> Counter[str]:
-    """Prune a record's partition, as soon as the record is old enough."""
+    """Prune a record's partition once the record is old enough."""
     since = running.client.show(record_id).since_ms
     while running.dispatch.views.now_ms() <= since + 2:
         pass
@@ -218,7 +218,7 @@ def pruned(running: Running, record_id: str) -> Counter[str]:
 
 
 def hurry(running: Running, record_id: str) -> None:
-    """Let every effect of a record be due for a look."""
+    """Make every effect of a record due."""
     index = running.dispatch.keys.effects(partition_of(record_id))
     for entry in running.client.show(record_id).entries:
         running.dispatch.client.zadd(index, {entry.key(record_id): 0})

@@ -1,4 +1,4 @@
-"""One claimed effect: each call counts once, each order is heard once."""
+"""One claimed effect: each call counts once, and each order calls back once."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def running(proxy: FaultProxy, prefix: str) -> Iterator[Running]:
 def claimed(
     running: Running, capability: str = "jot", name: str = "execution", record_id: str = "one"
 ) -> Work:
-    """Claim what a thread owes, as the runner does."""
+    """Claim an effect of a thread as the runner does."""
     if name == "execution":
         running.approved(capability)
     effect = running.dispatch.effect("thread", name)
     lease = running.dispatch.leases.claim(
-        running.owed(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
+        running.entry(record_id, name).key(record_id), effect, nonce="n", holder="test", schema=1
     )
     assert isinstance(lease, Lease), lease
     resources = running.runner.resources
@@ -99,9 +99,9 @@ def test_a_holder_that_lost_its_effect_may_audit_but_neither_note_nor_fire(
     assert running.client.show("one").counters["spent"] == 5
 
 
-def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
-    work, woken = claimed(running), []
-    work.call_on_order(lambda: woken.append(1))
+def test_a_repeated_order_calls_back_once(running: Running) -> None:
+    work, called = claimed(running), []
+    work.call_on_order(lambda: called.append(1))
 
     for _ in range(3):
         work._receive_order(Order.INTERRUPT, 1)
@@ -110,17 +110,17 @@ def test_a_level_that_is_repeated_wakes_once(running: Running) -> None:
     work._receive_order(Order.GO, 0)
     work._receive_order(Order.PAUSE, 0)
 
-    assert len(woken) == 2
+    assert len(called) == 2
     assert work.held.acknowledged == 1
 
 
-def test_who_asks_after_an_order_hears_it_at_once(running: Running) -> None:
-    work, woken = claimed(running), []
+def test_a_callback_added_after_an_order_is_called_at_once(running: Running) -> None:
+    work, called = claimed(running), []
     work._receive_order(Order.STOP, 0)
 
-    work.call_on_order(lambda: woken.append(1))
+    work.call_on_order(lambda: called.append(1))
 
-    assert woken == [1]
+    assert called == [1]
 
 
 def test_work_goes_on_until_it_is_ordered_to_stop(running: Running) -> None:
@@ -132,7 +132,7 @@ def test_work_goes_on_until_it_is_ordered_to_stop(running: Running) -> None:
         work.raise_if_stopped()
 
 
-def test_what_is_carried_or_may_run_once_is_not_restartable(running: Running) -> None:
+def test_a_carried_effect_is_not_restartable(running: Running) -> None:
     assert claimed(running, "jot").restartable
 
 
@@ -150,7 +150,7 @@ def test_an_inference_is_restartable_until_it_has_begun(running: Running) -> Non
     assert not work.restartable
 
 
-def test_the_axis_budget_micro_alone_turns_a_reservation_into_a_refusal(running: Running) -> None:
+def test_only_the_budget_of_the_policy_refuses_a_reservation(running: Running) -> None:
     policy: dict[str, Any] = {"composition": "end_to_end"}
     running.client.submit(
         {"inciting": {"title": "x"}, "policy": policy}, machine="thread", id="two"

@@ -1,4 +1,4 @@
-"""Graphs of jobs as producers and stewards handle them: created, told, looked at; nothing runs."""
+"""Graphs of jobs as producers and stewards use them: created, commanded and read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from interlock.kernel.record import Record
 from interlock.workers.client import Client
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.jobs.admission import CycleError, UnknownDependencyError
-from interlock.workers.jobs.commands import VERBS, gate
+from interlock.workers.jobs.commands import VERBS, at_gate
 from interlock.workers.jobs.file.file import GraphFile, read_graph
-from interlock.workers.jobs.graph_view import GraphView
 from interlock.workers.jobs.graphs import Graphs, JobCommandError
+from interlock.workers.jobs.view import GraphView
 from tests.races.in_process_worker import InProcessWorker
 
 NewWorker = Callable[[], InProcessWorker]
@@ -40,7 +40,7 @@ steps:
       - {name: build, worker: {capability: jot, parameters: {text: b}}}
     review: {command: "true"}
 """
-# What brings a job to stand in a state, and who is not to be at work meanwhile.
+# The payloads of jobs that reach each state.
 RECIPES: dict[str, dict[str, Any]] = {
     "draft": {},
     "pending": {"depends_on": ["g/never"]},
@@ -61,7 +61,7 @@ WORDS: dict[str, dict[str, Any]] = {
 }
 P, B = "person", "person or producer"
 NOT_LOST = "only a steward waives a dependency, and only a lost one"
-# What may be told to a job in each state, with who may; all else is refused.
+# The commands that are legal in each state, with who may use them; all others are refused.
 LEGAL: dict[str, dict[str, str]] = {
     "draft": {"config": B, "activate": B, "suspend": P, "cancel": B},
     "pending": {
@@ -126,39 +126,44 @@ def as_ann(worker: InProcessWorker) -> Graphs:
 
 
 def settle(worker: InProcessWorker, *ids: str, but: Collection[str] = ()) -> None:
-    """Do what is owed, but for some effects, until nothing else is."""
+    """Perform the due effects, except some, until no other is due."""
     while True:
-        owed = [(of, e.name) for of in ids for e in worker.due_effects(of) if e.name not in but]
+        owed = [
+            (job_id, e.name)
+            for job_id in ids
+            for e in worker.due_effects(job_id)
+            if e.name not in but
+        ]
         if not owed:
             return
-        for of, name in dict.fromkeys(owed):
-            worker.perform(of, name)
+        for job_id, name in dict.fromkeys(owed):
+            worker.perform(job_id, name)
 
 
-def brought(worker: InProcessWorker, of: str, state: str, **more: Any) -> Record:
-    """Return a job that stands in a state."""
+def brought(worker: InProcessWorker, job_id: str, state: str, **more: Any) -> Record:
+    """Create a job and bring it to a state."""
     graphs = worker.graphs
     if "g/never" not in graphs.client.dispatch.views.records(["g/never"]):
         graphs.create("g/never", {"phases": COMMAND})
-    graphs.create(of, {"phases": COMMAND, **RECIPES[state], **more})
+    graphs.create(job_id, {"phases": COMMAND, **RECIPES[state], **more})
     if state == "canceled":
-        graphs.command(of, "cancel")
+        graphs.command(job_id, "cancel")
     if state not in ("draft", "canceled"):
-        graphs.command(of, "activate")
+        graphs.command(job_id, "activate")
         at = {"running": "worker", "paused": "worker", "reviewing": "reviewer"}
-        settle(worker, of, but=[at[state]] if state in at else [])
+        settle(worker, job_id, but=[at[state]] if state in at else [])
     if state == "review_required":
-        graphs.step(of)
-        settle(worker, of)
+        graphs.step(job_id)
+        settle(worker, job_id)
     if state in ("suspended", "paused"):
-        graphs.command(of, "suspend" if state == "suspended" else "pause")
-    record = graphs.job(of)
+        graphs.command(job_id, "suspend" if state == "suspended" else "pause")
+    record = graphs.job(job_id)
     assert record.state == state
     return record
 
 
 def stored(worker: InProcessWorker) -> dict[bytes, Any]:
-    """Return everything that the store has of this test."""
+    """Return everything that is stored under the prefix of this test."""
     client = worker.dispatch.client
     return {key: client.dump(key) for key in client.scan_iter(f"*{worker.client.settings.prefix}*")}
 
@@ -167,12 +172,12 @@ def stored(worker: InProcessWorker) -> dict[bytes, Any]:
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
+def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
     worker: InProcessWorker, state: str
 ) -> None:
     ann, before = as_ann(worker), brought(worker, "g/j", state, stewards=["ann"])
-    told = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
-    legal = f"legal now: {told}" if told else "nothing is legal here: it has ended"
+    expected = ", ".join(f"{verb} ({who})" for verb, who in LEGAL[state].items())
+    legal = f"legal now: {expected}" if expected else "nothing is legal here: it has ended"
 
     for verb in VERBS:
         if verb in LEGAL[state]:
@@ -187,28 +192,28 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_what_is_allowed_is_what_is_named_and_a_steward_is_one_of_them(
+def test_exactly_the_named_commands_are_legal_and_stewards_decide(
     worker: InProcessWorker, state: str
 ) -> None:
     ann = as_ann(worker)
     for number, (verb, who) in enumerate(LEGAL[state].items()):
-        of = f"g/j{number}"
-        before = brought(worker, of, state, stewards=["ann"])
+        job_id = f"g/j{number}"
+        before = brought(worker, job_id, state, stewards=["ann"])
         if who == "ann":
             with pytest.raises(JobCommandError, match=f"{verb} is refused: .*steward") as refused:
-                worker.graphs.command(of, verb, WORDS.get(verb))
+                worker.graphs.command(job_id, verb, WORDS.get(verb))
             assert f"g/j{number} is {state}: " in str(refused.value)
             assert f"{verb} (ann)" in str(refused.value)
-            assert worker.record(of) == before
+            assert worker.record(job_id) == before
 
-        now = ann.command(of, verb, WORDS.get(verb))
+        now = ann.command(job_id, verb, WORDS.get(verb))
 
         assert now.version > before.version
-        last = worker.client.history(of)
+        last = worker.client.history(job_id)
         assert any(getattr(line, "version", 0) == now.version for line in last)
 
 
-def test_who_decides_is_written_down_and_is_never_what_a_payload_says(
+def test_the_actor_who_decides_is_recorded_and_not_the_one_in_the_payload(
     worker: InProcessWorker,
 ) -> None:
     brought(worker, "g/j", "approval_required", stewards=["ann"])
@@ -222,7 +227,7 @@ def test_who_decides_is_written_down_and_is_never_what_a_payload_says(
 
 @pytest.mark.parametrize("verb", ["reject", "force-success"])
 @pytest.mark.parametrize("reason", [{}, {"reason": ""}, {"reason": " \n"}])
-def test_a_reason_is_a_must_where_somebody_elses_work_is_judged(
+def test_a_rejection_and_a_forced_success_need_a_reason(
     worker: InProcessWorker, verb: str, reason: dict[str, str]
 ) -> None:
     before = brought(worker, "g/j", "approval_required")
@@ -233,7 +238,7 @@ def test_a_reason_is_a_must_where_somebody_elses_work_is_judged(
     assert worker.record("g/j") == before
 
 
-def test_a_decision_about_what_was_seen_is_refused_once_that_has_changed(
+def test_a_decision_is_refused_if_the_job_has_changed_since_it_was_seen(
     worker: InProcessWorker,
 ) -> None:
     brought(worker, "g/j", "approval_required")
@@ -260,7 +265,7 @@ def test_a_command_repeated_with_its_op_id_is_done_once(worker: InProcessWorker)
     assert worker.count_events("g/j", "reject") == 1
 
 
-def test_a_phase_that_a_job_does_not_have_is_refused_and_one_it_has_is_begun_again(
+def test_a_job_goes_back_only_to_a_phase_that_it_has(
     worker: InProcessWorker,
 ) -> None:
     phases = [{"name": name, "worker": {"command": "true"}} for name in ("plan", "build")]
@@ -274,7 +279,9 @@ def test_a_phase_that_a_job_does_not_have_is_refused_and_one_it_has_is_begun_aga
     assert record.data["guidance"] == [{"from": "steward", "by": "person", "text": "as you plan"}]
 
 
-def test_a_graph_is_told_and_each_of_its_jobs_that_takes_it_moves(worker: InProcessWorker) -> None:
+def test_a_command_to_a_graph_reaches_each_job_for_which_it_is_legal(
+    worker: InProcessWorker,
+) -> None:
     states = ("draft", "running", "approval_required", "success", "canceled", "suspended")
     for state in states:
         brought(worker, f"g/{state}", state)
@@ -286,21 +293,21 @@ def test_a_graph_is_told_and_each_of_its_jobs_that_takes_it_moves(worker: InProc
     assert worker.graphs.job("g/success").state == "success"
 
 
-def test_a_gate_is_where_only_somebodys_word_helps(worker: InProcessWorker) -> None:
+def test_a_job_at_a_gate_needs_a_decision(worker: InProcessWorker) -> None:
     graphs = worker.graphs
-    gates = {state: gate(brought(worker, f"g/{state}", state)) for state in RECIPES}
+    gates = {state: at_gate(brought(worker, f"g/{state}", state)) for state in RECIPES}
     flows = ("pending", "running", "review_required", "reviewing")
     assert gates == {state: state not in flows for state in RECIPES}
 
-    assert not gate(brought(worker, "g/signed", "running", auto_approve=True))
+    assert not at_gate(brought(worker, "g/signed", "running", auto_approve=True))
     brought(worker, "g/limited", "running")
-    assert not gate(graphs.command("g/limited", "pause", {"for_s": 60}))
+    assert not at_gate(graphs.command("g/limited", "pause", {"for_s": 60}))
     graphs.command("g/never", "cancel")
     settle(worker, "g/never", "g/pending")
-    assert gate(graphs.job("g/pending"))
+    assert at_gate(graphs.job("g/pending"))
 
 
-def test_what_is_no_job_is_told_by_its_name(worker: InProcessWorker) -> None:
+def test_an_id_that_is_no_job_or_graph_is_named(worker: InProcessWorker) -> None:
     graphs = worker.graphs
     graphs.open("g")
 
@@ -316,45 +323,47 @@ def test_what_is_no_job_is_told_by_its_name(worker: InProcessWorker) -> None:
         graphs.create("x", {"phases": COMMAND})
 
 
-# --- what waits for itself -------------------------------------------------------------------
+# --- cycles ----------------------------------------------------------------------------------
 
 
 def crossed(graphs: Graphs) -> None:
-    """Make drafts of two graphs, and configure a ring of them."""
+    """Create drafts in two graphs, and configure them as a cycle."""
     graphs.create("g/a", {"phases": COMMAND})
     graphs.create("h/b", {"phases": COMMAND, "depends_on": ["g/a"]})
     graphs.create("g/c", {"phases": COMMAND, "depends_on": ["h/b"]})
     graphs.configure("g/a", {"depends_on": ["g/c"]})
 
 
-RING = r"g/a -> g/c -> h/b -> g/a|g/c -> h/b -> g/a -> g/c|h/b -> g/a -> g/c -> h/b"
+CYCLE = r"g/a -> g/c -> h/b -> g/a|g/c -> h/b -> g/a -> g/c|h/b -> g/a -> g/c -> h/b"
 
 
-def test_a_ring_over_two_graphs_that_was_configured_is_never_activated(graphs: Graphs) -> None:
+def test_a_configured_cycle_over_two_graphs_is_never_activated(graphs: Graphs) -> None:
     crossed(graphs)
 
-    for of in ("g/a", "h/b", "g/c"):
-        with pytest.raises(CycleError, match=f"({RING}) is a ring; take one out of it"):
-            graphs.command(of, "activate")
+    for job_id in ("g/a", "h/b", "g/c"):
+        with pytest.raises(
+            CycleError, match=f"({CYCLE}) is a cycle; remove one of these dependencies"
+        ):
+            graphs.command(job_id, "activate")
     with pytest.raises(CycleError):
         graphs.command_all("g", "activate", {})
-    assert {graphs.job(of).state for of in ("g/a", "h/b", "g/c")} == {"draft"}
+    assert {graphs.job(job_id).state for job_id in ("g/a", "h/b", "g/c")} == {"draft"}
 
     graphs.configure("g/a", {"depends_on": []})
     assert graphs.command_all("g", "activate", {}) == {"g/a": "pending", "g/c": "pending"}
     assert graphs.command("h/b", "activate").state == "pending"
 
 
-def test_a_ring_is_not_begun_by_the_way_of_a_suspension(graphs: Graphs) -> None:
+def test_a_suspended_cycle_is_not_resumed(graphs: Graphs) -> None:
     crossed(graphs)
 
-    for of in ("g/a", "h/b", "g/c"):
-        graphs.command(of, "suspend")
+    for job_id in ("g/a", "h/b", "g/c"):
+        graphs.command(job_id, "suspend")
         with pytest.raises(CycleError):
-            graphs.command(of, "resume")
+            graphs.command(job_id, "resume")
 
 
-def test_what_was_put_aside_is_taken_up_although_what_it_waits_for_is_gone(
+def test_a_suspended_job_is_resumed_although_its_dependency_was_deleted(
     worker: InProcessWorker,
 ) -> None:
     graphs = worker.graphs
@@ -369,12 +378,12 @@ def test_what_was_put_aside_is_taken_up_although_what_it_waits_for_is_gone(
     assert graphs.job("g/j").data["lost"] == {"g/never": "missing"}
 
 
-def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
+def test_a_job_that_depends_on_itself_or_on_an_unknown_job_is_never_activated(
     graphs: Graphs,
 ) -> None:
     graphs.create("g/a", {"phases": COMMAND})
     graphs.configure("g/a", {"depends_on": ["g/a"]})
-    with pytest.raises(CycleError, match="g/a -> g/a is a ring"):
+    with pytest.raises(CycleError, match="g/a -> g/a is a cycle"):
         graphs.command("g/a", "activate")
     graphs.configure("g/a", {"depends_on": ["h/nobody"]})
     with pytest.raises(UnknownDependencyError, match="g/a depends on 'h/nobody', and there is no"):
@@ -385,10 +394,12 @@ def test_a_job_that_waits_for_itself_or_for_nothing_known_is_never_activated(
     assert graphs.job("g/a").state == "draft"
 
 
-# --- how it stands ---------------------------------------------------------------------------
+# --- view ------------------------------------------------------------------------------------
 
 
-def test_a_status_counts_and_says_what_needs_a_person_and_why(worker: InProcessWorker) -> None:
+def test_a_status_has_counts_and_the_jobs_that_need_a_person_and_why(
+    worker: InProcessWorker,
+) -> None:
     states = ("pending", "running", "approval_required", "intervention_required", "success")
     for state in states:
         brought(worker, f"g/{state}", state)
@@ -406,29 +417,29 @@ def test_a_status_counts_and_says_what_needs_a_person_and_why(worker: InProcessW
     assert status["stands"] == "flows"
 
 
-def test_how_a_graph_stands_is_one_word(worker: InProcessWorker) -> None:
+def test_the_condition_of_a_graph_is_one_of_few_texts(worker: InProcessWorker) -> None:
     graphs, view = worker.graphs, GraphView(worker.graphs)
 
-    def stands(graph: str) -> str:
+    def condition(graph: str) -> str:
         return str(view.status(graph)["stands"])
 
     graphs.open("g")
-    assert stands("g") == "empty"
+    assert condition("g") == "empty"
     brought(worker, "g/a", "approval_required")
-    assert stands("g") == "waits for a person"
+    assert condition("g") == "waits for a person"
     graphs.command("g/never", "cancel")
     graphs.command("g/a", "approve")
-    assert stands("g") == "ended"
+    assert condition("g") == "ended"
     graphs.create("g/b", {"phases": COMMAND, "depends_on": ["g/never"]}, held=False)
     settle(worker, "g/b", "g/never", "g/a")
-    assert stands("g") == "starves"
+    assert condition("g") == "starves"
     graphs.command("g/b", "waive")
     settle(worker, "g/b", but=["worker"])
-    assert stands("g") == "flows"
+    assert condition("g") == "flows"
 
 
 def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
-    """Bring jobs to where they wait; yield each with what is said of it."""
+    """Bring jobs to states in which they wait; yield each with the reason that is shown."""
     graphs = worker.graphs
     brought(worker, "g/waits", "pending")
     yield "g/waits", "waits for never"
@@ -438,7 +449,7 @@ def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
     brought(worker, "g/many", "pending", depends_on=[*many, "g/never"])
     yield "g/many", "waits for d0, d1, d2 and 3 more"
     graphs.create("g/fresh", {"phases": COMMAND, "depends_on": many}, held=False)
-    yield "g/fresh", "waits for its dependencies to be looked at"
+    yield "g/fresh", "waits for its dependencies to be counted"
     brought(worker, "g/lost", "pending", depends_on=["g/d0", "g/d1"])
     for one in ("g/d0", "g/d1"):
         graphs.command(one, "cancel")
@@ -446,7 +457,7 @@ def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
     yield "g/lost", "starved: g/d0 is canceled, g/d1 is canceled"
     graphs.create("g/by-hand", {"phases": COMMAND, "manual": True}, held=False)
     settle(worker, "g/by-hand")
-    yield "g/by-hand", "waits to be told: step or run"
+    yield "g/by-hand", "waits for a command: step or run"
     again = [{"worker": {"command": "echo busy; exit 75"}}]
     graphs.create("g/again", {"phases": again, "retry_delay_s": 9}, held=False)
     settle(worker, "g/again")
@@ -462,8 +473,8 @@ def whys(worker: InProcessWorker) -> Iterator[tuple[str, str]]:
 
 def test_a_job_says_in_one_sentence_what_it_waits_for(worker: InProcessWorker) -> None:
     view = GraphView(worker.graphs)
-    for of, told in whys(worker):
-        assert view.why(worker.graphs.job(of)) == told, of
+    for job_id, expected in whys(worker):
+        assert view.why(worker.graphs.job(job_id)) == expected, job_id
 
 
 def test_a_job_says_which_slot_it_waits_for(worker: InProcessWorker) -> None:
@@ -478,17 +489,19 @@ def test_a_job_says_which_slot_it_waits_for(worker: InProcessWorker) -> None:
     assert rows == {"s/a": "", "s/b": "waits for a slot: graph:s"}
 
 
-def test_a_halted_graph_says_so_and_higher_limits_lift_it(worker: InProcessWorker) -> None:
+def test_a_halted_graph_is_shown_as_halted_and_goes_on_with_higher_limits(
+    worker: InProcessWorker,
+) -> None:
     graphs, view = worker.graphs, GraphView(worker.graphs)
     graphs.open("l", {"limits": {"iterations": 1}})
     graphs.create("l/a", {"phases": COMMAND, "auto_approve": True}, held=False)
     settle(worker, "l/a")
     graphs.create("l/b", {"phases": COMMAND, "auto_approve": True}, held=False)
     settle(worker, "l/b", "l")
-    told = "the graph's limit of iterations is reached: 1 of 1 runs; none of its jobs starts"
+    expected = "the graph's limit of iterations is reached: 1 of 1 runs; none of its jobs starts"
 
     status = view.status("l")
-    assert (status["stands"], status["halted"]) == ("halted", told)
+    assert (status["stands"], status["halted"]) == ("halted", expected)
     assert status["limits"] == [
         {"limit": "iterations", "used": 1, "allowed": 1.0, "warns": True, "reached": True}
     ]

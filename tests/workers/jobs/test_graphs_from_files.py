@@ -1,4 +1,4 @@
-"""Graphs that are handed in as files: whole or not at all, again without harm, and out again."""
+"""Graphs from files: created completely or not at all, repeated, and exported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NewWorker = Callable[[], InProcessWorker]
 
 @pytest.fixture
 def new_worker(server: EmbeddedServer, prefix: str, tmp_path: Path) -> NewWorker:
-    """Return what makes a worker over a store of its own; its jobs are of this test's folder."""
+    """Return a function that makes a worker on a store of its own, with a home in this folder."""
     made: list[InProcessWorker] = []
 
     def make() -> InProcessWorker:
@@ -43,11 +43,11 @@ def file(tmp_path: Path) -> Path:
 def test_a_graph_is_created_whole_and_active_and_again_changes_nothing(
     worker: InProcessWorker, file: Path
 ) -> None:
-    given = written(file)
+    graph_file = written(file)
 
-    done = worker.graphs.submit(given)
+    done = worker.graphs.submit(graph_file)
     before = stored(worker)
-    again = worker.graphs.submit(given)
+    again = worker.graphs.submit(graph_file)
 
     assert [(one.id, one.replayed) for one in done.jobs] == [
         ("g/c", False),
@@ -86,14 +86,14 @@ def test_a_file_with_errors_names_each_with_its_line_and_nothing_is_written(
     with pytest.raises(GraphFileError) as refused:
         worker.graphs.submit(written(file, text))
 
-    told = str(refused.value).splitlines()
-    assert {line.split(": ")[0] for line in told} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
-    assert any("c -> d -> c is a ring" in line for line in told)
-    assert any("did you mean 'a'?" in line for line in told)
+    lines = str(refused.value).splitlines()
+    assert {line.split(": ")[0] for line in lines} == {f"{file}:{n}" for n in (2, 4, 5, 6, 7, 9)}
+    assert any("c -> d -> c is a cycle" in line for line in lines)
+    assert any("did you mean 'a'?" in line for line in lines)
     assert stored(worker) == before
 
 
-def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written(
+def test_dependencies_in_other_graphs_are_checked_before_anything_is_written(
     worker: InProcessWorker, file: Path
 ) -> None:
     graphs = worker.graphs
@@ -109,7 +109,7 @@ def test_what_a_file_waits_for_elsewhere_is_looked_at_before_anything_is_written
     assert graphs.job("g/b").data["depends_on"] == ["g/a", "h/x"]
 
 
-def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_is_written(
+def test_a_cycle_through_another_graph_is_refused_before_anything_is_written(
     worker: InProcessWorker, file: Path
 ) -> None:
     graphs = worker.graphs
@@ -126,7 +126,7 @@ def test_a_ring_of_a_file_with_what_waits_elsewhere_is_refused_before_anything_i
     assert stored(worker) == before
 
 
-def test_another_content_under_a_known_name_is_refused_before_anything_is_written(
+def test_another_payload_for_a_known_job_is_refused_before_anything_is_written(
     worker: InProcessWorker, file: Path
 ) -> None:
     worker.graphs.submit(written(file))
@@ -145,55 +145,55 @@ def test_another_content_under_a_known_name_is_refused_before_anything_is_writte
 def test_a_submission_that_was_killed_anywhere_is_completed_by_repeating_it(
     new_worker: NewWorker, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, calls, cut = written(file), Calls(monkeypatch), 0
+    graph_file, calls, cut = written(file), Calls(monkeypatch), 0
     killed = True
     while killed:
         worker = new_worker()
         killed = False
         try:
             with calls.lost_after(cut):
-                worker.graphs.submit(given)
+                worker.graphs.submit(graph_file)
         except LostError:
             killed = True
 
-        worker.graphs.submit(given)
+        worker.graphs.submit(graph_file)
 
         assert {job.id: job.state for job in worker.graphs.records("g")} == {
             f"g/{name}": "pending" for name in "abc"
         }
         assert [worker.count_events(f"g/{name}", "activate") for name in "abc"] == [1, 1, 1]
         cut += 1
-    # A graph, three births and three activations are written at least.
+    # At least one graph, three jobs and three activations are written.
     assert cut > 7
 
 
 def test_a_graph_comes_back_from_its_export_as_it_was(new_worker: NewWorker, file: Path) -> None:
-    here, there = new_worker(), new_worker()
-    here.graphs.submit(written(file), activate=False)
-    here.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
-    as_ann(here).configure_graph("g", {"slots": 5})
-    text = graph_text("g", *here.graphs.exported("g"))
+    source, target = new_worker(), new_worker()
+    source.graphs.submit(written(file), activate=False)
+    source.graphs.configure("g/a", {"description": "changed", "review": {"command": "true"}})
+    as_ann(source).configure_graph("g", {"slots": 5})
+    text = graph_text("g", *source.graphs.exported("g"))
 
-    there.graphs.submit(written(file, text), activate=False)
+    target.graphs.submit(written(file, text), activate=False)
 
-    assert graph_text("g", *there.graphs.exported("g")) == text
-    for job in here.graphs.records("g"):
-        assert there.record(job.id).data == job.data
-        assert there.record(job.id).priority == job.priority
-    own, other = here.record("g"), there.record("g")
+    assert graph_text("g", *target.graphs.exported("g")) == text
+    for job in source.graphs.records("g"):
+        assert target.record(job.id).data == job.data
+        assert target.record(job.id).priority == job.priority
+    own, other = source.record("g"), target.record("g")
     assert own.data == other.data
     assert own.data["slots"] == 5
 
 
-def test_a_ring_is_not_begun_by_repeating_a_file(worker: InProcessWorker, file: Path) -> None:
+def test_a_cycle_is_not_started_by_repeating_a_file(worker: InProcessWorker, file: Path) -> None:
     graphs = worker.graphs
     steps = "steps: [{name: a, worker: {command: x}}, {name: b, worker: {command: x}}]"
-    given = written(file, f"graph: g\n{steps}\n")
-    graphs.submit(given, activate=False)
+    graph_file = written(file, f"graph: g\n{steps}\n")
+    graphs.submit(graph_file, activate=False)
     graphs.configure("g/a", {"depends_on": ["g/b"]})
     graphs.configure("g/b", {"depends_on": ["g/a"]})
 
     with pytest.raises(CycleError):
-        graphs.submit(given)
+        graphs.submit(graph_file)
 
-    assert {graphs.job(of).state for of in ("g/a", "g/b")} == {"draft"}
+    assert {graphs.job(job_id).state for job_id in ("g/a", "g/b")} == {"draft"}

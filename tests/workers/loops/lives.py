@@ -49,7 +49,7 @@ class InProcessAgents:
             case "initializing":
                 self.worker.perform(life, "worktree", self._prepare_worktree)
             case "session_complete":
-                self.worker.perform(life, "drain")
+                self.worker.perform(life, "mail_check")
         attempt = int(self.record(life).data["attempt"]) + 1
         work_folder = AgentPaths(life, self.worker.client.settings).session(attempt)
         prompt, digest = store_prompt(work_folder, "do it")
@@ -76,7 +76,7 @@ class InProcessAgents:
     def clean_up(self, life: str) -> None:
         """Settle every effect of a stopped life."""
         self.worker.run_until_idle(
-            life, **dict.fromkeys(("retirement", "session", "worktree"), _nothing)
+            life, **dict.fromkeys(("agent_cleanup", "session", "worktree"), _nothing)
         )
 
     def record(self, life: str) -> Record:

@@ -90,7 +90,7 @@ def test_a_life_that_is_not_cleaned_up_yet_is_not_pruned_and_keeps_the_inbox(
     agents.create("owl/2")
     agents.mailbox.send("owl", "never read")
     agents.worker.client.fire("owl/2", "operator_stop")
-    assert agents.worker.due_effects("owl/2", "retirement")
+    assert agents.worker.due_effects("owl/2", "agent_cleanup")
 
     assert pruned(agents, "owl/1", "owl/2") == Counter(pruned=1, busy=1)
     assert texts(agents) == ["never read"]

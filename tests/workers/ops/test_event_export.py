@@ -421,7 +421,7 @@ def actors_in(tree: ast.AST) -> Iterator[str]:
             yield from (str(value.value) for value in values if isinstance(value, ast.Constant))
         if isinstance(node, ast.Assign):
             names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-            if names & {"ACTOR", "PARTY"} and isinstance(node.value, ast.Constant):
+            if names & {"ACTOR", "COMPONENT", "PARTY"} and isinstance(node.value, ast.Constant):
                 yield str(node.value.value)
         if isinstance(node, ast.FunctionDef):
             positional = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)

@@ -18,14 +18,14 @@ def machine(request: pytest.FixtureRequest) -> Machine:
     return MACHINES[request.param]
 
 
-def test_it_is_json(machine: Machine) -> None:
+def test_an_outline_is_json(machine: Machine) -> None:
     assert json.loads(json.dumps(outline(machine)))["name"] == machine.name
 
 
-def test_it_begins_where_records_are_born(machine: Machine) -> None:
-    told = outline(machine)
+def test_the_initial_state_comes_first(machine: Machine) -> None:
+    data = outline(machine)
 
-    assert told["initial"] == told["states"][0]["name"] == str(machine.initial.state)
+    assert data["initial"] == data["states"][0]["name"] == str(machine.initial.state)
 
 
 def test_every_state_has_kind_effect_and_timers(machine: Machine) -> None:
@@ -43,7 +43,7 @@ def test_every_state_has_kind_effect_and_timers(machine: Machine) -> None:
             assert state["affordances"] == dict(stage.affordances)
 
 
-def test_every_row_is_there_in_order_and_ours_has_a_reason(machine: Machine) -> None:
+def test_every_row_is_listed_in_order_and_our_own_rows_have_a_reason(machine: Machine) -> None:
     rows = outline(machine)["rows"]
 
     assert len(rows) == len(machine.transitions)
@@ -54,4 +54,4 @@ def test_every_row_is_there_in_order_and_ours_has_a_reason(machine: Machine) -> 
         assert row["ours"] is bool(transition.ours)
         assert bool(row["why_ours"]) is row["ours"]
         assert row["guarded"] is (transition.guard is not None)
-        assert row["by"], "somebody fires every row"
+        assert row["by"], "every row has an actor"

@@ -15,7 +15,7 @@ from interlock.workers.runs.checkpoints import (
 from interlock.workers.runs.outcome import CodonEnd
 from interlock.workers.runs.sequence import Execution
 from interlock.workers.runs.start import RunSetup, start_run
-from tests.kernel.store.machines_runs import CONDUCTOR, HOLDER, fail, settle
+from tests.kernel.store.machines_runs import HOLDER, LAUNCH, fail, settle
 from tests.workers.runs.workspaces import CAUSE, PLAN, StoredWorkspace
 
 UNKNOWN = {"type": "unknown", "retriable": True, "message": "no"}
@@ -101,7 +101,7 @@ def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(
     run = run_codons(workspace, ("good", "completed"))
     workspace.world.create(f"{run}/2", {"codon_id": "bad"}, machine="codon", initial_lease=HOLDER)
     fail(workspace.world, run)
-    workspace.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.party("clearance"))
+    workspace.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.party("codon_cleanup"))
     assert "error_checkpoint" not in workspace.world.record(f"{run}/2").data
 
     found = checkpoint_before(workspace.dispatch, workspace.dispatch.views.record(run), "bad")
@@ -131,7 +131,7 @@ def run_and_restore(workspace: StoredWorkspace, rescued: str = "e" * 40) -> tupl
     second = start_run(workspace.dispatch, workspace.open(), new, CAUSE).id
     if rescued:
         shas = {"sha": f"{1:040x}", "rescued": rescued}
-        workspace.world.fire(second, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+        workspace.world.fire(second, "initial_checkpoint_set", shas, warrant=LAUNCH)
     return first, second
 
 
@@ -162,7 +162,7 @@ def test_what_a_run_that_never_began_left_was_left_by_the_one_before(
         workspace.dispatch, workspace.open(), RunSetup(PLAN, {"kind": "fresh"}), CAUSE
     ).id
     shas = {"sha": "f" * 40, "rescued": "e" * 40}
-    workspace.world.fire(third, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+    workspace.world.fire(third, "initial_checkpoint_set", shas, warrant=LAUNCH)
 
     found = find_checkpoint(workspace.dispatch, workspace.id, "eeee")
 

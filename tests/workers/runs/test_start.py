@@ -22,7 +22,7 @@ from interlock.workers.runs.start import (
     open_workspace,
     start_run,
 )
-from tests.kernel.store.machines_runs import CONDUCTOR, HOLDER, complete, settle, tell
+from tests.kernel.store.machines_runs import HOLDER, LAUNCH, complete, settle, tell
 from tests.workers.runs.workspaces import CAUSE, StoredWorkspace
 from tests.workers.threads.threads import client_of
 
@@ -70,7 +70,7 @@ def fail_run(workspace: StoredWorkspace, run: str, codon: str = "") -> None:
 
 def take_initial_checkpoint(workspace: StoredWorkspace, run: str, **shas: str) -> None:
     """Give a run its initial checkpoint, and one of the workspace before it."""
-    workspace.world.fire(run, "initial_checkpoint_set", shas, warrant=CONDUCTOR)
+    workspace.world.fire(run, "initial_checkpoint_set", shas, warrant=LAUNCH)
 
 
 def newest(workspace: StoredWorkspace) -> int:

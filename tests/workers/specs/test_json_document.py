@@ -1,4 +1,4 @@
-"""JSON with lines, against Python's own JSON."""
+"""JSON with lines, compared with Python's own JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refusal(text: str) -> str:
 
 
 @given(value=VALUES, indent=st.sampled_from([None, 1, "\t"]), plain=st.booleans())
-def test_what_json_says_is_read(value: Any, indent: int | str | None, *, plain: bool) -> None:
+def test_json_is_read(value: Any, indent: int | str | None, *, plain: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=plain)
 
     assert read_json(text).plain() == value
@@ -55,7 +55,7 @@ def test_what_json_says_is_read(value: Any, indent: int | str | None, *, plain: 
 @example("01")
 @example("\ufeff1")
 @example('"\\ud800"')
-def test_what_is_no_json_to_python_is_none_here(text: str) -> None:
+def test_a_text_that_python_refuses_as_json_is_refused(text: str) -> None:
     def refuse(word: str) -> None:
         raise ValueError(word)
 
@@ -67,10 +67,10 @@ def test_what_is_no_json_to_python_is_none_here(text: str) -> None:
     try:
         assert read_json(text).plain() == value
     except UnreadableError as error:
-        assert "is there twice" in error.problem  # noqa: PT017 - Python takes the last one
+        assert "is there twice" in error.problem  # noqa: PT017 - Python accepts this text and takes the last one
 
 
-def test_every_value_knows_its_line_and_what_stands_there() -> None:
+def test_every_value_has_its_line_and_its_text() -> None:
     root = read_json('{"a": 1.50,\n "b":\n  [\n"x\\n", -0],\n"c": {}}')
 
     assert [(key, node.line) for key, node in root.value.items()] == [("a", 1), ("b", 2), ("c", 5)]
@@ -86,7 +86,7 @@ REFUSED = [
     ("[1,\n\n tru]", "3: it is no JSON: Expecting value; correct it"),
     ('[1,\n "a\tb"]', "2: it is no JSON: Invalid control character; correct it"),
     ('[1,\n "a\n"]', "2: it is no JSON: Invalid control character; correct it"),
-    ("[1,\n NaN]", "2: it is no JSON: there is no number NaN; correct it"),
+    ("[1,\n NaN]", "2: it is no JSON: NaN is not a number in JSON; correct it"),
     ("[1]\n x", "2: it is no JSON: 'x' comes after its end; correct it"),
     ('{"a": 1,\n "a": 2}', "2: 'a' is there twice, first in line 1; remove one"),
     ("[" * (DEPTH_MAX + 1), f"1: it is nested deeper than {DEPTH_MAX} levels; make it flatter"),
@@ -96,17 +96,17 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), REFUSED, ids=[told for _, told in REFUSED])
-def test_what_is_refused_is_told_with_its_line(text: str, told: str) -> None:
-    assert refusal(text).startswith(told)
+@pytest.mark.parametrize(("text", "expected"), REFUSED, ids=[expected for _, expected in REFUSED])
+def test_a_refusal_has_its_line(text: str, expected: str) -> None:
+    assert refusal(text).startswith(expected)
 
 
-def test_a_text_is_so_deep_and_no_deeper() -> None:
+def test_the_depth_of_a_text_is_limited() -> None:
     assert read_json("[" * DEPTH_MAX + "]" * DEPTH_MAX).line == 1
     assert "deeper" in refusal("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 
 
-def test_a_text_has_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_values_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NODES_MAX == 1_000_000
     monkeypatch.setattr(json_document, "NODES_MAX", 10)
 

@@ -1,4 +1,4 @@
-"""YAML with lines, read by two parsers that must not differ."""
+"""YAML with lines, read by two parsers that must agree."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def refusal(text: str) -> str:
 
 
 @pytest.mark.usefixtures("parser")
-def test_every_value_knows_its_line() -> None:
+def test_every_value_has_its_line() -> None:
     document = read_yaml("a: 1\nb:\n  - x\n  - c:\n      2\n\ntext: |\n  long\n  text\nlast:\n")
 
     assert document.value == {"a": 1, "b": ["x", {"c": 2}], "text": "long\ntext\n", "last": None}
     assert [document.line("b"), document.line("b", 0), document.line("b", 1, "c")] == [2, 3, 4]
     assert [document.line("text"), document.line("last")] == [7, 10]
-    assert document.line("b", 7) == 2, "what is not there is where it would be"
+    assert document.line("b", 7) == 2, "a missing value has the line of its list"
     assert document.line("a", "x") == document.line() == document.line("nothing") == 1
 
 
 @pytest.mark.usefixtures("parser")
-def test_a_value_knows_what_stands_there() -> None:
+def test_a_value_has_the_text_of_the_file() -> None:
     root = read_yaml("- 1_0\n- '1'\n- yes\n- ~\n- 0.10\n- =\n- 08\n- 2026-01-02").root
 
     assert root is not None
@@ -67,7 +67,7 @@ def test_a_value_knows_what_stands_there() -> None:
 
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\n\n"])
-def test_a_text_without_a_value_says_nothing(text: str) -> None:
+def test_a_text_without_a_value_is_an_empty_document(text: str) -> None:
     document = read_yaml(text)
 
     assert (document.root, document.value, document.line("a")) == (None, None, 1)
@@ -104,25 +104,25 @@ REFUSED = [
 
 
 @pytest.mark.usefixtures("parser")
-@pytest.mark.parametrize(("text", "told"), REFUSED, ids=[told for _, told in REFUSED])
-def test_what_is_refused_is_told_with_its_line(text: str, told: str) -> None:
-    assert told in refusal(text)
+@pytest.mark.parametrize(("text", "expected"), REFUSED, ids=[expected for _, expected in REFUSED])
+def test_a_refusal_has_its_line(text: str, expected: str) -> None:
+    assert expected in refusal(text)
     assert refusal(text).isprintable()
 
 
 @pytest.mark.usefixtures("parser")
-def test_a_merge_in_quotation_marks_is_a_word() -> None:
+def test_a_merge_key_in_quotation_marks_is_a_text() -> None:
     assert read_yaml('{"<<": {a: b}, a: c}').value == {"<<": {"a": "b"}, "a": "c"}
 
 
 @pytest.mark.usefixtures("parser")
-def test_a_text_is_so_deep_and_no_deeper() -> None:
+def test_the_depth_of_a_text_is_limited() -> None:
     assert read_yaml("[" * DEPTH_MAX + "]" * DEPTH_MAX).line() == 1
     assert "deeper" in refusal("[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1))
 
 
 @pytest.mark.usefixtures("parser")
-def test_a_text_has_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_values_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NODES_MAX == 1_000_000
     monkeypatch.setattr(yaml_document, "NODES_MAX", 10)
 
@@ -130,7 +130,7 @@ def test_a_text_has_so_many_values_and_no_more(monkeypatch: pytest.MonkeyPatch) 
     assert refusal("[1,1,\n" + "1," * 8 + "]") == "2: it has more than 10 values; split it"
 
 
-def test_a_file_of_text_is_read_within_bounds(tmp_path: Path) -> None:
+def test_a_text_file_is_read_up_to_a_limit(tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"\xef\xbb\xbfx\n")
     assert read_text(file, bytes_max=5, advice="split it") == "x\n"
@@ -150,7 +150,7 @@ PIECES += ["=", "<<", "@", "`", "-", ".", "2026-01-01", "1:30", "010", ">-\n", "
 
 
 def outcome(text: str, loader: type) -> Node | str | None:
-    """Return what one parser makes of a text, in words if it refuses it."""
+    """Return the root that one parser reads, or the problem that it reports."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_document, "LOADER", loader)
         try:
@@ -166,9 +166,9 @@ def outcome(text: str, loader: type) -> Node | str | None:
 @example(text="[\ufeffa]")
 @example(text="- \ufeff")
 @settings(max_examples=1_000)
-def test_the_parser_in_c_never_reads_anything_else_than_the_other(text: str) -> None:
+def test_both_parsers_read_the_same(text: str) -> None:
     slow, fast = (outcome(text, parser) for parser in PARSERS)
 
     if isinstance(slow, str):
-        return  # the one in C lets tabs pass, as the newer YAML does
+        return  # the parser in C accepts tabs, as the newer YAML does
     assert fast == slow or "invalid Unicode character escape code" in str(fast)

@@ -1,4 +1,4 @@
-"""Brings claims of tasks to where a keeper, a worker or an agent of others would bring them."""
+"""Brings claims of tasks to the states that supervisors, workers and agents would bring them to."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from interlock.kernel.record import Entry, Record
 from interlock.kernel.store.commands import Call, InitialLease, Jot, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names
+from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.workplace import Workplace, workplace_of
 
 TURN = ("task_claimed", "agent_spawned", "agent_spawned")
 
 
 @dataclass
 class Claimed:
-    """A claimed task of ours, with its agent and its turn."""
+    """A task that a local agent has claimed, with its agent and its turn."""
 
     client: Client
     task: Lease
     agent: Lease
-    place: Workplace
+    names: ClaimNames
 
     def alive(self, **where: Any) -> Claimed:
-        """Do what a keeper does when the process has given a sign of life."""
+        """Do what a supervisor does when the process has given a sign of life."""
         self.agent_fires("confirmed_alive", where)
         self.task_fires("started")
         self.turn("agent_spawned")
@@ -42,18 +43,18 @@ class Claimed:
         fire(self.client, self.task, trigger, payload)
 
     def turn(self, trigger: str, name: str = "supervision", **payload: Any) -> None:
-        of = self.place.turn
-        self.client.dispatch.fire(of, trigger, payload, party(name, trigger, of))
+        turn = self.names.turn
+        self.client.dispatch.fire(turn, trigger, payload, component_call(name, trigger, turn))
 
     def delivered(self) -> Claimed:
-        """End the agent as one that has done its task."""
+        """End the agent as one that has completed its task."""
         self.turn("verify_requested")
         self.task_fires("completed", {"summary": "done"})
         self.agent_fires("ended", {"exit_code": 0})
         return self
 
     def silent(self) -> Claimed:
-        """Let the agent have beaten a whole lease ago."""
+        """Make the last heartbeat of the agent a whole lease old."""
         self.client.dispatch.leases.renew({self.agent.key: (self.agent.token, 1, 0)})
         return self
 
@@ -68,45 +69,41 @@ def fire(
 
 
 def submitted(client: Client, name: str, **more: Any) -> str:
-    """Hand in a task that an agent's command does, in a repository that nobody looks at."""
-    given = {"title": name, "repo": "/nowhere", "agent": "true", **more}
-    return str(client.submit(given, id=name, machine="task").id)
+    """Submit a task for an agent's command; its repository is not checked."""
+    payload = {"title": name, "repo": "/nowhere", "agent": "true", **more}
+    return str(client.submit(payload, id=name, machine="task").id)
 
 
 def claimed(client: Client, name: str, **more: Any) -> Claimed:
-    """Submit a task and claim it, as who assigns it does; its agent is about to start."""
-    dispatch, of = client.dispatch, submitted(client, name, **more)
+    """Submit a task and claim it as the assignment does; its agent is about to start."""
+    dispatch, task_id = client.dispatch, submitted(client, name, **more)
     initial_lease = InitialLease(
-        uuid4().hex[:8], "keeper", dispatch.effect("task", "agent").lease_ms
+        uuid4().hex[:8], "supervisor", dispatch.effect("task", "agent").lease_ms
     )
-    claim = {"owner": "here", "identity": "unknown", "at_ms": dispatch.views.now_ms()}
-    dispatch.fire(
-        of, "claimed", claim, party("assignment", "claimed", of), initial_lease=initial_lease
-    )
-    task = held(client, of, initial_lease)
-    place = workplace_of(task.record)
+    payload = {"owner": "this-host", "identity": "unknown", "at_ms": dispatch.views.now_ms()}
+    call = component_call("assignment", "claimed", task_id)
+    dispatch.fire(task_id, "claimed", payload, call, initial_lease=initial_lease)
+    task = held(client, task_id, initial_lease)
+    names = claim_names(task.record)
     initial_lease = InitialLease(
-        uuid4().hex[:8], "keeper", dispatch.effect("agent", "supervision").lease_ms
+        uuid4().hex[:8], "supervisor", dispatch.effect("agent", "supervision").lease_ms
     )
-    birth = {"name": place.name, "role": task.record.data["role"], "command": "true", "task": of}
+    role = task.record.data["role"]
+    agent = {"name": names.name, "role": role, "command": "true", "task": task_id}
     cause = Call(Cause("assignment"))
-    dispatch.create("agent", place.agent, birth, cause, initial_lease=initial_lease)
-    dispatch.create("turn", place.turn, {"task": of, "number": place.number}, cause)
-    begun = Claimed(client, task, held(client, place.agent, initial_lease), place)
+    dispatch.create("agent", names.agent, agent, cause, initial_lease=initial_lease)
+    dispatch.create("turn", names.turn, {"task": task_id, "number": names.number}, cause)
+    claim = Claimed(client, task, held(client, names.agent, initial_lease), names)
     for trigger in TURN[:2]:
-        begun.turn(trigger, "assignment")
-    return begun
+        claim.turn(trigger, "assignment")
+    return claim
 
 
-def party(name: str, trigger: str, of: str) -> Call:
-    """Return the call of a part of the deployment that holds no lease of a record."""
-    return Call(Cause(name), f"{name}:{trigger}:{of}:{uuid4().hex[:8]}", Warrant.party(name))
-
-
-def held(client: Client, of: str, initial_lease: InitialLease) -> Lease:
-    """Return the lease that was born with a record's state."""
-    record = client.show(of)
-    entry = next(one for one in record.entries if one.token.endswith(f"-{initial_lease.nonce}"))
+def held(client: Client, record_id: str, initial_lease: InitialLease) -> Lease:
+    """Return the initial lease of a record's state."""
+    record = client.show(record_id)
+    nonce = f"-{initial_lease.nonce}"
+    entry = next(entry for entry in record.entries if entry.token.endswith(nonce))
     return leased(client, record, entry, initial_lease.nonce)
 
 
@@ -119,31 +116,31 @@ def leased(client: Client, record: Record, entry: Entry, nonce: str) -> Lease:
     return lease
 
 
-def taken(client: Client, of: str) -> Lease:
-    """Claim what a record's state owes, as a worker does."""
-    record = client.show(of)
-    entry = next(one for one in record.entries if one.kind is Kind.STATE)
+def taken(client: Client, record_id: str) -> Lease:
+    """Claim the effect of a record's state, as a worker does."""
+    record = client.show(record_id)
+    entry = next(entry for entry in record.entries if entry.kind is Kind.STATE)
     return leased(client, record, entry, uuid4().hex[:8])
 
 
-def noted(client: Client, of: str, kind: str, **detail: Any) -> None:
+def noted(client: Client, record_id: str, kind: str, **detail: Any) -> None:
     """Write a note."""
-    client.dispatch.note(client.show(of), Jot(kind, detail), op_id=uuid4().hex)
+    client.dispatch.note(client.show(record_id), Jot(kind, detail), op_id=uuid4().hex)
 
 
-def used(client: Client, of: str, **deltas: int) -> None:
-    """Count what an agent used."""
-    client.dispatch.note(client.show(of), Jot("usage", {}, deltas), op_id=uuid4().hex)
+def used(client: Client, record_id: str, **deltas: int) -> None:
+    """Count the usage of an agent."""
+    client.dispatch.note(client.show(record_id), Jot("usage", {}, deltas), op_id=uuid4().hex)
 
 
-def unheard(client: Client, name: str) -> Claimed:
-    """Have an agent at work that nobody holds and whose process nobody named."""
-    begun = claimed(client, name)
-    client.dispatch.leases.release(begun.agent, counted=False)
-    of = begun.place.agent
-    client.dispatch.fire(of, "confirmed_alive", {}, party("supervision", "confirmed_alive", of))
-    begun.task_fires("started")
-    return begun
+def unsupervised(client: Client, name: str) -> Claimed:
+    """Make an agent that is at work without a lease and without a known process."""
+    claim = claimed(client, name)
+    client.dispatch.leases.release(claim.agent, counted=False)
+    agent, trigger = claim.names.agent, "confirmed_alive"
+    client.dispatch.fire(agent, trigger, {}, component_call("supervision", trigger, agent))
+    claim.task_fires("started")
+    return claim
 
 
 def merging(client: Client, name: str) -> None:
@@ -154,17 +151,17 @@ def merging(client: Client, name: str) -> None:
     noted(client, name, "activity", word="merging")
 
 
-def scene(here: Client) -> None:
-    """Have an agent of each look, and something of everything that waits."""
-    claimed(here, "b/starts")
-    busy = claimed(here, "b/works").alive(pid=4711, host="anvil")
-    noted(here, busy.place.agent, "said", message="reading the tests")
-    claimed(here, "b/hangs").alive().silent()
-    unheard(here, "b/ghost")
-    merging(here, "b/merges")
-    claimed(here, "b/sits").alive().agent_fires("task_finished")
-    dead = claimed(here, "b/crashed").alive()
+def scene(client: Client) -> None:
+    """Make an agent of each visual state, and one of each kind of task that waits."""
+    claimed(client, "b/starts")
+    busy = claimed(client, "b/works").alive(pid=4711, host="anvil")
+    noted(client, busy.names.agent, "said", message="reading the tests")
+    claimed(client, "b/hangs").alive().silent()
+    unsupervised(client, "b/ghost")
+    merging(client, "b/merges")
+    claimed(client, "b/sits").alive().agent_fires("task_finished")
+    dead = claimed(client, "b/crashed").alive()
     dead.agent_fires("ended", {"reason": "it crashed"})
     dead.task_fires("failed", {"reason": "it crashed", "final": True})
-    submitted(here, "b/first")
-    Tasks(here).submit({"title": "x", "depends_on": ["gone"]}, backlog="b", name="never")
+    submitted(client, "b/first")
+    Tasks(client).submit({"title": "x", "depends_on": ["gone"]}, backlog="b", name="never")

@@ -1,4 +1,4 @@
-"""Coding tasks as producers and agents of others see them: submit, claim, report, list."""
+"""Coding tasks as programs and external agents use them: submit, claim, report, list."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.tasks.client import Claim, Tasks
+from interlock.workers.tasks.client import TaskClaim, Tasks
 from interlock.workers.tasks.verification.signals import InvalidSignalError
 from tests.workers.threads.threads import client_of
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
 @pytest.fixture
-def tasks(here: Client) -> Tasks:
-    return Tasks(here)
+def tasks(client: Client) -> Tasks:
+    return Tasks(client)
 
 
 def submitted(tasks: Tasks, name: str, *, priority: int = 5, **more: Any) -> str:
     return str(tasks.submit({"title": name, **more}, backlog="b", name=name, priority=priority).id)
 
 
-def claimed(tasks: Tasks, **words: Any) -> Claim:
-    claim = tasks.claim_next("b", owner="ann", **words)
+def claimed(tasks: Tasks, **options: Any) -> TaskClaim:
+    claim = tasks.claim_next("b", owner="ann", **options)
     assert claim is not None
     return claim
 
@@ -58,7 +58,7 @@ def test_tasks_are_claimed_by_priority_then_age_and_by_role(tasks: Tasks) -> Non
     assert claimed(tasks, role="writer").task == "b/writing"
 
 
-def test_what_cannot_be_claimed_now_is_passed_over(tasks: Tasks) -> None:
+def test_a_task_that_cannot_be_claimed_now_is_skipped(tasks: Tasks) -> None:
     submitted(tasks, "later", depends_on=["missing"])
     submitted(tasks, "tomorrow", not_before=4_000_000_000_000)
     submitted(tasks, "others", tenant="acme")
@@ -71,7 +71,7 @@ def test_what_cannot_be_claimed_now_is_passed_over(tasks: Tasks) -> None:
         tasks.claim("b/later", owner="ann")
 
 
-def test_a_claim_is_worked_on_under_its_token_and_nobody_elses(tasks: Tasks) -> None:
+def test_a_claim_is_reported_on_with_its_own_token_only(tasks: Tasks) -> None:
     submitted(tasks, "one")
     claim = claimed(tasks)
 
@@ -86,10 +86,10 @@ def test_a_claim_is_worked_on_under_its_token_and_nobody_elses(tasks: Tasks) -> 
     assert tasks.heartbeat(claim.key, claim.token) == "lost"
 
 
-def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, here: Client) -> None:
+def test_a_claimed_task_that_is_taken_away_stops_its_holder(tasks: Tasks, client: Client) -> None:
     submitted(tasks, "one")
     claim = claimed(tasks)
-    here.fire("b/one", "released", {"reason": "another is better"})
+    client.fire("b/one", "released", {"reason": "another is better"})
 
     assert tasks.heartbeat(claim.key, claim.token) == "stop"
     with pytest.raises(FencedError):
@@ -108,15 +108,15 @@ def test_two_tasks_that_own_one_file_are_not_worked_on_at_once(tasks: Tasks) -> 
     assert claimed(tasks).task == "b/two"
 
 
-def test_a_trigger_that_claims_without_a_holder_is_refused(tasks: Tasks, here: Client) -> None:
+def test_a_task_cannot_be_claimed_by_firing_the_trigger(tasks: Tasks, client: Client) -> None:
     submitted(tasks, "one")
 
     with pytest.raises(HeldError, match="claim it, do not fire it"):
-        here.fire("b/one", "claimed", {"owner": "x"})
-    assert here.show("b/one").state == "open"
+        client.fire("b/one", "claimed", {"owner": "x"})
+    assert client.show("b/one").state == "open"
 
 
-def test_a_task_whose_dependency_failed_for_good_is_shown_as_starved(tasks: Tasks) -> None:
+def test_a_task_whose_dependency_is_not_tried_again_is_shown_as_starved(tasks: Tasks) -> None:
     submitted(tasks, "base", max_retries=0)
     submitted(tasks, "top", depends_on=["base"])
     submitted(tasks, "lost", depends_on=["nobody"])
@@ -124,7 +124,7 @@ def test_a_task_whose_dependency_failed_for_good_is_shown_as_starved(tasks: Task
     tasks.report(claim.key, claim.token, "failed", {"reason": "no"})
 
     rows = {row["id"]: row["why"] for row in tasks.of("b")}
-    assert rows["b/top"] == "it depends on base, which is failed for good"
+    assert rows["b/top"] == "it depends on base, which is failed and is not tried again"
     assert rows["b/lost"] == "it depends on nobody, which does not exist"
 
 
@@ -141,22 +141,22 @@ def test_a_task_whose_dependency_failed_for_good_is_shown_as_starved(tasks: Task
         ({"title": "x", "owned_files": ["../up"]}, CallError),
     ],
 )
-def test_a_task_that_nobody_could_do_is_refused_before_anything_is_written(
-    tasks: Tasks, here: Client, payload: dict[str, Any], error: type[Exception]
+def test_an_impossible_task_is_refused_before_anything_is_written(
+    tasks: Tasks, client: Client, payload: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         tasks.submit(payload, backlog="b", name="x")
-    assert here.list(machine="task") == []
+    assert client.list(machine="task") == []
 
 
-def test_a_backlog_is_no_path(tasks: Tasks) -> None:
+def test_the_name_of_a_backlog_is_not_a_path(tasks: Tasks) -> None:
     with pytest.raises(InvalidIdError, match="<backlog>/<task>"):
         tasks.submit({"title": "x"}, backlog="a/b", name="x")
 
 
 def test_a_dirty_repository_is_refused_in_one_sentence(tasks: Tasks, tmp_path: Path) -> None:
-    def git(*words: str) -> None:
-        subprocess.run(["/usr/bin/env", "git", *words], cwd=tmp_path, check=True)
+    def git(*arguments: str) -> None:
+        subprocess.run(["/usr/bin/env", "git", *arguments], cwd=tmp_path, check=True)
 
     git("init", "-q", "-b", "main")
     (tmp_path / "a").write_text("1")
@@ -168,28 +168,32 @@ def test_a_dirty_repository_is_refused_in_one_sentence(tasks: Tasks, tmp_path: P
         tasks.submit({"title": "x", "agent": "make", "repo": str(tmp_path)}, backlog="b")
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("client")
 def test_the_command_line_claims_and_reports(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
 
-    def ask(*words: str, noun: str = "task", code: int = 0) -> Any:
-        result = CliRunner().invoke(app, [noun, *words, "--json"])
+    def ask(*arguments: str, noun: str = "task", code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [noun, *arguments, "--json"])
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    ask("submit", "--title", "mend it", "--backlog", "b", "--name", "one")
+    ask("submit", "--title", "fix it", "--backlog", "b", "--name", "one")
     claim = ask("claim", "b", "--owner", "ann")
     held = ("--key", claim["key"], "--token", claim["token"])
     assert ask("heartbeat", *held)["answer"] == "go"
     assert ask("start", *held)["state"] == "in_progress"
     refused = ask("block", *held, "--on", "a key", code=1)["message"]
     assert refused.endswith("blocked needs the trust level probationary; this agent's is untrusted")
-    (who,) = ask("trust", "b", noun="agent")
-    assert (who["trust"], who["name"], who["may"][-1]) == ("untrusted", "ann", "failed")
-    assert ask("promote", who["id"], noun="agent")["state"] == "probationary"
+    (identity,) = ask("trust", "b", noun="agent")
+    assert (identity["trust"], identity["name"], identity["may"][-1]) == (
+        "untrusted",
+        "ann",
+        "failed",
+    )
+    assert ask("promote", identity["id"], noun="agent")["state"] == "probationary"
     assert ask("block", *held, "--on", "a key")["state"] == "blocked"
     assert ask("unblock", "b/one")["state"] == "open"
     claim = ask("claim", "b/one", "--owner", "ann")

@@ -1,4 +1,4 @@
-"""Dead letters: what each try said, and what a person's replay does and does not do."""
+"""Failed tasks: how each try failed, and what a replay does and does not do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from interlock.workers.engine.sweeps import orphans
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.client import Tasks
 from interlock.workers.tasks.effects.recovery import recovery
-from interlock.workers.tasks.failed import DeadLetters
+from interlock.workers.tasks.failed import FailedTasks
 from tests.waiting import until
 from tests.workers.engine.running import settings_for
 from tests.workers.threads.threads import bring, client_of
@@ -32,69 +32,77 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
 @pytest.fixture
 def run(server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return what types a command about tasks."""
+    """Return a function that runs an `interlock task` command."""
     for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
         monkeypatch.setenv(f"INTERLOCK_{name}", value)
-    return lambda *words: CliRunner().invoke(app, ["task", *words])
+    return lambda *arguments: CliRunner().invoke(app, ["task", *arguments])
 
 
-def submitted(here: Client, name: str, *, backlog: str = "b", max_retries: int = 0) -> str:
-    payload = {"title": f"mend {name}", "max_retries": max_retries}
-    return Tasks(here).submit(payload, backlog=backlog, name=name).id
+def submitted(client: Client, name: str, *, backlog: str = "b", max_retries: int = 0) -> str:
+    payload = {"title": f"fix {name}", "max_retries": max_retries}
+    return Tasks(client).submit(payload, backlog=backlog, name=name).id
 
 
-def fails(here: Client, of: str, **told: Any) -> None:
-    """Let somebody claim a task and fail."""
-    claim = Tasks(here).claim(of, owner="ann")
-    Tasks(here).report(claim.key, claim.token, "started")
-    Tasks(here).report(claim.key, claim.token, "failed", told)
+def fails(client: Client, task_id: str, **report: Any) -> None:
+    """Claim a task and report that it failed."""
+    claim = Tasks(client).claim(task_id, owner="ann")
+    Tasks(client).report(claim.key, claim.token, "started")
+    Tasks(client).report(claim.key, claim.token, "failed", report)
 
 
-def dead(here: Client, name: str, *, backlog: str = "b") -> str:
-    of = submitted(here, name, backlog=backlog)
-    fails(here, of, reason="no luck")
-    return of
+def given_up(client: Client, name: str, *, backlog: str = "b") -> str:
+    task_id = submitted(client, name, backlog=backlog)
+    fails(client, task_id, reason="no luck")
+    return task_id
 
 
-def test_a_dead_letter_says_what_each_try_said_and_how_it_is_replayed(here: Client) -> None:
-    of = submitted(here, "one", max_retries=1)
-    fails(here, of, reason="the context was full", why="prompt_too_long", code="stopped")
-    here.fire(of, "retried")
-    fails(here, of, reason="it timed out", abort="timeout", paths=["src/a.py"])
+def test_a_failed_task_shows_how_each_try_failed_and_how_to_replay_it(
+    client: Client,
+) -> None:
+    task_id = submitted(client, "one", max_retries=1)
+    fails(
+        client,
+        task_id,
+        reason="the context was full",
+        why="prompt_too_long",
+        code="stopped",
+    )
+    client.fire(task_id, "retried")
+    fails(client, task_id, reason="it timed out", abort="timeout", paths=["src/a.py"])
 
-    letter, *more = DeadLetters(here).letters("b")
+    failed_task, *more = FailedTasks(client).find("b")
 
     assert not more
-    assert (letter.id, letter.title, letter.since) == (
-        of,
-        "mend one",
-        here.show(of).since_ms / 1_000,
+    assert (failed_task.id, failed_task.title, failed_task.since) == (
+        task_id,
+        "fix one",
+        client.show(task_id).since_ms / 1_000,
     )
-    assert (letter.reason, letter.paths) == ("it timed out", ("src/a.py",))
-    assert (letter.code, letter.transition_reason, letter.abort_reason) == (
+    assert (failed_task.reason, failed_task.paths) == ("it timed out", ("src/a.py",))
+    assert (failed_task.code, failed_task.transition_reason, failed_task.abort_reason) == (
         "",
         "aborted",
         "timeout",
     )
-    assert (letter.retries, letter.max_retries, letter.crashes) == (1, 1, 0)
-    first, second = letter.tries
+    assert (failed_task.retries, failed_task.max_retries, failed_task.crashes) == (1, 1, 0)
+    first, second = failed_task.tries
     assert (first.number, first.trigger, first.actor) == (1, "failed", "agent")
     assert (first.reason, first.code) == ("the context was full", "stopped")
     assert (first.transition_reason, first.abort_reason) == ("prompt_too_long", None)
     assert (second.number, second.reason, second.abort_reason) == (2, "it timed out", "timeout")
-    assert first.timestamp < second.timestamp == letter.since
-    assert letter.replay == f"interlock task replay {of}"
-    assert json.loads(json.dumps(letter.as_data()))["tries"][1]["to_status"] == "failed"
+    assert first.timestamp < second.timestamp == failed_task.since
+    assert failed_task.replay == f"interlock task replay {task_id}"
+    assert json.loads(json.dumps(failed_task.as_data()))["tries"][1]["to_status"] == "failed"
 
 
-def gone_at_once() -> Machine:
-    """Return the task's machine, whose lost agents are sure to be gone with their leases."""
+def machine_without_grace() -> Machine:
+    """Return the task's machine, where a lost agent is orphaned as soon as its lease lapses."""
     machine = MACHINES["task"]
     agent = replace(machine.effects["agent"], grace_ms=1)
     stages = [
@@ -107,125 +115,145 @@ def gone_at_once() -> Machine:
 
 
 def test_a_lost_agent_is_among_the_tries(server: EmbeddedServer, prefix: str) -> None:
-    settings, machine = settings_for(server.url, prefix, INTERLOCK_LEASE_S="0.3"), gone_at_once()
-    here = Client(settings, machines={**MACHINES, "task": machine})
-    runner = Runner(here.dispatch, Resources(settings))
-    of = submitted(here, "one")
-    claim = Tasks(here).claim(of, owner="ann")
-    Tasks(here).report(claim.key, claim.token, "started")
+    settings, machine = (
+        settings_for(server.url, prefix, INTERLOCK_LEASE_S="0.3"),
+        machine_without_grace(),
+    )
+    client = Client(settings, machines={**MACHINES, "task": machine})
+    runner = Runner(client.dispatch, Resources(settings))
+    task_id = submitted(client, "one")
+    claim = Tasks(client).claim(task_id, owner="ann")
+    Tasks(client).report(claim.key, claim.token, "started")
 
     def lost() -> bool:
-        orphans.run(here.dispatch, partition_of(of))
-        return here.show(of).state == "orphaned"
+        orphans.run(client.dispatch, partition_of(task_id))
+        return client.show(task_id).state == "orphaned"
 
     def recovered() -> bool:
-        (owed,) = (one for one in here.show(of).entries if one.name == "recovery")
-        runner.perform(machine, "recovery", recovery, owed.key(of))
-        return here.show(of).state == "open"
+        (owed,) = (one for one in client.show(task_id).entries if one.name == "recovery")
+        runner.perform(machine, "recovery", recovery, owed.key(task_id))
+        return client.show(task_id).state == "open"
 
     until(lost, what="the lease lapses")
-    until(recovered, what="the place is free")
-    fails(here, of, reason="no luck")
+    until(recovered, what="the recovery has ended")
+    fails(client, task_id, reason="no luck")
 
-    (letter,) = DeadLetters(here).letters()
+    (failed_task,) = FailedTasks(client).find()
 
-    assert letter.crashes == 1
-    assert [(one.number, one.trigger, one.actor) for one in letter.tries] == [
+    assert failed_task.crashes == 1
+    assert [(one.number, one.trigger, one.actor) for one in failed_task.tries] == [
         (1, "orphaned", "orphans"),
         (1, "requeued", "recovery"),
         (2, "failed", "agent"),
     ]
-    assert letter.tries[1].transition_reason == "orphan_recovered"
+    assert failed_task.tries[1].transition_reason == "orphan_recovered"
 
 
-def test_what_is_tried_again_by_itself_and_what_is_elsewhere_is_not_listed(here: Client) -> None:
-    older, newer = dead(here, "older"), dead(here, "newer")
-    fails(here, submitted(here, "again", max_retries=3), reason="no")
-    submitted(here, "waiting")
-    other = dead(here, "other", backlog="c")
+def test_tasks_that_are_tried_again_and_those_of_other_backlogs_are_not_listed(
+    client: Client,
+) -> None:
+    older, newer = given_up(client, "older"), given_up(client, "newer")
+    fails(client, submitted(client, "again", max_retries=3), reason="no")
+    submitted(client, "waiting")
+    other = given_up(client, "other", backlog="c")
 
-    assert [letter.id for letter in DeadLetters(here).letters("b")] == [older, newer]
-    assert {letter.id for letter in DeadLetters(here).letters()} == {older, newer, other}
-    assert DeadLetters(here).letters("nobody") == []
+    assert [failed_task.id for failed_task in FailedTasks(client).find("b")] == [
+        older,
+        newer,
+    ]
+    assert {failed_task.id for failed_task in FailedTasks(client).find()} == {
+        older,
+        newer,
+        other,
+    }
+    assert FailedTasks(client).find("nobody") == []
 
 
-def test_a_replay_opens_dead_letters_and_says_why_it_opened_no_other(here: Client) -> None:
-    of, again = dead(here, "one"), submitted(here, "again", max_retries=3)
-    fails(here, again, reason="no")
-    waiting = submitted(here, "waiting")
-    bring(here, "mail", "awaiting_inference")
+def test_a_replay_opens_failed_tasks_and_says_why_it_opened_no_other(
+    client: Client,
+) -> None:
+    task_id, again = (
+        given_up(client, "one"),
+        submitted(client, "again", max_retries=3),
+    )
+    fails(client, again, reason="no")
+    waiting = submitted(client, "waiting")
+    bring(client, "mail", "awaiting_inference")
 
-    names = [of, again, waiting, "mail", "b/nobody", of]
-    done = DeadLetters(here).replay(names, reason="the network is back")
+    names = [task_id, again, waiting, "mail", "b/nobody", task_id]
+    done = FailedTasks(client).replay(names, reason="the network is back")
 
     assert [(one.id, one.replayed) for one in done] == [
-        (of, True),
+        (task_id, True),
         *((name, False) for name in names[1:]),
     ]
     why = [one.reason for one in done[1:]]
-    assert why[0].startswith("it is tried again by itself")
-    assert why[1:3] == ["it is open, not failed", "it is no task, but a record of thread"]
+    assert why[0].startswith("it will be tried again by itself")
+    assert why[1:3] == [
+        "it is open, not failed",
+        "it is not a task but a record of the machine thread",
+    ]
     assert "b/nobody" in why[3]
     assert why[4] == "it is open, not failed"
-    record = here.show(of)
+    record = client.show(task_id)
     assert (record.state, record.data["retries"], record.data["given_up"]) == ("open", 1, False)
-    last = DeadLetters(here).views.history(of)[-1]
+    last = FailedTasks(client).views.history(task_id)[-1]
     assert (last.cause.actor, last.cause.reason) == ("tester", "the network is back")  # type: ignore[union-attr]
 
 
-def test_a_whole_backlog_is_replayed_once_each_page_by_page(
-    here: Client, monkeypatch: pytest.MonkeyPatch
+def test_every_failed_task_of_a_backlog_is_replayed_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(views, "PAGE", 2)
-    names = [dead(here, f"n{n}") for n in range(7)]
-    other = dead(here, "other", backlog="c")
+    names = [given_up(client, f"n{n}") for n in range(7)]
+    other = given_up(client, "other", backlog="c")
 
-    done = DeadLetters(here).replay_all("b")
+    done = FailedTasks(client).replay_all("b")
 
     assert [one.id for one in done if one.replayed] == names
-    assert DeadLetters(here).replay_all("b") == []
-    assert here.show(other).state == "failed"
+    assert FailedTasks(client).replay_all("b") == []
+    assert client.show(other).state == "failed"
 
 
-def test_a_failure_that_nobody_saw_is_not_replayed(
-    here: Client, monkeypatch: pytest.MonkeyPatch
+def test_a_failure_that_came_after_the_one_seen_is_not_replayed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = dead(here, "one")
-    seen = here.show(of)
-    here.fire(of, "retried")
-    fails(here, of, reason="another reason")
-    monkeypatch.setattr(here, "show", lambda _: seen)
+    task_id = given_up(client, "one")
+    seen = client.show(task_id)
+    client.fire(task_id, "retried")
+    fails(client, task_id, reason="another reason")
+    monkeypatch.setattr(client, "show", lambda _: seen)
 
-    (done,) = DeadLetters(here).replay([of])
+    (done,) = FailedTasks(client).replay([task_id])
 
     assert not done.replayed
     monkeypatch.undo()
-    assert here.show(of).state == "failed"
+    assert client.show(task_id).state == "failed"
 
 
-def test_the_command_line_lists_and_replays(here: Client, run: Run) -> None:
-    of = dead(here, "one")
+def test_the_command_line_lists_and_replays(client: Client, run: Run) -> None:
+    task_id = given_up(client, "one")
 
-    listed = json.loads(run("dead-letters", "b", "--json").stdout)
-    drawn = run("dead-letters").stdout
-    replayed = run("replay", of, "b/nobody", "--as", "ann", "--json")
+    listed = json.loads(run("list-failed", "b", "--json").stdout)
+    drawn = run("list-failed").stdout
+    replayed = run("replay", task_id, "b/nobody", "--as", "ann", "--json")
     again = run("replay", "--all", "b")
-    refused = run("replay", of)
+    refused = run("replay", task_id)
 
-    assert [(one["id"], one["reason"]) for one in listed] == [(of, "no luck")]
-    for words in ("mend one", "no luck", "claim 1  failed by agent", f"task replay {of}"):
-        assert words in drawn
+    assert [(one["id"], one["reason"]) for one in listed] == [(task_id, "no luck")]
+    for arguments in ("fix one", "no luck", "claim 1  failed by agent", f"task replay {task_id}"):
+        assert arguments in drawn
     assert replayed.exit_code == 0
     rows = {row["id"]: row["replayed"] for row in json.loads(replayed.stdout)}
-    assert rows == {of: True, "b/nobody": False}
+    assert rows == {task_id: True, "b/nobody": False}
     assert (again.exit_code, "nothing to replay" in again.stdout) == (1, True)
     assert (refused.exit_code, "not replayed" in refused.stdout) == (1, True)
     assert "it is open, not failed" in refused.stdout
-    assert "no dead letters" in run("dead-letters", "b").stdout
+    assert "no failed tasks" in run("list-failed", "b").stdout
 
 
-@pytest.mark.parametrize("words", [(), ("b/one", "--all", "b")])
-def test_either_tasks_or_a_backlog_is_replayed(run: Run, words: tuple[str, ...]) -> None:
-    done = run("replay", *words, "--json")
+@pytest.mark.parametrize("arguments", [(), ("b/one", "--all", "b")])
+def test_either_tasks_or_a_backlog_is_replayed(run: Run, arguments: tuple[str, ...]) -> None:
+    done = run("replay", *arguments, "--json")
 
     assert (done.exit_code, json.loads(done.stdout)["error"]) == (1, "UsageError")

@@ -1,4 +1,4 @@
-"""The papers of keepers are forgotten when they are old, and only then."""
+"""The work folders of supervisors are deleted when they are old, and only then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY_S = 86_400
 
 
 def work_folder(home: Path, name: str, *, age_s: float) -> Path:
-    folder = home / "keepers" / "b" / name
+    folder = home / "supervisors" / "b" / name
     folder.mkdir(parents=True)
     log = folder / "output.log"
     log.touch()
@@ -21,7 +21,7 @@ def work_folder(home: Path, name: str, *, age_s: float) -> Path:
     return folder
 
 
-def test_only_what_nobody_wrote_to_for_long_is_forgotten(tmp_path: Path) -> None:
+def test_only_folders_without_recent_writes_are_deleted(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, prune_after_s=DAY_S)
     old, young = (
         work_folder(tmp_path, "a~1", age_s=2 * DAY_S),

@@ -1,4 +1,4 @@
-"""Carries an end through a family: up when the last child ended, down when a parent is closed."""
+"""Propagates ends in a family: to a parent after its last child, to the children of a parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.workers.engine.work import Outcome, Work
 
 
 def cascade(work: Work) -> Outcome | None:
-    """Advance a parent with the tally of its children, close children, or recheck a countdown."""
+    """Advance a parent after its children, close its children, or recheck its countdown."""
     if work.lease.kind is Kind.ADVANCE:
         return advance(work)
     record = work.dispatch.views.record(work.record.id)
@@ -25,22 +25,22 @@ def cascade(work: Work) -> Outcome | None:
 
 
 def advance(work: Work) -> Outcome | None:
-    """Fire the end of a countdown, unless the record has moved on from it."""
+    """Fire the end of a countdown, unless the record no longer waits for it."""
     generation, _, name = work.lease.suffix.partition(":")[0].partition(".advance.")
     machine, record = work.machine, work.record
-    ended = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
+    payload = {"tally": work.dispatch.views.tally(record.id, f"{name}:{generation}")}
     stage = machine.stage(record.state)
     if name in machine.lasting_countdowns:
-        # It counts for the record in whatever state, as long as anything is left to wait for.
-        waits = bool(machine.explain(record, machine.advance_trigger, ended).target)
+        # A lasting countdown counts in any state in which its end has a transition.
+        waits = bool(machine.explain(record, machine.advance_trigger, payload).target)
     else:
-        here = isinstance(stage, Waiting) and stage.countdown == name
-        waits = here and str(record.entered) == generation
-    return Outcome(machine.advance_trigger, ended) if waits else None
+        current = isinstance(stage, Waiting) and stage.countdown == name
+        waits = current and str(record.entered) == generation
+    return Outcome(machine.advance_trigger, payload) if waits else None
 
 
 def close(work: Work, record: Record) -> None:
-    """Close every child that still lives; each closes its own. A second pass finds nothing."""
+    """Close every live child; each closes its own children. Repeating it changes nothing."""
     trigger = work.machine.close_trigger
     cause = Cause("cascade", f"{record.id} is {record.state}")
     for child_id in work.dispatch.views.children(record.id):
@@ -53,13 +53,14 @@ def close(work: Work, record: Record) -> None:
             work.dispatch.fire(child_id, trigger, reason, Call(cause, op_id=f"close:{work.key}"))
         except CallError:
             child = work.dispatch.views.record(child_id)
-            over = isinstance(work.machine.stage(child.state), Terminal)
-            # What is being judged or recovered comes to its end by itself.
-            assert over or trigger not in work.machine.legal(child.state), "what closes is closed"
+            ended = isinstance(work.machine.stage(child.state), Terminal)
+            # A child that is being verified or recovered ends by itself.
+            legal = work.machine.legal(child.state)
+            assert ended or trigger not in legal, "a child that can be closed is closed"
 
 
 def recheck(work: Work, record: Record) -> None:
-    """Compare a countdown with the children: what ended and is still counted leaves it now."""
+    """Take children that have ended, but are still counted, out of the record's countdown."""
     stage = work.machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.countdown):
         return

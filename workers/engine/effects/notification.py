@@ -1,4 +1,4 @@
-"""Tells those who depend on a record that it has ended, in whatever partition they are."""
+"""Notifies the records that wait for a record's end, in any partition."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import Dependent
 from interlock.workers.engine.work import Work
 
-PARTY = "tell"
+COMPONENT = "notification"
 
 
-def tell(work: Work) -> None:
-    """Take the record out of every countdown that it is in. A repetition finds it gone.
+def notification(work: Work) -> None:
+    """Take the record out of every countdown that waits for it. Repeating it changes nothing.
 
-    An end that is no success is told first: the countdown's end must find it known.
+    A loss is fired before that, so that it is known when the countdown ends.
     """
     record = work.record
-    for one in work.dispatch.subscriptions.dependents(record.id):
+    for dependent in work.dispatch.subscriptions.dependents(record.id):
         work.raise_if_stopped()
         if record.state != State.SUCCESS:
-            lose(work, one)
-        work.dispatch.leave_countdown(one, record.id, record.state)
+            fire_loss(work, dependent)
+        work.dispatch.leave_countdown(dependent, record.id, record.state)
 
 
-def lose(work: Work, one: Dependent) -> None:
-    """Tell somebody that what it waits for will never come. A refusal is noted here."""
+def fire_loss(work: Work, dependent: Dependent) -> None:
+    """Fire in a waiting record that this record ended without success; note a refusal here."""
     record, trigger = work.record, work.machine.dependency_lost_trigger
     call = Call(
-        cause=Cause(PARTY, f"{record.id} is {record.state}"),
-        op_id=f"{work.key}:{one.id}",
-        warrant=Warrant.party(PARTY),
+        cause=Cause(COMPONENT, f"{record.id} is {record.state}"),
+        op_id=f"{work.key}:{dependent.id}",
+        warrant=Warrant.party(COMPONENT),
     )
+    loss = {"dependency": record.id, "state": record.state}
     try:
-        work.dispatch.fire(one.id, trigger, {"dependency": record.id, "state": record.state}, call)
+        work.dispatch.fire(dependent.id, trigger, loss, call)
     except CallError as refusal:
-        work.audit("tell_refused", {"target": one.id, "why": str(refusal)})
+        work.audit("tell_refused", {"target": dependent.id, "why": str(refusal)})

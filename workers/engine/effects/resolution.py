@@ -1,4 +1,4 @@
-"""Makes the surfaces show what a record asks a person now, or nothing; it decides nothing."""
+"""Shows a record's card on the surfaces where people see cards, or withdraws it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from interlock.workers.gateways.cards import open_surfaces
 def resolution(work: Work) -> None:
     """Publish the record's card, or withdraw it. Repeating it changes nothing.
 
-    Whoever wrote last has looked again since: of two at once, none leaves an outdated card behind.
+    It reads the record again after each publication, so that two workers at once do not leave an
+    outdated card behind.
     """
     shown: Record | None = None
     while True:
@@ -24,10 +25,10 @@ def resolution(work: Work) -> None:
 
 
 def show(work: Work, record: Record) -> None:
-    """Make the surfaces agree with one version of the record."""
+    """Publish the card of one version of the record."""
     card = card_of(work.machine, record)
     surfaces = work.resources.get(open_surfaces)
-    # One piece of work may show several versions: a receiver tells them apart by this.
+    # One effect may publish several versions, so the receiver's key has the version in it.
     key = f"{work.key}@{record.version}"
     if card is None:
         surfaces.withdraw(record.id, key)

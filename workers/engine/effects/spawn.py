@@ -1,4 +1,4 @@
-"""Bears the children that a record has listed, each once; it lists none itself."""
+"""Creates the children listed in the record, each exactly once."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from interlock.workers.engine.work import Work
 
 
 def spawn(work: Work) -> None:
-    """Create every child of the list. A repetition finds those that exist and goes on."""
+    """Create every child in the list. A repetition skips those that exist."""
     record = work.record
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
     cause = Cause("spawn", f"part of {record.id}")
     begins, part = work.machine.first_trigger, work.machine.child_payload
-    assert part is not None, "a machine that spawns says what its parts are born from"
+    assert part is not None, "a machine that spawns has a function for its children's initial data"
     for number, child in enumerate(record.data["children"], start=1):
         work.raise_if_stopped()
         child_id = f"{record.id}/{generation}.{number}"
         payload, cap = part(record.data, child)
-        # An earlier attempt, perhaps of another version of this program, may have borne it.
+        # An earlier attempt, perhaps of another version of this program, may have created it.
         with suppress(IdTakenError):
             try:
                 work.dispatch.create(
@@ -35,8 +35,8 @@ def spawn(work: Work) -> None:
                     cap=cap,
                 )
             except ClosedParentError:
-                return  # the parent ended, or the countdown is over: nothing more is to be born
+                return  # the parent or its countdown has ended: no more children
         if begins:
-            # Its own kickoff, a person or an earlier attempt may have begun it, or even ended it.
+            # A timer, a person or an earlier attempt may have begun it already, or even ended it.
             with suppress(CallError):
                 work.dispatch.fire(child_id, begins, {}, Call(cause, op_id=f"begin:{child_id}"))

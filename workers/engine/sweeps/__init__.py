@@ -1,4 +1,4 @@
-"""The sweeps that serve every system, one a file. A new one needs its line here."""
+"""The sweeps that serve every system, one per file. A new one needs its line here."""
 
 from __future__ import annotations
 

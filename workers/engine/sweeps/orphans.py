@@ -1,7 +1,7 @@
-"""Finds effects that nobody does: publishes them again, or fires their stage's crash or exhaustion.
+"""Finds effects that no worker runs: publishes them again, or fires their crash or exhaustion.
 
-What it can get wrong: a holder that lives but is silent for a whole lease looks lost. Its effect is
-then published again; the old token stays good until somebody else claims.
+What it can get wrong: a live holder that does not renew for a whole lease looks lost. Its effect is
+then published again; its token stays valid until another worker claims.
 """
 
 from __future__ import annotations
@@ -30,99 +30,101 @@ from interlock.workers.engine.sweeper import Sweep, act_on_each
 log = logging.getLogger(__name__)
 
 ACTOR = "orphans"
-LINE_LONG = 1_000
-LINE_PATIENCE_MS = 15 * 60_000
+QUEUE_LENGTH_LONG = 1_000
+REPUBLISH_DELAY_MS = 15 * 60_000
 AWAY = (StoreDownError, StoreFullError, StoreReadOnlyError)
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
-    """Take what is due in one partition and act on each."""
-    meeting = dispatch.check_server(partition, passing=True)
+    """Poll the due effects of one partition, and act on each."""
+    server = dispatch.check_server(partition, passing=True)
     members = dispatch.indexes.due_effects(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
-    take = partial(
-        dispatch.indexes.take, partition, gate_open=meeting.gate_open, server=meeting.server
+    poll = partial(
+        dispatch.indexes.take, partition, gate_open=server.gate_open, server=server.server
     )
     try:
-        looks = take(members)
+        polled = poll(members)
     except AWAY:
         raise
     except StoreError:
-        # One corrupt entry fails the script for all: then each is taken alone.
-        return act_on_each({member: partial(_alone, dispatch, take, member) for member in members})
-    act = partial(_act, dispatch, Lines(dispatch))
-    acts: dict[str, Callable[[], str]] = {look.key: partial(act, look) for look in looks}
+        # One corrupt entry fails the script for all, so each is polled alone.
+        return act_on_each({each: partial(_poll_one, dispatch, poll, each) for each in members})
+    act = partial(_act, dispatch, QueueLengths(dispatch))
+    acts: dict[str, Callable[[], str]] = {due.key: partial(act, due) for due in polled}
     return act_on_each(acts)
 
 
-class Lines:
-    """The queues as one pass sees them; asked only where something would be published."""
+class QueueLengths:
+    """The lengths of queues during one sweep, read only if a message would be published."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.length = dispatch.queue_length
         self.now_ms = cache(dispatch.views.now_ms)
 
-    def holds(self, name: str, since_ms: int) -> bool:
-        """Whether an effect's message most likely still waits in its queue.
+    def still_queued(self, name: str, since_ms: int) -> bool:
+        """Whether an effect's message is most likely still in its queue.
 
-        To publish it again would lengthen the line, and the line the wait. After a while it is
-        done all the same, for the message may be lost.
+        Publishing it again would only lengthen a long queue. After REPUBLISH_DELAY_MS it is
+        published all the same, because the message may be lost.
         """
-        return self.length(name) >= LINE_LONG and self.now_ms() - since_ms < LINE_PATIENCE_MS
+        return (
+            self.length(name) >= QUEUE_LENGTH_LONG and self.now_ms() - since_ms < REPUBLISH_DELAY_MS
+        )
 
 
-def _alone(dispatch: Dispatch, take: Callable[[list[str]], list[Look]], member: str) -> str:
+def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[Look]], member: str) -> str:
     try:
-        look = take([member])[0]
+        due = poll([member])[0]
     except AWAY:
         raise
     except StoreError as refusal:
         log.warning("%s is corrupt and stays where it is: %s", member, refusal)
         return "failed"
-    return _act(dispatch, Lines(dispatch), look)
+    return _act(dispatch, QueueLengths(dispatch), due)
 
 
-def _act(dispatch: Dispatch, lines: Lines, look: Look) -> str:
-    match look.word:
+def _act(dispatch: Dispatch, queues: QueueLengths, due: Look) -> str:
+    match due.word:
         case "publish":
-            return _publish(dispatch, lines, look)
+            return _publish(dispatch, queues, due)
         case "crash" | "exhausted":
-            return _fire(dispatch, look)
+            return _fire(dispatch, due)
         case _:
-            return look.word
+            return due.word
 
 
-def _publish(dispatch: Dispatch, lines: Lines, look: Look) -> str:
-    if lines.holds(look.bell.name, look.since_ms):
+def _publish(dispatch: Dispatch, queues: QueueLengths, due: Look) -> str:
+    if queues.still_queued(due.bell.name, due.since_ms):
         return "in line"
-    return "published" if dispatch.publish([look.bell]) else "not published"
+    return "published" if dispatch.publish([due.bell]) else "not published"
 
 
-def _fire(dispatch: Dispatch, look: Look) -> str:
-    record_id, suffix = split_key(look.key)
+def _fire(dispatch: Dispatch, due: Look) -> str:
+    record_id, suffix = split_key(due.key)
     record = dispatch.views.record(record_id)
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
-    crashed = look.word == "crash"
+    crashed = due.word == "crash"
     trigger = (stage.crash if crashed else stage.exhausted) if isinstance(stage, Active) else None
     if trigger is None:
         return "moved on"
     warrant = (
-        Warrant.lapsed(suffix, look.detail)
+        Warrant.lapsed(suffix, due.detail)
         if crashed
-        else Warrant.exhausted(suffix, int(look.detail))
+        else Warrant.exhausted(suffix, int(due.detail))
     )
     code, detail = (
         ("lost_worker", "the worker was lost while it was at work; what it did so far is unknown")
         if crashed
-        else ("exhausted", f"given up after {look.detail} attempts")
+        else ("exhausted", f"given up after {due.detail} attempts")
     )
-    call = Call(Cause(ACTOR, detail, (code,)), f"{look.word}:{suffix}:{look.detail}", warrant)
+    call = Call(Cause(ACTOR, detail, (code,)), f"{due.word}:{suffix}:{due.detail}", warrant)
     try:
         dispatch.fire(record, str(trigger), {"code": code, "detail": detail}, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
-    return look.word
+    return due.word
 
 
 SWEEP = Sweep("orphans", run)

@@ -1,7 +1,7 @@
-"""Archives and forgets whole families that ended long ago; their ids stay taken by a tombstone.
+"""Archives and deletes whole families that ended long ago; a tombstone keeps their ids taken.
 
-What it can get wrong: without an archive folder what it prunes is gone. It never touches a family
-in which anything is still alive or owed.
+What it can get wrong: without an archive folder the deleted records are lost. A family in which a
+record is alive or has an effect left is not touched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAGE = 500
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
-    """Prune what ended long enough ago in one partition."""
+    """Prune the families of one partition that ended long enough ago."""
     before_ms = dispatch.views.now_ms() - ms(dispatch.settings.prune_after_s)
     roots = dispatch.views.ended(partition, before_ms, dispatch.settings.sweep_batch)
     acts: dict[str, Callable[[], str]] = {root: partial(_prune, dispatch, root) for root in roots}
@@ -39,20 +39,21 @@ def _prune(dispatch: Dispatch, root: RecordId) -> str:
     for record in family:
         stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
         if not isinstance(stage, Terminal) or record.entries:
-            # Behind the others: many busy families must not hide those that can go.
+            # Postponed, so that many busy families do not hide those that can be pruned.
             dispatch.indexes.postpone(root, ms(dispatch.settings.prune_after_s))
             return "busy"
     if dispatch.settings.archive:
         _archive(dispatch, dispatch.settings.archive, root, family)
-    word = "pruned"
-    for record in family:  # leaves first: an interrupted prune leaves a family that can be found
-        last = _last_of_its_name(dispatch, record)
-        word = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0, last=last)
-    return word
+    status = "pruned"
+    # Children first, so that an interrupted prune leaves a family that is still found by its root.
+    for record in family:
+        last = _is_last_of_its_name(dispatch, record)
+        status = dispatch.indexes.prune(record, _countdowns(dispatch, record), age_ms=0, last=last)
+    return status
 
 
-def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
-    """Whether nobody else reads the inbox that a record shares with those of its name."""
+def _is_last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
+    """Whether no other record reads the inbox that a record shares with those of its name."""
     machine = dispatch.lifecycle.machine(record.machine)
     if machine.mail_data is None or not machine.id_prefix:
         return machine.mail_data is not None
@@ -60,19 +61,19 @@ def _last_of_its_name(dispatch: Dispatch, record: Record) -> bool:
 
 
 def _needed(dispatch: Dispatch, root: RecordId) -> bool:
-    """Whether a record above still lives, or one below is at work, which is no child of it.
+    """Whether an ancestor of a record is still alive, or a holder below it is at work.
 
-    Others of its family may ask how this one ended, and what is below still counts into it.
+    Others of its family may read how this one ended, and holders below still add to its counters.
     """
     above = ancestors(root)
     if not above:
         return bool(dispatch.views.holds(root))
-    return any(_lives(dispatch, one) for one in above)
+    return any(_is_alive(dispatch, ancestor) for ancestor in above)
 
 
-def _lives(dispatch: Dispatch, of: RecordId) -> bool:
+def _is_alive(dispatch: Dispatch, record_id: RecordId) -> bool:
     try:
-        record = dispatch.views.record(of)
+        record = dispatch.views.record(record_id)
     except UnknownRecordError:
         return False
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
@@ -113,13 +114,13 @@ def _archive(dispatch: Dispatch, folder: Path, root: RecordId, family: list[Reco
             else:
                 written |= {"position": line.position, "note": line.kind, "detail": line.detail}
             lines.append(json.dumps(written, ensure_ascii=False))
-    whole = folder / f"{root}.jsonl"
-    whole.parent.mkdir(parents=True, exist_ok=True)
-    # After an interrupted prune only a part of the family is left to archive again.
-    kept = whole.read_text("utf-8").splitlines() if whole.exists() else []
-    torn = folder / f"{root}.torn"
-    torn.write_text("\n".join(dict.fromkeys([*kept, *lines])) + "\n", "utf-8")
-    torn.replace(whole)
+    file = folder / f"{root}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # After an interrupted prune, only a part of the family is left, so the old lines are kept.
+    archived = file.read_text("utf-8").splitlines() if file.exists() else []
+    partial_file = folder / f"{root}.torn"
+    partial_file.write_text("\n".join(dict.fromkeys([*archived, *lines])) + "\n", "utf-8")
+    partial_file.replace(file)
 
 
 SWEEP = Sweep("prune", run, periods=60)

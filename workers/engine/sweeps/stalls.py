@@ -1,6 +1,6 @@
-"""Fires timers that are due, and reminds.
+"""Fires timers that are due, and writes reminders.
 
-What it can get wrong: nothing is early, but with no beat or no worker up it is late.
+What it can get wrong: a timer fires late while no beat or no worker is up. None fires early.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ ACTOR = "stalls"
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
-    """Take what is due in one partition and act on each."""
+    """Poll the due timers of one partition, and act on each."""
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
-    looks = dispatch.indexes.take_timers(partition, members)
+    polled = dispatch.indexes.take_timers(partition, members)
     acts: dict[str, Callable[[], str]] = {
-        f"{look.record_id}:{look.name}": partial(_act, dispatch, look) for look in looks
+        f"{due.record_id}:{due.name}": partial(_act, dispatch, due) for due in polled
     }
     return act_on_each(acts)
 
 
-def _act(dispatch: Dispatch, look: TimerLook) -> str:
-    if look.word != "due":
-        return look.word
+def _act(dispatch: Dispatch, due: TimerLook) -> str:
+    if due.word != "due":
+        return due.word
     try:
-        record = dispatch.views.record(look.record_id)
+        record = dispatch.views.record(due.record_id)
     except UnknownRecordError:
         return "gone"
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
-    timer = stage.timer(look.name)
-    warrant = Warrant.due(look.name, look.due_at, look.born)
-    op_id = f"due:{look.name}:{look.born}:{look.due_at}"
+    timer = stage.timer(due.name)
+    warrant = Warrant.due(due.name, due.due_at, due.born)
+    op_id = f"due:{due.name}:{due.born}:{due.due_at}"
     try:
         if timer is None or timer.trigger is None:
-            dispatch.remind(record, look.name, warrant, look.fired, op_id)
+            dispatch.remind(record, due.name, warrant, due.fired, op_id)
             return "reminded"
-        # What drains was begun in a state before.
+        # An effect that drains was begun in an earlier state.
         begun = any(
-            one.kind is Kind.STATE and one.attempts > 0 and one.state != "draining"
-            for one in record.entries
+            entry.kind is Kind.STATE and entry.attempts > 0 and entry.state != "draining"
+            for entry in record.entries
         )
         undone = timer.deltas_when(record.data, begun=begun)
-        call = Call(Cause(ACTOR, f"{look.name} is due"), op_id, warrant, undone)
+        call = Call(Cause(ACTOR, f"{due.name} is due"), op_id, warrant, undone)
         dispatch.fire(record, str(timer.trigger), timer.payload_when(begun=begun), call)
     except (FencedError, IllegalTransitionError):
         return "moved on"

@@ -1,4 +1,4 @@
-"""Where jobs stand in a drawing: layers from left to right, their order, the ways between. Pure."""
+"""Places the jobs of a drawing in columns from left to right, and routes the edges. Pure."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ BOX_GAP = 18.0
 LANE_HEIGHT = 8.0
 COLUMN_GAP_MIN = 60.0
 COLUMN_GAP_MAX = 260.0
-# An edge that climbs far gets more room to do so: this part of what it climbs.
+# The gap before a column grows by this part of the greatest height that an edge climbs in it.
 COLUMN_GAP_OF_CLIMB = 0.12
-# How often the order is improved, and how often the heights are.
+# The number of passes that improve the order in the columns, and the heights.
 ORDER_SWEEPS = 8
 HEIGHT_SWEEPS = 12
-# Bends of all edges together. Where they need more, the longest edges go straight, behind boxes.
+# The limit of bends of all edges together. Beyond it the longest edges are drawn straight, and may
+# run behind boxes.
 BENDS_MAX = 30_000
-# How much the two ends of a link pull at each other: a way through several columns is kept level.
+# The force with which the two ends of a link attract each other. It is high for the lanes of an
+# edge that passes several columns, so that these stay level.
 PULL_OF_LANES = 8.0
 PULL_OF_JOBS = 1.0
 
-# What each job waits for, by name, each once. Every name is a key.
+# The jobs that each job depends on, by name and without repetition. Every name is a key.
 Graph: TypeAlias = Mapping[str, Sequence[str]]
-# Who is waited for, and who waits.
+# A dependency, and the job that depends on it.
 Edge: TypeAlias = tuple[str, str]
 Point: TypeAlias = tuple[float, float]
 
 
-class Stop(NamedTuple):
-    """One place in a column: a job in its own layer, in a later one the lane that leads from it."""
+class Waypoint(NamedTuple):
+    """A position in a column: a job in its own layer, or in a later layer a lane of its edges."""
 
     name: str
     layer: int
     lane: bool
 
 
-# A column's stops from top to bottom; and the stops of the next column, or the one before.
-Columns: TypeAlias = list[list[Stop]]
-Links: TypeAlias = Mapping[Stop, Sequence[Stop]]
+# The waypoints of each column from top to bottom, and the linked ones in a neighbouring column.
+Columns: TypeAlias = list[list[Waypoint]]
+Links: TypeAlias = Mapping[Waypoint, Sequence[Waypoint]]
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where one job stands."""
+    """The position and size of one job."""
 
     x: float
     y: float
@@ -60,10 +62,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where all of them stand, and the points of each edge.
+    """The boxes of all jobs, and the points of each edge.
 
-    From its first point an edge swings to the second, from there it goes level to the third, swings
-    to the fourth, and so on. It arrives from the left.
+    An edge curves from its first point to the second, goes level to the third, curves to the
+    fourth, and so on. It arrives from the left.
     """
 
     boxes: Mapping[str, Box]
@@ -73,71 +75,84 @@ class Layout:
 
 
 def layout(after: Graph, sizes: Mapping[str, tuple[float, float]]) -> Layout:
-    """Return where jobs of these widths and heights stand. Raises ValueError for a ring of jobs."""
+    """Place jobs of these widths and heights. Raises ValueError for a cycle of jobs."""
     layer = layers(after)
-    ways = ways_between(after, layer)
-    before, behind = _links(ways)
-    columns = ordered(_columns(layer, ways), before, behind)
+    routes = routes_of_edges(after, layer)
+    before, behind = _links(routes)
+    columns = ordered(_columns(layer, routes), before, behind)
     tall = {
-        stop: LANE_HEIGHT if stop.lane else sizes[stop.name][1]
+        waypoint: LANE_HEIGHT if waypoint.lane else sizes[waypoint.name][1]
         for column in columns
-        for stop in column
+        for waypoint in column
     }
     middle = _middles(columns, before, behind, tall)
-    widths = [max(sizes[stop.name][0] for stop in column if not stop.lane) for column in columns]
-    left = _lefts(widths, columns, before, middle)
+    widths = [
+        max(sizes[waypoint.name][0] for waypoint in column if not waypoint.lane)
+        for column in columns
+    ]
+    left = _left_edges(widths, columns, before, middle)
     boxes = {
-        stop.name: Box(
-            left[stop.layer], middle[stop] - tall[stop] / 2, widths[stop.layer], tall[stop]
+        waypoint.name: Box(
+            left[waypoint.layer],
+            middle[waypoint] - tall[waypoint] / 2,
+            widths[waypoint.layer],
+            tall[waypoint],
         )
         for column in columns
-        for stop in column
-        if not stop.lane
+        for waypoint in column
+        if not waypoint.lane
     }
-    edges = {edge: _points(stops, left, widths, middle) for edge, stops in ways.items()}
-    lowest = max((middle[one] + tall[one] / 2 for column in columns for one in column), default=0)
+    edges = {edge: _points(waypoints, left, widths, middle) for edge, waypoints in routes.items()}
+    lowest = max(
+        (middle[point] + tall[point] / 2 for column in columns for point in column), default=0
+    )
     return Layout(boxes, edges, left[-1] + widths[-1] if left else 0, lowest)
 
 
 def layers(after: Graph) -> dict[str, int]:
-    """Return how many jobs the longest way to each passes. Raises ValueError for a ring."""
-    ring = cycle_in(after)
-    if ring:
-        raise ValueError(f"the job {ring[0]!r} waits for itself")
+    """Return the layer of each job: the length of the longest path to it.
+
+    Raises ValueError for a cycle.
+    """
+    cycle = cycle_in(after)
+    if cycle:
+        raise ValueError(f"the job {cycle[0]!r} waits for itself")
     found: dict[str, int] = {}
     for name in TopologicalSorter(after).static_order():
-        found[name] = max((found[one] + 1 for one in after[name]), default=0)
+        found[name] = max((found[other] + 1 for other in after[name]), default=0)
     return {name: found[name] for name in after}
 
 
-def ways_between(after: Graph, layer: Mapping[str, int]) -> dict[Edge, tuple[Stop, ...]]:
-    """Return the stops of each edge, one in each column on its way while there are bends left.
+def routes_of_edges(after: Graph, layer: Mapping[str, int]) -> dict[Edge, tuple[Waypoint, ...]]:
+    """Return the waypoints of each edge: one in each column between its ends, up to BENDS_MAX.
 
-    The edges of one job share their stops: they part where they have to.
+    The edges that leave one job share their waypoints, and part where they have to.
     """
-    edges = [(one, name) for name, names in after.items() for one in names]
-    found: dict[Edge, tuple[Stop, ...]] = {}
+    edges = [(other, name) for name, names in after.items() for other in names]
+    found: dict[Edge, tuple[Waypoint, ...]] = {}
     left = BENDS_MAX
     for edge in sorted(edges, key=lambda edge: layer[edge[1]] - layer[edge[0]]):
         source, target = edge
         between = range(layer[source] + 1, layer[target])
         left -= len(between)
-        start, end = (Stop(name, layer[name], lane=False) for name in edge)
-        bends = [Stop(source, index, lane=True) for index in between] if left >= 0 else []
+        start, end = (Waypoint(name, layer[name], lane=False) for name in edge)
+        bends = [Waypoint(source, index, lane=True) for index in between] if left >= 0 else []
         found[edge] = (start, *bends, end)
     return {edge: found[edge] for edge in edges}
 
 
 def ordered(columns: Columns, before: Links, behind: Links) -> Columns:
-    """Return the columns with each stop near those that it is linked to, so that few edges cross.
+    """Return the columns in an order with few crossings, each waypoint near the linked ones.
 
-    The best of a bounded number of sweeps, so never worse than what was given.
+    It is the best order of a fixed number of passes, so it never has more crossings than before.
     """
     best, fewest = columns, crossings(columns, behind)
     for turn in range(ORDER_SWEEPS):
         if not fewest:
             break
-        columns = _swept(columns, behind, -1) if turn % 2 else _swept(columns, before, 1)
+        columns = (
+            _sweep_columns(columns, behind, -1) if turn % 2 else _sweep_columns(columns, before, 1)
+        )
         number = crossings(columns, behind)
         if number < fewest:
             best, fewest = columns, number
@@ -148,96 +163,100 @@ def crossings(columns: Columns, behind: Links) -> int:
     """Return how many links between neighbouring columns cross each other."""
     number = 0
     for column, following in pairwise(columns):
-        place = {stop: index for index, stop in enumerate(following)}
+        row = {waypoint: index for index, waypoint in enumerate(following)}
         seen: list[int] = []
-        for stop in column:
-            ends = sorted(place[one] for one in behind.get(stop, ()))
+        for waypoint in column:
+            ends = sorted(row[other] for other in behind.get(waypoint, ()))
             number += sum(len(seen) - bisect_right(seen, end) for end in ends)
             for end in ends:
                 insort(seen, end)
     return number
 
 
-def _swept(columns: Columns, linked: Links, step: int) -> Columns:
-    # Each column after the one that it looks at, its stops by the mean place of those linked to.
-    place: dict[Stop, float] = {}
+def _sweep_columns(columns: Columns, linked: Links, step: int) -> Columns:
+    # Sort each column by the mean row of the linked waypoints in the column before it.
+    row: dict[Waypoint, float] = {}
     found: Columns = []
     for column in columns[::step]:
         wanted = {
-            stop: _mean([(place[one], 1.0) for one in linked.get(stop, ())], float(index))
-            for index, stop in enumerate(column)
+            waypoint: _mean([(row[other], 1.0) for other in linked.get(waypoint, ())], float(index))
+            for index, waypoint in enumerate(column)
         }
         found.append(sorted(column, key=wanted.__getitem__))
-        place = {stop: float(index) for index, stop in enumerate(found[-1])}
+        row = {waypoint: float(index) for index, waypoint in enumerate(found[-1])}
     return found[::step]
 
 
-def _links(ways: Mapping[Edge, tuple[Stop, ...]]) -> tuple[Links, Links]:
-    # Only between neighbouring columns: what goes straight through several orders nothing.
-    pairs = dict.fromkeys(pair for stops in ways.values() for pair in pairwise(stops))
-    before: dict[Stop, list[Stop]] = {}
-    behind: dict[Stop, list[Stop]] = {}
-    for one, other in pairs:
-        if other.layer - one.layer == 1:
-            before.setdefault(other, []).append(one)
-            behind.setdefault(one, []).append(other)
+def _links(routes: Mapping[Edge, tuple[Waypoint, ...]]) -> tuple[Links, Links]:
+    # Only between neighbouring columns: an edge straight through several does not affect the order.
+    pairs = dict.fromkeys(pair for waypoints in routes.values() for pair in pairwise(waypoints))
+    before: dict[Waypoint, list[Waypoint]] = {}
+    behind: dict[Waypoint, list[Waypoint]] = {}
+    for first, second in pairs:
+        if second.layer - first.layer == 1:
+            before.setdefault(second, []).append(first)
+            behind.setdefault(first, []).append(second)
     return before, behind
 
 
-def _columns(layer: Mapping[str, int], ways: Mapping[Edge, tuple[Stop, ...]]) -> Columns:
-    stops = [Stop(name, index, lane=False) for name, index in layer.items()]
-    stops += [stop for way in ways.values() for stop in way]
+def _columns(layer: Mapping[str, int], routes: Mapping[Edge, tuple[Waypoint, ...]]) -> Columns:
+    waypoints = [Waypoint(name, index, lane=False) for name, index in layer.items()]
+    waypoints += [waypoint for route in routes.values() for waypoint in route]
     columns: Columns = [[] for _ in range(max(layer.values(), default=-1) + 1)]
-    for stop in dict.fromkeys(stops):
-        columns[stop.layer].append(stop)
+    for waypoint in dict.fromkeys(waypoints):
+        columns[waypoint.layer].append(waypoint)
     return columns
 
 
 def _middles(
-    columns: Columns, before: Links, behind: Links, tall: Mapping[Stop, float]
-) -> dict[Stop, float]:
-    """Return the height of each stop's middle: level with those linked to, as far as there is room.
+    columns: Columns, before: Links, behind: Links, tall: Mapping[Waypoint, float]
+) -> dict[Waypoint, float]:
+    """Return the height of each waypoint's middle, level with the linked ones if there is room.
 
-    The last sweeps look both ways, so that a job stands between those before and those behind it.
+    The last passes use the links on both sides, so that a job is level with the middle of them.
     """
-    middle: dict[Stop, float] = {}
+    middle: dict[Waypoint, float] = {}
     for column in columns:
         middle |= _stacked(column, [(0.0, 1.0)] * len(column), tall)
     for turn in range(HEIGHT_SWEEPS):
         sides = (before,) if turn == 0 else (behind,) if turn == 1 else (before, behind)
         for column in columns[:: -1 if turn % 2 else 1]:
             wanted = []
-            for stop in column:
-                others = [one for side in sides for one in side.get(stop, ())]
-                pulls = [(middle[one], _pull(stop, one)) for one in others]
+            for waypoint in column:
+                others = [other for side in sides for other in side.get(waypoint, ())]
+                pulls = [(middle[other], _pull(waypoint, other)) for other in others]
                 pull = sum(pull for _, pull in pulls) or PULL_OF_JOBS
-                wanted.append((_mean(pulls, middle[stop]), pull))
+                wanted.append((_mean(pulls, middle[waypoint]), pull))
             middle |= _stacked(column, wanted, tall)
     middle = _straightened(columns, middle, tall)
-    top = min((middle[one] - tall[one] / 2 for column in columns for one in column), default=0)
-    return {stop: float(round(found - top)) for stop, found in middle.items()}
+    top = min(
+        (middle[point] - tall[point] / 2 for column in columns for point in column), default=0
+    )
+    return {waypoint: float(round(found - top)) for waypoint, found in middle.items()}
 
 
 def _straightened(
-    columns: Columns, middle: Mapping[Stop, float], tall: Mapping[Stop, float]
-) -> dict[Stop, float]:
-    """Return the middles with each lane at one height, as far as there is room."""
+    columns: Columns, middle: Mapping[Waypoint, float], tall: Mapping[Waypoint, float]
+) -> dict[Waypoint, float]:
+    """Return the middles with all waypoints of a lane at one height if there is room."""
     heights: dict[str, list[float]] = {}
-    for stop in (one for column in columns for one in column if one.lane):
-        heights.setdefault(stop.name, []).append(middle[stop])
-    level = {name: median(of) for name, of in heights.items()}
-    found: dict[Stop, float] = {}
+    for waypoint in (point for column in columns for point in column if point.lane):
+        heights.setdefault(waypoint.name, []).append(middle[waypoint])
+    level = {name: median(values) for name, values in heights.items()}
+    found: dict[Waypoint, float] = {}
     for column in columns:
         wanted = [
-            (level[stop.name], PULL_OF_LANES) if stop.lane else (middle[stop], PULL_OF_JOBS)
-            for stop in column
+            (level[waypoint.name], PULL_OF_LANES)
+            if waypoint.lane
+            else (middle[waypoint], PULL_OF_JOBS)
+            for waypoint in column
         ]
         found |= _stacked(column, wanted, tall)
     return found
 
 
-def _pull(one: Stop, other: Stop) -> float:
-    return PULL_OF_LANES if one.lane and other.lane else PULL_OF_JOBS
+def _pull(first: Waypoint, second: Waypoint) -> float:
+    return PULL_OF_LANES if first.lane and second.lane else PULL_OF_JOBS
 
 
 def _mean(weighted: Sequence[tuple[float, float]], otherwise: float) -> float:
@@ -246,16 +265,18 @@ def _mean(weighted: Sequence[tuple[float, float]], otherwise: float) -> float:
 
 
 def _stacked(
-    column: Sequence[Stop], wanted: Sequence[tuple[float, float]], tall: Mapping[Stop, float]
-) -> dict[Stop, float]:
-    """Return middles as near to the wanted ones as their order and the gaps allow.
+    column: Sequence[Waypoint],
+    wanted: Sequence[tuple[float, float]],
+    tall: Mapping[Waypoint, float],
+) -> dict[Waypoint, float]:
+    """Return middles as near to the wanted ones as the order and the gaps allow.
 
-    Neighbours that want to pass each other become one block, which stands at the mean of what its
-    members want, weighted by their pull: least squares by pooling those that violate the order.
+    This is least squares with the pool-adjacent-violators algorithm: neighbours whose wanted
+    middles violate the order become one block, at the weighted mean of what its members want.
     """
     offsets = [0.0]
-    for one, other in pairwise(column):
-        offsets.append(offsets[-1] + (tall[one] + tall[other]) / 2 + BOX_GAP)
+    for upper, lower in pairwise(column):
+        offsets.append(offsets[-1] + (tall[upper] + tall[lower]) / 2 + BOX_GAP)
     blocks: list[tuple[float, float, int]] = []
     for (value, weight), offset in zip(wanted, offsets, strict=True):
         block = (value - offset, weight, 1)
@@ -266,18 +287,21 @@ def _stacked(
         blocks.append(block)
     starts = [start for start, _, number in blocks for _ in range(number)]
     return {
-        stop: start + offset for stop, start, offset in zip(column, starts, offsets, strict=True)
+        waypoint: start + offset
+        for waypoint, start, offset in zip(column, starts, offsets, strict=True)
     }
 
 
-def _lefts(
-    widths: Sequence[float], columns: Columns, before: Links, middle: Mapping[Stop, float]
+def _left_edges(
+    widths: Sequence[float], columns: Columns, before: Links, middle: Mapping[Waypoint, float]
 ) -> list[float]:
     lefts: list[float] = []
     right = 0.0
     for width, column in zip(widths, columns, strict=True):
         climbs = (
-            abs(middle[one] - middle[stop]) for stop in column for one in before.get(stop, ())
+            abs(middle[other] - middle[waypoint])
+            for waypoint in column
+            for other in before.get(waypoint, ())
         )
         gap = COLUMN_GAP_MIN + COLUMN_GAP_OF_CLIMB * max(climbs, default=0)
         lefts.append(round(right + min(gap, COLUMN_GAP_MAX), 1) if lefts else 0.0)
@@ -286,13 +310,13 @@ def _lefts(
 
 
 def _points(
-    stops: Sequence[Stop],
+    waypoints: Sequence[Waypoint],
     left: Sequence[float],
     widths: Sequence[float],
-    middle: Mapping[Stop, float],
+    middle: Mapping[Waypoint, float],
 ) -> tuple[Point, ...]:
     found: list[Point] = []
-    for stop in stops:
-        start, height = left[stop.layer], middle[stop]
-        found += [(start, height), (start + widths[stop.layer], height)]
+    for waypoint in waypoints:
+        start, height = left[waypoint.layer], middle[waypoint]
+        found += [(start, height), (start + widths[waypoint.layer], height)]
     return tuple(found[1:-1])

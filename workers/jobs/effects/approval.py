@@ -1,4 +1,4 @@
-"""Signs off what was configured to need no person; it judges nothing."""
+"""Approves jobs that are configured to need no person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from interlock.workers.engine.work import Outcome, Work
 
 
 def approval(work: Work) -> Outcome | None:
-    """Approve, if the job still waits for it."""
+    """Approve a job that still waits for approval."""
     if work.record.state != State.APPROVAL_REQUIRED or not work.record.data["auto_approve"]:
         return None
     return Outcome("approve", {"by": "approval", "reason": "it needs no sign-off"})

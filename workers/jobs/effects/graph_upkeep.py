@@ -1,4 +1,4 @@
-"""Looks after a graph: wakes its jobs when more may run, and ends it when all of them have."""
+"""Wakes the jobs of a graph that may run now, and finishes a graph whose jobs have all ended."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ PAGE = 1_000
 FINISHED_MS = 86_400_000
 
 
-def tending(work: Work) -> Outcome | None:
-    """Ring every job that may go on now; finish the graph where all of its jobs have ended."""
+def graph_upkeep(work: Work) -> Outcome | None:
+    """Wake every job that may go on; finish the graph if all of its jobs have ended."""
     record = work.record
     if record.state == "finished":
         return None
-    alive = living(work)
+    live = live_jobs(work)
     if record.state == "open":
-        for one in alive:
+        for job_id in live:
             work.raise_if_stopped()
-            job = work.dispatch.views.record(one)
-            waits = job.state == State.PENDING and startable(job.data)
-            if waits or job.state == State.REVIEW_REQUIRED:
-                work.dispatch.wake(one, SCHEDULING, {"graph": "tended"}, f"{work.key}:{one}")
-    return None if alive or not over(work) else Outcome("finish")
+            job = work.dispatch.views.record(job_id)
+            startable_now = job.state == State.PENDING and startable(job.data)
+            if startable_now or job.state == State.REVIEW_REQUIRED:
+                work.dispatch.wake(job_id, SCHEDULING, {"graph": "tended"}, f"{work.key}:{job_id}")
+    return None if live or not is_over(work) else Outcome("finish")
 
 
-def living(work: Work) -> list[RecordId]:
-    """Return every job of the graph that has not ended, by state."""
-    return [one for state in _states(work, over=False) for one in _standing(work, state)]
+def live_jobs(work: Work) -> list[RecordId]:
+    """Return the jobs of the graph that have not ended."""
+    states = _states(work, terminal=False)
+    return [job for state in states for job in _jobs_in_state(work, state)]
 
 
-def over(work: Work) -> bool:
-    """Whether the last job of the graph ended a day ago; until then another may be created."""
+def is_over(work: Work) -> bool:
+    """Whether the last job of the graph ended a day ago; until then jobs may be added."""
     views = work.dispatch.views
-    ids = [one for state in _states(work, over=True) for one in _standing(work, state)]
-    last_ms = max((one.since_ms for one in views.records(ids).values()), default=None)
+    ids = [job for state in _states(work, terminal=True) for job in _jobs_in_state(work, state)]
+    last_ms = max((record.since_ms for record in views.records(ids).values()), default=None)
     return last_ms is not None and views.now_ms() - last_ms >= FINISHED_MS
 
 
-def _states(work: Work, *, over: bool) -> list[str]:
+def _states(work: Work, *, terminal: bool) -> list[str]:
     machine = work.dispatch.lifecycle.machine("job")
-    return [str(one.state) for one in machine.stages if isinstance(one, Terminal) is over]
+    return [str(stage.state) for stage in machine.stages if isinstance(stage, Terminal) is terminal]
 
 
-def _standing(work: Work, state: str) -> list[RecordId]:
+def _jobs_in_state(work: Work, state: str) -> list[RecordId]:
     machine, graph = work.dispatch.lifecycle.machine("job"), work.record.id
     found = work.dispatch.views.scan_state(machine, state, partition_of(graph), PAGE)
-    return [one for one in found if root_of(one) == graph]
+    return [record_id for record_id in found if root_of(record_id) == graph]

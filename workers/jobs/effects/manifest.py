@@ -1,16 +1,15 @@
-"""Rewrites a job's manifest, so that its file says what its log adds up to."""
+"""Rewrites a job's manifest file from its log."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from interlock.workers.engine.work import Work
-from interlock.workers.jobs.manifest import alone_at, write_manifest
-from interlock.workers.jobs.view import manifest_now
+from interlock.workers.jobs.manifest import manifest_lock, manifest_now, write_manifest
 
 
 def manifest(work: Work) -> None:
-    """Write it as the job is now: whoever writes last has read the latest."""
+    """Read the log and write the manifest under one lock, so that the newest is written last."""
     folder = Path(work.record.data["dir"])
-    with alone_at(folder):
+    with manifest_lock(folder):
         write_manifest(folder, manifest_now(work.dispatch, work.record.id))

@@ -1,4 +1,4 @@
-"""Lets a job's reviewer look at what was made, and says what it found; it decides nothing."""
+"""Runs the reviewer of a job, and reports its verdict."""
 
 from __future__ import annotations
 
@@ -12,61 +12,71 @@ from interlock.kernel.machines.jobs.job.names import ReviewVerdict
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     REVIEWER,
+    AttemptResult,
     OverBudgetError,
-    Said,
-    labour,
-    over,
-    stopped,
-    took_ms,
+    book_stopped_time,
+    elapsed_ms,
+    run_attempt,
+    stop_or_halt,
 )
-from interlock.workers.jobs.brief import folder_of
-from interlock.workers.jobs.evidence import keep
-from interlock.workers.jobs.reply import Action, ReplyError, ReviewReply
+from interlock.workers.jobs.brief import make_job_folder
+from interlock.workers.jobs.evidence import keep_evidence
+from interlock.workers.jobs.reply import ReplyAction, ReplyError, ReviewReply
 
 
 async def reviewer(work: Work) -> Outcome:
-    """Review once. A job without a reviewer goes on to be signed off."""
-    doer = work.record.data.get("review")
-    if doer is None:
-        words = {"verdict": ReviewVerdict.APPROVAL_REQUIRED, "summary": "no reviewer is configured"}
-        return Outcome("review_completed", words)
+    """Review a job once. A job without a reviewer goes on to its sign-off."""
+    executor = work.record.data.get("review")
+    if executor is None:
+        payload = {
+            "verdict": ReviewVerdict.APPROVAL_REQUIRED,
+            "summary": "no reviewer is configured",
+        }
+        return Outcome("review_completed", payload)
     try:
-        folder = await asyncio.to_thread(folder_of, work)
+        folder = await asyncio.to_thread(make_job_folder, work)
     except OSError as refusal:
-        return _intervene([f"its directory cannot be used: {refusal}"], "", {})
+        return _intervention([f"its directory cannot be used: {refusal}"], "", {})
     began = time.monotonic()
     try:
-        said = await labour(work, doer, REVIEWER, folder)
+        result = await run_attempt(work, executor, REVIEWER, folder)
     except OverBudgetError as refused:
-        return await asyncio.to_thread(over, work, refused)
+        return await asyncio.to_thread(stop_or_halt, work, refused)
     except asyncio.CancelledError:
-        await asyncio.to_thread(stopped, work, began)
+        await asyncio.to_thread(book_stopped_time, work, began)
         raise
-    deltas = {**said.deltas, "time_ms": took_ms(began)}
-    return await asyncio.to_thread(told, said, folder, deltas)
+    deltas = {**result.deltas, "time_ms": elapsed_ms(began)}
+    return await asyncio.to_thread(outcome_of, result, folder, deltas)
 
 
-def told(said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
-    """Return the outcome of what a reviewer said. One that is stuck is a person's matter."""
-    reply = cast(ReviewReply, said.reply)
+def outcome_of(result: AttemptResult, folder: Path, deltas: Mapping[str, int]) -> Outcome:
+    """Keep the evidence of a reviewer's reply, and return the outcome to fire.
+
+    If the reviewer is stuck, a person is asked.
+    """
+    reply = cast(ReviewReply, result.reply)
     try:
-        evidence = keep(folder, reply.evidence_files)
+        evidence = keep_evidence(folder, reply.evidence_files)
     except ReplyError as refusal:
-        return _intervene([f"the reviewer's reply cannot be taken: {refusal}"], "", deltas)
-    words: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
+        return _intervention([f"the reviewer's reply is invalid: {refusal}"], "", deltas)
+    payload: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
     match reply.action:
-        case Action.RETRY:
+        case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**words, **after}, deltas, reply.summary)
-        case Action.STUCK:
-            why = said.unfit or reply.summary or "it gave no reason"
-            return _intervene([f"the reviewer is stuck: {why}"], reply.summary, deltas)
-        case Action.COMPLETED:
+            return Outcome("retry", {**payload, **after}, deltas, reply.summary)
+        case ReplyAction.STUCK:
+            why = result.invalid or reply.summary or "it gave no reason"
+            return _intervention([f"the reviewer is stuck: {why}"], reply.summary, deltas)
+        case ReplyAction.COMPLETED:
             assert reply.verdict is not None, "a completed review has a verdict"
-            words |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
-            return Outcome("review_completed", words, deltas, reply.summary)
+            payload |= {"verdict": ReviewVerdict[reply.verdict], "reasons": reply.reasons}
+            return Outcome("review_completed", payload, deltas, reply.summary)
 
 
-def _intervene(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
-    words = {"verdict": ReviewVerdict.INTERVENTION_REQUIRED, "reasons": reasons, "summary": summary}
-    return Outcome("review_completed", words, deltas, reasons[0])
+def _intervention(reasons: list[str], summary: str, deltas: Mapping[str, int]) -> Outcome:
+    payload = {
+        "verdict": ReviewVerdict.INTERVENTION_REQUIRED,
+        "reasons": reasons,
+        "summary": summary,
+    }
+    return Outcome("review_completed", payload, deltas, reasons[0])

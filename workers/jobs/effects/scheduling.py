@@ -1,4 +1,4 @@
-"""Starts what a job's state names next, once nothing is in the way; else it says what is."""
+"""Starts a pending job or its review if dependencies, limits and slots allow it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.dependencies import recount
-from interlock.workers.jobs.halt import is_halted, warn
-from interlock.workers.jobs.limits import Usage, time_left_ms, used
-from interlock.workers.jobs.slots import all_of, give_back, graph_of, needed, occupy
+from interlock.workers.jobs.limits import (
+    JOB,
+    LimitUsage,
+    is_halted,
+    note_warnings,
+    time_left_ms,
+    usages_of_job,
+)
+from interlock.workers.jobs.slots import (
+    acquire_slots,
+    graph_of,
+    needed_slots,
+    possible_slots,
+    release_slots,
+)
 
-HAVE_SLOTS = (State.RUNNING, State.PAUSED)
+SLOT_STATES = (State.RUNNING, State.PAUSED)
 
 
 def scheduling(work: Work) -> Outcome | None:
-    """Look at the job as it is now. It may have moved on since this was owed."""
+    """Schedule a job by its present state, which may have changed since this was requested."""
     match work.record.state:
         case State.PENDING if not work.record.data["met"]:
             return recount(work)
@@ -24,30 +36,30 @@ def scheduling(work: Work) -> Outcome | None:
             return start(work)
         case State.REVIEW_REQUIRED if changes.reviewable(work.record.data):
             return review(work)
-        case state if state not in HAVE_SLOTS:
-            # A lost attempt may have taken slots, or it was given some, before it moved on.
-            let_go(work)
+        case state if state not in SLOT_STATES:
+            # A lost attempt may have taken slots, or the job was offered some, before it moved on.
+            release_all_slots(work)
     return None
 
 
 def start(work: Work) -> Outcome | None:
-    """Start the worker, where limits and slots allow it."""
+    """Start the worker if limits and slots allow it."""
     record, graph = work.record, graph_of(work.dispatch, work.record)
-    # What is done already is only handed in again: that is no run.
+    # A job whose phases are all done only reports that again, which counts as no run.
     runs = 0 if changes.finished(record.data) else 1
-    found = [one for one in used(record, graph) if runs or one.limit != "iterations"]
-    warn(work, found)
-    if reached := _stopped(found):
+    found = [usage for usage in usages_of_job(record, graph) if runs or usage.limit != "iterations"]
+    note_warnings(work, found)
+    if reached := _own_limit_reached(found):
         return reached
     if graph is not None and is_halted(work, graph, found):
-        # Others may be able to run with what it was given meanwhile.
-        let_go(work)
-        _awaits(work, [f"limit:{graph.id}"])
+        # Jobs of other graphs may be able to use a slot that this job was offered.
+        release_all_slots(work)
+        _note_awaited_slots(work, [f"limit:{graph.id}"])
         return None
-    slots = needed(work.dispatch, record, graph)
-    taken = occupy(work, slots)
-    if taken:
-        _awaits(work, taken)
+    slots = needed_slots(work.dispatch, record, graph)
+    awaited = acquire_slots(work, slots)
+    if awaited:
+        _note_awaited_slots(work, awaited)
         return None
     payload: dict[str, Any] = {"slots": sorted(slots)}
     left = time_left_ms(found)
@@ -56,37 +68,38 @@ def start(work: Work) -> Outcome | None:
 
 
 def review(work: Work) -> Outcome | None:
-    """Start the reviewer, where limits allow it: a review may cost as well."""
+    """Start the reviewer if the limits allow it, because a review may cost money as well."""
     record = work.record
     if record.data.get("review") is None:
         return Outcome("step")
     graph = graph_of(work.dispatch, record)
-    found = [one for one in used(record, graph) if one.limit != "iterations"]
-    warn(work, found)
-    if reached := _stopped(found):
+    found = [usage for usage in usages_of_job(record, graph) if usage.limit != "iterations"]
+    note_warnings(work, found)
+    if reached := _own_limit_reached(found):
         return reached
     if graph is not None and is_halted(work, graph, found):
         return None
-    # Its vacancy would wait until the review is over: the two share the job's directory.
-    give_back(work, needed(work.dispatch, record, graph))
+    # The slot release of this job waits until the review is over, as both use its directory.
+    release_slots(work, needed_slots(work.dispatch, record, graph))
     left = time_left_ms(found)
     return Outcome("step", {"time_left_ms": left} if left is not None else {})
 
 
-def let_go(work: Work) -> None:
-    """Give back every slot that a job may have."""
-    give_back(work, all_of(work.dispatch, work.record, graph_of(work.dispatch, work.record)))
+def release_all_slots(work: Work) -> None:
+    """Release every slot that a job may hold or wait for."""
+    graph = graph_of(work.dispatch, work.record)
+    release_slots(work, possible_slots(work.dispatch, work.record, graph))
 
 
-def _stopped(found: list[Usage]) -> Outcome | None:
-    """Return what stops a job at its own limit."""
-    own = next((one for one in found if one.reached and one.of == "job"), None)
+def _own_limit_reached(found: list[LimitUsage]) -> Outcome | None:
+    """Return the outcome for a job that has reached a limit of its own."""
+    own = next((usage for usage in found if usage.reached and usage.owner == JOB), None)
     if own is None:
         return None
-    payload = {**own.payload(), "of": own.of}
+    payload = {**own.payload(), "of": own.owner}
     return Outcome("limit_reached", payload, reason=f"{own.limit} is used up")
 
 
-def _awaits(work: Work, slots: list[str]) -> None:
+def _note_awaited_slots(work: Work, slots: list[str]) -> None:
     if work.record.data.get("slots") != slots:
         work.fire(Outcome("slot_awaited", {"slots": slots}))

@@ -1,4 +1,4 @@
-"""Gives back the slots of a job that no longer runs, and rings who has them now."""
+"""Releases the slots of a job that no longer runs, and wakes the jobs that get them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from interlock.kernel.machines.jobs.effects import SCHEDULING
 from interlock.kernel.machines.jobs.job.changes import startable
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.workers.engine.work import Work
-from interlock.workers.jobs.slots import all_of, give_back, graph_of
+from interlock.workers.jobs.slots import graph_of, possible_slots, release_slots
 
 
-def vacancy(work: Work) -> None:
-    """Free what the job has, but for what it needs if it runs by now."""
+def slot_release(work: Work) -> None:
+    """Release every slot that a job may hold, except those of a run that has started since."""
     record, dispatch = work.record, work.dispatch
     running = record.state in (State.RUNNING, State.PAUSED)
     kept = record.data.get("slots", ()) if running else ()
-    every = all_of(dispatch, record, graph_of(dispatch, record))
-    give_back(work, {name: limit for name, limit in every.items() if name not in kept})
+    slots = possible_slots(dispatch, record, graph_of(dispatch, record))
+    release_slots(work, {name: limit for name, limit in slots.items() if name not in kept})
     if record.state == State.PENDING and startable(record.data):
-        # It may stand in line again already, and was just taken out of it.
+        # The job may already wait for a slot again, and was just removed from that queue.
         dispatch.wake(record.id, SCHEDULING, {"slot": "given back"}, f"{work.key}:again")

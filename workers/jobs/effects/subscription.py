@@ -1,31 +1,33 @@
-"""Asks to be told of the end of everything that a job depends on; what has ended it is told now."""
+"""Subscribes a job to the end of each job that it depends on."""
 
 from __future__ import annotations
 
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.store.subscriptions import Dependent
 from interlock.workers.engine.work import Work
-from interlock.workers.jobs.dependencies import lose, to_register
+from interlock.workers.jobs.dependencies import dependencies_to_count, report_lost
 
 
-def registration(work: Work) -> None:
-    """Count every dependency, then register with each. The countdown ends when the last is told.
+def subscription(work: Work) -> None:
+    """Count every dependency in a countdown, then subscribe to the end of each.
 
-    All are counted before any is asked, so that a fast first end cannot look like the last one.
+    All are counted before the first subscription, so that the first end cannot empty the countdown.
+    A dependency that has ended already is counted down at once.
     """
     record = work.record
     if record.data["met"]:
         return
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
-    here, named = Dependent.of(record, countdown), to_register(work, countdown)
-    if not work.dispatch.subscriptions.join(here, named):
-        return  # it has ended meanwhile
-    for one in named:
+    dependent = Dependent.of(record, countdown)
+    dependencies = dependencies_to_count(work, countdown)
+    if not work.dispatch.subscriptions.join(dependent, dependencies):
+        return  # this countdown has ended since
+    for dependency in dependencies:
         work.raise_if_stopped()
-        ended = work.dispatch.subscriptions.register(one, here)
+        ended = work.dispatch.subscriptions.register(dependency, dependent)
         if not ended:
             continue
         if ended != State.SUCCESS:
-            lose(work, one, ended)
-        work.dispatch.leave_countdown(here, one, ended)
+            report_lost(work, dependency, ended)
+        work.dispatch.leave_countdown(dependent, dependency, ended)

@@ -1,4 +1,4 @@
-"""Does a job's work, phase by phase, and says how it went; it decides nothing about the job."""
+"""Runs the worker of a job, phase by phase, and reports what each phase came to."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from interlock.kernel.machines.jobs.job.changes import finished
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.jobs.attempt import (
     WORKER,
+    AttemptResult,
     OverBudgetError,
-    Said,
-    labour,
-    over,
-    pause_s,
-    stopped,
-    took_ms,
+    book_stopped_time,
+    elapsed_ms,
+    rate_limit_pause_s,
+    run_attempt,
+    stop_or_halt,
 )
-from interlock.workers.jobs.brief import folder_of
-from interlock.workers.jobs.evidence import keep
-from interlock.workers.jobs.reply import Action, ReplyError
+from interlock.workers.jobs.brief import make_job_folder
+from interlock.workers.jobs.evidence import keep_evidence
+from interlock.workers.jobs.reply import ReplyAction, ReplyError
 
 PAUSES_MAX = 100
 
 
 async def worker(work: Work) -> Outcome:
-    """Run the worker of each phase that is left. All of them done, it only says so again."""
+    """Run the workers of the remaining phases. If all are done, report that again."""
     try:
-        folder, short = await asyncio.to_thread(place_of, work)
+        folder, lack = await asyncio.to_thread(open_folder, work)
     except OSError as refusal:
         detail = f"its directory cannot be used: {refusal.strerror}: {refusal.filename}"
         return Outcome("stuck", {"code": "directory", "detail": detail}, reason=detail)
     data = work.record.data
-    if short:
-        return Outcome("suspend", {"reason": short, "by": WORKER, "code": "disk"}, reason=short)
+    if lack:
+        return Outcome("suspend", {"reason": lack, "by": WORKER, "code": "disk"}, reason=lack)
     if finished(data):
-        # It was suspended after its work: what it made is still there.
+        # The job was suspended after its work was done, and the results are still there.
         return Outcome("agent_completed", {"summary": data.get("summary", "")})
     while True:
-        at = int(work.record.data["phase"])
-        doer = work.record.data["phases"][at]["worker"]
+        index = int(work.record.data["phase"])
+        executor = work.record.data["phases"][index]["worker"]
         began = time.monotonic()
         try:
-            said = await labour(work, doer, WORKER, folder)
+            result = await run_attempt(work, executor, WORKER, folder)
         except OverBudgetError as refused:
-            return await asyncio.to_thread(over, work, refused)
+            return await asyncio.to_thread(stop_or_halt, work, refused)
         except asyncio.CancelledError:
-            await asyncio.to_thread(stopped, work, began)
+            await asyncio.to_thread(book_stopped_time, work, began)
             raise
-        spent = took(began, said)
-        if said.reply.evidence_files:
-            outcome = await asyncio.to_thread(told, work, said, folder, spent)
+        deltas = {**result.deltas, "time_ms": elapsed_ms(began)}
+        if result.reply.evidence_files:
+            outcome = await asyncio.to_thread(outcome_of, work, result, folder, deltas)
         else:
-            outcome = told(work, said, folder, spent)
-        last = at + 1 >= len(work.record.data["phases"])
+            outcome = outcome_of(work, result, folder, deltas)
+        last = index + 1 >= len(work.record.data["phases"])
         if outcome.trigger != "agent_completed" or last:
             return outcome
         phase = Outcome("phase_completed", outcome.payload, outcome.deltas, outcome.reason)
@@ -65,45 +65,43 @@ async def worker(work: Work) -> Outcome:
         work.raise_if_stopped()
 
 
-def place_of(work: Work) -> tuple[Path, str]:
-    """Return where it keeps what it makes, and why it cannot begin there, or nothing."""
-    folder = folder_of(work)
-    return folder, short_of_room(work, folder)
+def open_folder(work: Work) -> tuple[Path, str]:
+    """Return the job's directory, and why the disk is too full to begin, or ''."""
+    folder = make_job_folder(work)
+    return folder, lack_of_disk_space(work, folder)
 
 
-def short_of_room(work: Work, folder: Path) -> str:
-    """Say that the disk is too full to begin, or nothing: half a result is worse than none."""
+def lack_of_disk_space(work: Work, folder: Path) -> str:
+    """Return why the disk is too full to begin, or ''; a full disk could cut a result in half."""
     free_mb = shutil.disk_usage(folder).free // 1_000_000
-    least_mb = work.dispatch.settings.disk_free_min_mb
-    if free_mb >= least_mb:
+    minimum_mb = work.dispatch.settings.disk_free_min_mb
+    if free_mb >= minimum_mb:
         return ""
-    told = f"{free_mb} MB are free at {folder}, and INTERLOCK_DISK_FREE_MIN_MB is {least_mb}"
-    return f"{told}; make room and resume it"
+    lack = f"{free_mb} MB are free at {folder}, and INTERLOCK_DISK_FREE_MIN_MB is {minimum_mb}"
+    return f"{lack}; make room and resume it"
 
 
-def took(began: float, said: Said) -> dict[str, int]:
-    """Return what a run used."""
-    return {**said.deltas, "time_ms": took_ms(began)}
-
-
-def told(work: Work, said: Said, folder: Path, deltas: Mapping[str, int]) -> Outcome:
-    """Return the outcome of what a worker said, its evidence kept first."""
-    reply = said.reply
+def outcome_of(
+    work: Work, result: AttemptResult, folder: Path, deltas: Mapping[str, int]
+) -> Outcome:
+    """Keep the evidence of a worker's reply, and return the outcome to fire."""
+    reply = result.reply
     try:
-        evidence = keep(folder, reply.evidence_files)
+        evidence = keep_evidence(folder, reply.evidence_files)
     except ReplyError as refusal:
-        detail = f"its reply cannot be taken: {refusal}"
+        detail = f"its reply is invalid: {refusal}"
         return Outcome("stuck", {"code": "invalid_reply", "detail": detail}, deltas, detail)
-    words: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
+    payload: dict[str, Any] = {"summary": reply.summary, "evidence": evidence}
+    pauses_left = work.record.data.get("pauses", 0) < PAUSES_MAX
     match reply.action:
-        case Action.COMPLETED:
-            return Outcome("agent_completed", words, deltas, reply.summary)
-        case Action.RETRY if reply.rate_limited and work.record.data.get("pauses", 0) < PAUSES_MAX:
-            pause = {"for_s": pause_s(reply), "reason": reply.summary, "by": WORKER}
+        case ReplyAction.COMPLETED:
+            return Outcome("agent_completed", payload, deltas, reply.summary)
+        case ReplyAction.RETRY if reply.rate_limited and pauses_left:
+            pause = {"for_s": rate_limit_pause_s(reply), "reason": reply.summary, "by": WORKER}
             return Outcome("pause", pause | {"code": "rate_limit"}, deltas, reply.summary)
-        case Action.RETRY:
+        case ReplyAction.RETRY:
             after = {"retry_after_s": reply.retry_after_s} if reply.retry_after_s else {}
-            return Outcome("retry", {**words, **after}, deltas, reply.summary)
-        case Action.STUCK:
-            code = {"code": "invalid_reply"} if said.unfit else {}
-            return Outcome("stuck", {**words, **code}, deltas, reply.summary)
+            return Outcome("retry", {**payload, **after}, deltas, reply.summary)
+        case ReplyAction.STUCK:
+            code = {"code": "invalid_reply"} if result.invalid else {}
+            return Outcome("stuck", {**payload, **code}, deltas, reply.summary)

@@ -1,1 +1,1 @@
-"""Graph files: read with every problem in them named, and written."""
+"""The files of graphs: how they are read, with a list of all problems, and written."""

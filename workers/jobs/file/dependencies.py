@@ -1,4 +1,4 @@
-"""Whom each step of a graph's file waits for: names made whole, rings refused; it reads no file."""
+"""The dependencies of the steps of a graph's file: names made ids, cycles refused."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from interlock.kernel.errors import InvalidIdError
 from interlock.kernel.record import record_id
+from interlock.workers.specs.dependencies import cycles_in
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place
-from interlock.workers.specs.rings import rings_in
+from interlock.workers.specs.problems import Location
 from interlock.workers.specs.yaml_document import Node
 
-RING_SHOWN_MAX = 20
+CYCLE_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A step and what it says of those that it waits for; the name is empty where it is wrong."""
+class DependentStep:
+    """A step and the value of its `depends_on`; the name is '' if it was refused."""
 
     name: str
     node: Node | None
-    place: Place
+    location: Location
 
 
 @dataclass(slots=True)
@@ -29,76 +29,78 @@ class Dependencies:
     """The dependencies of all steps of one graph."""
 
     graph: str
-    steps: Sequence[Waiting]
-    # The first step of each name, and the line where it names another step of the graph.
+    steps: Sequence[DependentStep]
+    # For each step name the dependencies inside the graph, with the lines that name them.
     _inside: dict[str, dict[str, int]] = field(default_factory=dict)
-    _places: dict[str, Place] = field(default_factory=dict)
+    _locations: dict[str, Location] = field(default_factory=dict)
 
-    def whole(self) -> list[list[str]]:
-        """Return for each step the whole ids of its dependencies; what is wrong goes to places."""
+    def ids(self) -> list[list[str]]:
+        """Return the ids of the dependencies of each step; refuse wrong names and cycles."""
         for step in self.steps:
             if step.name and step.name not in self._inside:
                 self._inside[step.name] = {}
-                self._places[step.name] = step.place
-        found = [self._of(step) for step in self.steps]
-        self._refuse_rings()
+                self._locations[step.name] = step.location
+        found = [self._ids_of(step) for step in self.steps]
+        self._refuse_cycles()
         return found
 
-    def _of(self, step: Waiting) -> list[str]:
+    def _ids_of(self, step: DependentStep) -> list[str]:
         lines: dict[str, int] = {}
         if step.node is None or step.node.value is None:
             return []
-        for entry in step.place.entries(step.node):
-            one = self._one(entry, step)
-            if one in lines:
-                problem = f"{shown(entry.value)} is there twice, first in line {lines[one]}"
-                step.place.refuse(entry.line, f"{problem}; remove one")
-            elif one:
-                lines[one] = entry.line
+        for entry in step.location.entries(step.node):
+            dependency = self._id_of(entry, step)
+            if dependency in lines:
+                first = f"first in line {lines[dependency]}"
+                problem = f"{shown(entry.value)} is there twice, {first}; remove one"
+                step.location.refuse(entry.line, problem)
+            elif dependency:
+                lines[dependency] = entry.line
         return list(lines)
 
-    def _one(self, entry: Node, step: Waiting) -> str:
-        """Return the whole id that an entry means, or nothing where it is refused."""
+    def _id_of(self, entry: Node, step: DependentStep) -> str:
+        """Return the id of the job that an entry names, or '' if the entry is refused."""
         text = entry.value
         problem = ""
         if not isinstance(text, str):
             advice = "write a name" if text is None else "it is no text; put it in quotation marks"
             problem = f"{shown(entry.plain())}: {advice}"
         elif "/" in text and not text.startswith(f"{self.graph}/"):
-            problem = wrong_id(text)
+            problem = problem_of_id(text)
             if not problem and text.count("/") > 1:
                 problem = f"{shown(text)}: write <graph>/<step> for a job of another graph"
         else:
-            return self._inner(text.removeprefix(f"{self.graph}/"), entry, step)
+            return self._id_inside(text.removeprefix(f"{self.graph}/"), entry, step)
         if problem:
-            step.place.refuse(entry.line, problem)
+            step.location.refuse(entry.line, problem)
             return ""
         return str(text)
 
-    def _inner(self, name: str, entry: Node, step: Waiting) -> str:
+    def _id_inside(self, name: str, entry: Node, step: DependentStep) -> str:
+        """Return the id of another step of this graph, or '' if the entry is refused."""
         if name == step.name and name:
-            step.place.refuse(entry.line, "it depends on itself; take that out")
+            step.location.refuse(entry.line, "it depends on itself; remove that")
             return ""
         if name not in self._inside:
-            meant = step.place.problems.meant(name, self._inside)
-            step.place.refuse(entry.line, f"there is no step {shown(name)}{meant}")
+            meant = step.location.problems.suggestion(name, self._inside)
+            step.location.refuse(entry.line, f"there is no step {shown(name)}{meant}")
             return ""
         if step.name:
             self._inside[step.name].setdefault(name, entry.line)
         return f"{self.graph}/{name}"
 
-    def _refuse_rings(self) -> None:
+    def _refuse_cycles(self) -> None:
         graph: Mapping[str, Sequence[str]] = {
             name: list(after) for name, after in self._inside.items()
         }
-        for ring in rings_in(graph):
-            line = self._inside[ring[0]][ring[1]]
-            problem = f"{_listed(ring)} is a ring; take one out of it"
-            self._places[ring[0]].refuse(line, problem)
+        for cycle in cycles_in(graph):
+            line = self._inside[cycle[0]][cycle[1]]
+            problem = f"{_shown_cycle(cycle)} is a cycle; remove one of these dependencies"
+            self._locations[cycle[0]].refuse(line, problem)
 
 
-def wrong_id(text: str) -> str:
-    """Return why a text cannot be an id, or nothing."""
+def problem_of_id(text: str) -> str:
+    """Return why a text cannot be an id, or ''."""
     try:
         record_id(text)
     except InvalidIdError as error:
@@ -106,10 +108,10 @@ def wrong_id(text: str) -> str:
     return ""
 
 
-def _listed(ring: Sequence[str]) -> str:
-    """Return a ring as people read it, its middle left out if it is long."""
-    left = len(ring) - RING_SHOWN_MAX
-    half = RING_SHOWN_MAX // 2
+def _shown_cycle(cycle: Sequence[str]) -> str:
+    """Return a cycle as one text; a long one is shown without its middle."""
+    left = len(cycle) - CYCLE_SHOWN_MAX
+    half = CYCLE_SHOWN_MAX // 2
     if left <= 0:
-        return " -> ".join(ring)
-    return " -> ".join([*ring[:half], f"... ({left} more) ...", *ring[-half:]])
+        return " -> ".join(cycle)
+    return " -> ".join([*cycle[:half], f"... ({left} more) ...", *cycle[-half:]])

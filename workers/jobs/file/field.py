@@ -1,4 +1,4 @@
-"""A field of a graph's file: how it is read into parts of a birth, and written from them."""
+"""A field of a graph's file: how it is read into fields of a payload, and written from them."""
 
 from __future__ import annotations
 
@@ -8,89 +8,89 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from interlock.workers.specs.problems import Place
-from interlock.workers.specs.values import PLAIN, Kind, read_value
+from interlock.workers.specs.problems import Location
+from interlock.workers.specs.values import PLAIN, ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node
 
-# Parts of a birth by their names there. None: nothing, also where a default says otherwise.
-Parts: TypeAlias = dict[str, Any]
+# Some fields of the payload of a job or graph. None removes the value of a default.
+PartialPayload: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: the parts of a birth that it is about, how they are read and how they are written.
+    """A field of the file: the payload fields that it stands for, its reader and its writer.
 
-    `write` returns None where another field with the same parts says it better.
+    `write` returns None if another field of the file writes the same payload fields shorter.
     """
 
-    born: tuple[str, ...]
-    read: Callable[[Node, Place], Parts]
-    write: Callable[[Parts], Any]
+    names: tuple[str, ...]
+    read: Callable[[Node, Location], PartialPayload]
+    write: Callable[[PartialPayload], Any]
 
 
-def read_fields(node: Node, fields: Mapping[str, Field], place: Place) -> Parts:
-    """Return the parts that the fields of a mapping are born as; the place is told what is wrong.
+def read_fields(node: Node, fields: Mapping[str, Field], location: Location) -> PartialPayload:
+    """Return the payload fields that a mapping of the file stands for; problems are refused.
 
-    A null takes away what a default says.
+    A null in the file removes the value of a default.
     """
-    parts: Parts = {}
-    for word, inner in place.fields(node, fields).items():
-        field = fields[word]
+    payload: PartialPayload = {}
+    for key, inner in location.fields(node, fields).items():
+        field = fields[key]
         if inner.value is None:
-            parts |= dict.fromkeys(field.born)
+            payload |= dict.fromkeys(field.names)
         else:
-            parts |= field.read(inner, place.inside(word))
-    return parts
+            payload |= field.read(inner, location.inside(key))
+    return payload
 
 
-def write_fields(parts: Parts, fields: Mapping[str, Field]) -> Parts:
-    """Return the fields that parts are read from, in the order of the fields."""
-    found: Parts = {}
-    for word, field in fields.items():
-        mine = {born: parts[born] for born in field.born if born in parts}
-        if any(value is not None for value in mine.values()):
-            value = field.write(mine)
-            found |= {} if value is None else {word: value}
-        elif mine:
-            found[word] = None
+def write_fields(payload: PartialPayload, fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Return the mapping of the file from which `read_fields` reads this payload."""
+    found: dict[str, Any] = {}
+    for key, field in fields.items():
+        part = {name: payload[name] for name in field.names if name in payload}
+        if any(value is not None for value in part.values()):
+            value = field.write(part)
+            found |= {} if value is None else {key: value}
+        elif part:
+            found[key] = None
     return found
 
 
-def merged(*layers: Parts) -> Parts:
-    """Return parts where later layers count more; limits are merged one by one."""
-    found: Parts = {}
+def merged(*layers: PartialPayload) -> PartialPayload:
+    """Return one payload of several, of which a later one wins; limits are merged one by one."""
+    found: PartialPayload = {}
     for layer in layers:
         more = layer.get("limits")
         limits = None if more is None else {**(found.get("limits") or {}), **more}
         found |= layer
         if limits is not None:
             found["limits"] = limits
-    return {born: value for born, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def one(model: type[BaseModel], born: str, kind: Kind = PLAIN) -> Field:
-    """Return a field that is one part of a birth, as the kernel's model has it."""
+def payload_field(model: type[BaseModel], name: str, kind: ValueKind = PLAIN) -> Field:
+    """Return a field that stands for one field of a payload, as the kernel's model defines it."""
 
-    def read(node: Node, place: Place) -> Parts:
-        value = read_value(model, born, kind, node, place)
-        return {} if value is None else {born: value}
+    def read(node: Node, location: Location) -> PartialPayload:
+        value = read_value(model, name, kind, node, location)
+        return {} if value is None else {name: value}
 
-    return Field((born,), read, lambda parts: kind.write(parts[born]))
+    return Field((name,), read, lambda payload: kind.write(payload[name]))
 
 
-def apart(fields: Mapping[str, Field]) -> Field:
-    """Return a field whose own fields are parts of the birth themselves."""
+def flat_fields(fields: Mapping[str, Field]) -> Field:
+    """Return a mapping of the file whose fields are fields of the payload itself."""
     return Field(
-        tuple(part for field in fields.values() for part in field.born),
-        lambda node, place: read_fields(node, fields, place),
-        lambda parts: write_fields(parts, fields),
+        tuple(name for field in fields.values() for name in field.names),
+        lambda node, location: read_fields(node, fields, location),
+        lambda payload: write_fields(payload, fields),
     )
 
 
-def together(born: str, fields: Mapping[str, Field]) -> Field:
-    """Return a field whose own fields are one part of the birth."""
+def nested_fields(name: str, fields: Mapping[str, Field]) -> Field:
+    """Return a mapping of the file that is a mapping in the payload as well."""
     return Field(
-        (born,),
-        lambda node, place: {born: read_fields(node, fields, place)},
-        lambda parts: write_fields(parts[born], fields),
+        (name,),
+        lambda node, location: {name: read_fields(node, fields, location)},
+        lambda payload: write_fields(payload[name], fields),
     )

@@ -1,4 +1,4 @@
-"""A graph of jobs as the text of the file that makes it once more; it writes no file."""
+"""Writes a graph of jobs as the text of a file that would create the graph again."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import yaml
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError
-from interlock.workers.jobs.file.field import Parts, write_fields
-from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_as_born, job_as_born
-from interlock.workers.jobs.file.file import GraphFileError, Step, graph_of
+from interlock.workers.jobs.file.field import PartialPayload, write_fields
+from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_payload, job_payload
+from interlock.workers.jobs.file.file import GraphFileError, Step, parse_graph
 from interlock.workers.specs.values import PRIORITY_DEFAULT, Dollars
 
-# A long line stays one: where it is broken, its spaces would be hard to see.
+# A long line stays one line: spaces at a line break would be hard to see.
 _WIDTH = 1_000_000
-_LINES = re.compile(r"\S.*\n(?:.*\n)*.*\S\n?")
+_SEVERAL_LINES = re.compile(r"\S.*\n(?:.*\n)*.*\S\n?")
 _BASE: Any = yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper
 
 
 class UnwritableGraphError(CallError):
-    """No file could make this graph. Change what it names, or keep the graph as it is."""
+    """No file could create this graph. Change what the message names, or keep the graph."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"the graph {name!r} cannot be written as a file: {problem}")
@@ -34,58 +34,62 @@ class UnwritableGraphError(CallError):
 def graph_text(name: str, payload: Mapping[str, Any], steps: Sequence[Step]) -> str:
     """Return the YAML that `read_graph` reads as this graph. Raises UnwritableGraphError.
 
-    Paths are written as they are. A directory is written once for all if each is `<dir>/<step>`,
-    and with its step if not. The name of the machine is left out.
+    Paths are written as they are. If the directory of each step is `<dir>/<step>`, only `dir` is
+    written, otherwise the directory of each step. The host is left out.
     """
     try:
-        shared = graph_as_born(dict(payload))
-        births = [_birth(step) for step in steps]
+        shared = graph_payload(dict(payload))
+        payloads = [_payload_of_step(step) for step in steps]
     except ValidationError as refusal:
         first = refusal.errors(include_url=False)[0]
         part = ".".join(map(str, first["loc"]))
         raise UnwritableGraphError(name, f"{part}: {first['msg']}") from refusal
-    above = _above(steps, births)
-    folder = next((one["folder"] for one in births if "folder" in one), None)
-    given = shared | {"folder": folder, "dir": above}
-    top: Parts = {"graph": name} | write_fields(
-        {k: v for k, v in given.items() if v is not None}, GRAPH
+    parent = _common_parent(steps, payloads)
+    folder = next((job["folder"] for job in payloads if "folder" in job), None)
+    inherited = shared | {"folder": folder, "dir": parent}
+    top: dict[str, Any] = {"graph": name} | write_fields(
+        {k: v for k, v in inherited.items() if v is not None}, GRAPH
     )
     if folder is None:
-        # Nothing said, it is that of the file.
+        # Without a value, the folder would be that of the file.
         top["defaults"] = {"folder": None}
-    listed = [_step(step, birth, name, given) for step, birth in zip(steps, births, strict=True)]
-    # One by one: a dumper keeps all that it has written.
-    text = "".join([_dumped(top), "steps:\n", *(_dumped([one]) for one in listed)])
-    _check(text, name, shared, steps, births)
+    listed = [
+        _written_step(step, job, name, inherited) for step, job in zip(steps, payloads, strict=True)
+    ]
+    # Each step is dumped on its own, because a dumper keeps everything that it has written.
+    text = "".join([_dumped(top), "steps:\n", *(_dumped([step]) for step in listed)])
+    _check_round_trip(text, name, shared, steps, payloads)
     return text
 
 
-def _birth(step: Step) -> Parts:
-    return job_as_born({k: v for k, v in step.payload.items() if k != "host"})
+def _payload_of_step(step: Step) -> PartialPayload:
+    return job_payload({k: v for k, v in step.payload.items() if k != "host"})
 
 
-def _above(steps: Sequence[Step], births: Sequence[Parts]) -> str | None:
-    """Return the directory that has those of the steps, or None if one has not its own there."""
+def _common_parent(steps: Sequence[Step], payloads: Sequence[PartialPayload]) -> str | None:
+    """Return the directory in which each step has one of its own name; None if there is none."""
     found = set()
-    for step, birth in zip(steps, births, strict=True):
-        above, name = os.path.split(birth.get("dir", ""))
-        found.add(above if name == step.name else "")
+    for step, payload in zip(steps, payloads, strict=True):
+        parent, name = os.path.split(payload.get("dir", ""))
+        found.add(parent if name == step.name else "")
     only = found.pop() if len(found) == 1 else ""
     return only or None
 
 
-def _step(step: Step, birth: Parts, graph: str, given: Parts) -> Parts:
-    """Return a step as the file has it: what it inherits is left out."""
-    own = {born: value for born, value in birth.items() if born not in ("dir", *INHERITED)}
-    for born in INHERITED:
-        if birth.get(born) != given.get(born):
-            # Without a value of its own it takes away that of the graph.
-            own[born] = birth.get(born)
-    if "dir" in birth and given["dir"] is None:
-        own["dir"] = birth["dir"]
+def _written_step(
+    step: Step, payload: PartialPayload, graph: str, inherited: PartialPayload
+) -> dict[str, Any]:
+    """Return a step of the file, without the values that it inherits."""
+    own = {k: value for k, value in payload.items() if k not in ("dir", *INHERITED)}
+    for name in INHERITED:
+        if payload.get(name) != inherited.get(name):
+            # A None is written as null, which removes the value of the graph.
+            own[name] = payload.get(name)
+    if "dir" in payload and inherited["dir"] is None:
+        own["dir"] = payload["dir"]
     if step.priority != PRIORITY_DEFAULT:
         own["priority"] = step.priority
-    after = [one.removeprefix(f"{graph}/") for one in birth.get("depends_on", ())]
+    after = [job.removeprefix(f"{graph}/") for job in payload.get("depends_on", ())]
     written = write_fields(own, STEP)
     return {"name": step.name} | ({"depends_on": after} if after else {}) | written
 
@@ -96,24 +100,24 @@ def _dumped(value: Any) -> str:
 
 
 class _Dumper(_BASE):
-    """Writes what `read_yaml` takes: nothing twice by reference, texts of lines as such."""
+    """Writes only YAML that `read_yaml` accepts: no aliases, and block texts for several lines."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Whether what is there twice is written twice: always."""
+        """Write a value that is there twice in full both times."""
         del data
         return True
 
 
 def _text(dumper: Any, text: str) -> yaml.ScalarNode:
-    # Blank lines at an end would have to be marked, and so would a document's end after them.
-    lines = _LINES.fullmatch(text)
+    # A block text with blank lines at its end would need a mark, and then the end of the document.
+    lines = _SEVERAL_LINES.fullmatch(text)
     style = "|" if lines else None
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
     return node
 
 
 def _dollars(dumper: Any, amount: Dollars) -> yaml.ScalarNode:
-    # What it would be read as anyway, or the tag would be written too.
+    # With the tag that the number would be resolved to, the tag itself is not written.
     kind = "float" if "." in amount else "int"
     node: yaml.ScalarNode = dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(amount))
     return node
@@ -123,15 +127,19 @@ _Dumper.add_representer(str, _text)
 _Dumper.add_representer(Dollars, _dollars)
 
 
-def _check(
-    text: str, name: str, shared: Parts, steps: Sequence[Step], births: Sequence[Parts]
+def _check_round_trip(
+    text: str,
+    name: str,
+    shared: PartialPayload,
+    steps: Sequence[Step],
+    payloads: Sequence[PartialPayload],
 ) -> None:
-    """Refuse a text that would not come back as what it was made of."""
+    """Raise UnwritableGraphError if the text would not be read as the same graph."""
     try:
-        read = graph_of(text, Path("/graph.yaml"))
+        read = parse_graph(text, Path("/graph.yaml"))
     except GraphFileError as refusal:
         raise UnwritableGraphError(name, refusal.problems[0].text) from refusal
-    assert (read.name, read.payload) == (name, shared), "what a graph is called and shares is kept"
-    for step, birth, back in zip(steps, births, read.steps, strict=True):
-        if (step.name, step.priority, birth) != (back.name, back.priority, back.payload):
-            raise UnwritableGraphError(name, f"the step {step.name!r} would come back otherwise")
+    assert (read.name, read.payload) == (name, shared), "the graph itself is read the same"
+    for step, payload, back in zip(steps, payloads, read.steps, strict=True):
+        if (step.name, step.priority, payload) != (back.name, back.priority, back.payload):
+            raise UnwritableGraphError(name, f"the step {step.name!r} would be read differently")

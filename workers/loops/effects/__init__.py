@@ -12,8 +12,8 @@ from interlock.workers.loops.effects.session import session
 from interlock.workers.loops.effects.worktree import worktree
 
 HANDLERS: Mapping[str, Handler] = {
-    "retirement": agent_cleanup,
-    "drain": mail_check,
+    "agent_cleanup": agent_cleanup,
+    "mail_check": mail_check,
     "prompt": prompt,
     "session": session,
     "worktree": worktree,

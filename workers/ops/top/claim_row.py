@@ -10,7 +10,7 @@ from interlock.kernel.event import Event, Note
 from interlock.kernel.machines.tasks.visual_state import Thresholds, VisualState, classify
 from interlock.kernel.reason import AbortReason
 from interlock.kernel.record import Entry, Record
-from interlock.workers.tasks.workplace import Workplace
+from interlock.workers.tasks.claim_names import ClaimNames
 
 LeaseMs = Callable[[str, str], int]
 
@@ -22,7 +22,7 @@ class ClaimRecords:
     `present` means that this is the task's current claim. There is a task or an agent, or both.
     """
 
-    workplace: Workplace
+    names: ClaimNames
     task: Record | None = None
     agent: Record | None = None
     turn: Record | None = None
@@ -76,8 +76,8 @@ def row_of(claim: ClaimRecords, now_ms: int, thresholds: Thresholds, lease_ms: L
         ),
         agent_id=agent.id if agent else "",
         role=_one_line(agent_data.get("role") or task_data.get("role")),
-        task=claim.workplace.task,
-        number=claim.workplace.number,
+        task=claim.names.task,
+        number=claim.names.number,
         state=task.state if task else "",
         doing=_one_line(_activity(claim) or (turn.state if turn else "")),
         age_s=_age_s(now_ms, started_ms),

@@ -16,8 +16,8 @@ from interlock.kernel.table import Active
 from interlock.workers.client import Client
 from interlock.workers.ops.top.claim_row import ClaimRecords, ClaimRow, row_of
 from interlock.workers.systems import SYSTEMS
+from interlock.workers.tasks.claim_names import ClaimNames
 from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.workplace import Workplace
 
 ROWS_MAX = 200
 SCANNED_MAX = 2_000  # records in each state, for one backlog
@@ -244,9 +244,7 @@ class SnapshotReader:
             _agent_of(task) for task in claimed if _agent_of(task) not in agents
         )
         claims = [
-            ClaimRecords(
-                _workplace(task), task=task, agent=agents.get(_agent_of(task)), present=True
-            )
+            ClaimRecords(_names(task), task=task, agent=agents.get(_agent_of(task)), present=True)
             for task in claimed
         ]
         covered = {claim.agent.id for claim in claims if claim.agent and _covers_agent(claim)}
@@ -262,13 +260,13 @@ class SnapshotReader:
 
     def _with_logs(self, claims: Sequence[ClaimRecords]) -> list[ClaimRecords]:
         views = self.dispatch.views
-        turns = views.records(claim.workplace.turn for claim in claims)
+        turns = views.records(claim.names.turn for claim in claims)
         ids = [record.id for claim in claims for record in (claim.task, claim.agent) if record]
         logs = views.latest(ids, LOG_LINES_READ)
         return [
             replace(
                 claim,
-                turn=turns.get(claim.workplace.turn),
+                turn=turns.get(claim.names.turn),
                 task_log=logs[claim.task.id] if claim.task else (),
                 agent_log=logs[claim.agent.id] if claim.agent else (),
             )
@@ -302,7 +300,7 @@ class SnapshotReader:
             if needed > left:
                 break
             left -= needed
-            if why := self.tasks.starved(record):
+            if why := self.tasks.why_starved(record):
                 age_s = _s(now_ms - record.since_ms)
                 found.append(AgedRecord(record.id, record.state, age_s, why))
         return tuple(found)
@@ -337,13 +335,13 @@ def _by_state(pages: Iterable[Sequence[RecordInState]]) -> dict[MachineState, li
     return found
 
 
-def _workplace(task: Record) -> Workplace:
-    return Workplace(task.id, int(task.data["claim"]["number"]))
+def _names(task: Record) -> ClaimNames:
+    return ClaimNames(task.id, int(task.data["claim"]["number"]))
 
 
 def _agent_of(task: Record) -> str:
     """Return the id of the agent of a task's current claim. An external agent has no record."""
-    return str(task.data["claim"].get("agent") or _workplace(task).agent)
+    return str(task.data["claim"].get("agent") or _names(task).agent)
 
 
 def _covers_agent(claim: ClaimRecords) -> bool:
@@ -358,5 +356,5 @@ def _claim_of_agent(agent: Record, tasks: Mapping[str, Record]) -> ClaimRecords:
     """Return the claim of an agent whose task has no current claim by that agent."""
     task = str(agent.data["task"])
     number = agent.id.rpartition("~")[2]
-    workplace = Workplace(task, int(number) if number.isdigit() else 0)
-    return ClaimRecords(workplace, task=tasks.get(task), agent=agent)
+    names = ClaimNames(task, int(number) if number.isdigit() else 0)
+    return ClaimRecords(names, task=tasks.get(task), agent=agent)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from interlock.kernel.machines.runs.codon.names import SELF as CODON
-from interlock.kernel.machines.runs.effects import CLEARANCE
+from interlock.kernel.machines.runs.effects import CODON_CLEANUP
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.machines.runs.translation import branch_of
 from interlock.kernel.restoration import HOLDER
@@ -35,7 +35,7 @@ from interlock.workers.runs.paths import RunPaths
 # The folder of a workspace's checkpoints, which validation must not create.
 STORE = Path(".interlock", "checkpoints")
 # How long the codon of an ended run may take to end too.
-CLEANUP_MS = CLEARANCE.lease_ms + CLEARANCE.grace_ms
+CLEANUP_MS = CODON_CLEANUP.lease_ms + CODON_CLEANUP.grace_ms
 NUMBER = re.compile(r"[0-9]+")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from interlock.kernel.machines.runs.effects import CONDUCTOR
+from interlock.kernel.machines.runs.effects import LAUNCH
 from interlock.workers.engine.work import Work
 from interlock.workers.processes.agent.process import (
     KILL_BY_PASSED,
@@ -95,4 +95,4 @@ class LeasedProcess:
     def _kill_deadline(self) -> float:
         """Return the time by which the process must be dead unless the leases are renewed."""
         valid_until = min(work.held.valid_until for work in self._leases)
-        return valid_until + CONDUCTOR.grace_ms / 2_000
+        return valid_until + LAUNCH.grace_ms / 2_000

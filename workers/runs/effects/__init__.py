@@ -10,7 +10,7 @@ from interlock.workers.runs.effects.events import apply_events
 from interlock.workers.runs.effects.launch import launch_run_supervisor
 
 HANDLERS: Mapping[str, Handler] = {
-    "clearance": clean_up_codon,
+    "codon_cleanup": clean_up_codon,
     "events": apply_events,
-    "conductor": launch_run_supervisor,
+    "launch": launch_run_supervisor,
 }

@@ -12,7 +12,7 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.work import Work
 
-COMPONENT = "clearance"
+COMPONENT = "codon_cleanup"
 
 
 def clean_up_codon(work: Work) -> None:

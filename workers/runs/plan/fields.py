@@ -26,8 +26,8 @@ from interlock.workers.runs.plan.model import (
     SentinelEventName,
 )
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place
-from interlock.workers.specs.values import MONEY, PLAIN, Kind, read_value
+from interlock.workers.specs.problems import Location
+from interlock.workers.specs.values import MONEY, PLAIN, ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
@@ -43,13 +43,13 @@ _UNTIL = "write {iterations: <n>} or context_exceeded"
 _Part = TypeVar("_Part", bound=PlanPart)
 # Reads the value of a field at its place in the file. Where it refuses the value, it reports the
 # problem at the place and returns None.
-Reader: TypeAlias = Callable[[Node, Place], Any]
+Reader: TypeAlias = Callable[[Node, Location], Any]
 # For each field of the file: the name of the field in the model, and its reader.
 FieldReaders: TypeAlias = Mapping[str, tuple[str, Reader]]
 
 
 def read_part(
-    model: type[_Part], node: Node, readers: FieldReaders, place: Place, **more: Any
+    model: type[_Part], node: Node, readers: FieldReaders, place: Location, **more: Any
 ) -> _Part | None:
     """Return the part that a mapping describes, or None where anything in it is refused.
 
@@ -75,7 +75,7 @@ def read_part(
     return model.model_validate(whole)
 
 
-def require(node: Node, field: str, advice: str, place: Place) -> bool:
+def require(node: Node, field: str, advice: str, place: Location) -> bool:
     """Return whether a field has a value; report it at the place if it has none."""
     if not isinstance(node.value, dict):
         return False
@@ -85,7 +85,7 @@ def require(node: Node, field: str, advice: str, place: Place) -> bool:
     return False
 
 
-def read_entries(node: Node, place: Place, *, maximum: int, noun: str) -> list[Node]:
+def read_entries(node: Node, place: Location, *, maximum: int, noun: str) -> list[Node]:
     """Return the entries of a list that has at least one."""
     entries = place.entries(node)
     if isinstance(node.value, list) and not entries:
@@ -95,12 +95,12 @@ def read_entries(node: Node, place: Place, *, maximum: int, noun: str) -> list[N
     return entries
 
 
-def value_reader(model: type[BaseModel], name: str, kind: Kind = PLAIN) -> Reader:
+def value_reader(model: type[BaseModel], name: str, kind: ValueKind = PLAIN) -> Reader:
     """Return the reader of a single value, which must fit the field of a model."""
     return lambda node, place: read_value(model, name, kind, node, place)
 
 
-def choice_of(choices: type[StrEnum]) -> Kind:
+def choice_of(choices: type[StrEnum]) -> ValueKind:
     """Return the kind of value that is one of a few choices."""
 
     def read(node: Node) -> StrEnum:
@@ -109,7 +109,7 @@ def choice_of(choices: type[StrEnum]) -> Kind:
         *others, last = choices
         raise ValueError(f"write {', '.join(others)} or {last}")
 
-    return Kind(read, str)
+    return ValueKind(read, str)
 
 
 def command_or_model_readers(model: type[CommandOrModel]) -> FieldReaders:
@@ -121,17 +121,17 @@ def command_or_model_readers(model: type[CommandOrModel]) -> FieldReaders:
     }
 
 
-def read_sentinel(name: str, node: Node, place: Place) -> PlannedSentinel | None:
+def read_sentinel(name: str, node: Node, place: Location) -> PlannedSentinel | None:
     """Read a sentinel."""
     return read_part(PlannedSentinel, node, _SENTINEL, place, id=name)
 
 
-def read_budget(node: Node, place: Place) -> Budget | None:
+def read_budget(node: Node, place: Location) -> Budget | None:
     """Read the budget of a codon or of the run."""
     return read_part(Budget, node, _BUDGET, place)
 
 
-def read_environment(node: Node, place: Place) -> Any:
+def read_environment(node: Node, place: Location) -> Any:
     """Read environment variables."""
     if not isinstance(node.value, dict):
         place.refuse(node.line, f"{shown(node.plain())}: write lines of the form KEY: value")
@@ -152,7 +152,7 @@ def read_environment(node: Node, place: Place) -> Any:
     return read_value(RunPlan, "environment", PLAIN, Node(node.line, valid), place)
 
 
-def read_on_failure(node: Node, place: Place) -> OnFailure | None:
+def read_on_failure(node: Node, place: Location) -> OnFailure | None:
     """Read how the run goes on after a failure."""
     if node.value in (FailurePolicy.ABORT, FailurePolicy.IGNORE):
         return OnFailure(policy=FailurePolicy(node.value))
@@ -168,7 +168,7 @@ def read_on_failure(node: Node, place: Place) -> OnFailure | None:
     return read_part(OnFailure, node, _RETRY, place.inside("retry"), policy=FailurePolicy.RETRY)
 
 
-def read_until(node: Node, place: Place) -> LoopEnd | None:
+def read_until(node: Node, place: Location) -> LoopEnd | None:
     """Read when a loop ends."""
     if node.value == "context_exceeded":
         return LoopEnd(context_exceeded=True)
@@ -178,7 +178,7 @@ def read_until(node: Node, place: Place) -> LoopEnd | None:
     return read_part(LoopEnd, node, _ENDS, place)
 
 
-def _strategy(node: Node, place: Place) -> PlannedStrategy | None:
+def _strategy(node: Node, place: Location) -> PlannedStrategy | None:
     if node.value == "immediate":
         return PlannedStrategy()
     if not isinstance(node.value, dict) or not node.value:
@@ -187,20 +187,20 @@ def _strategy(node: Node, place: Place) -> PlannedStrategy | None:
     return read_part(PlannedStrategy, node, _STRATEGIES, place)
 
 
-def _events(node: Node, place: Place) -> tuple[SentinelEventName, ...]:
+def _events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
     found: list[SentinelEventName] = []
     for index, entry in enumerate(read_entries(node, place, maximum=SEQUENCE_MAX, noun="event")):
         known = tuple(each.value for each in SentinelEventName)
         if isinstance(entry.value, str) and entry.value in known:
             found.append(SentinelEventName(entry.value))
             continue
-        suggestion = place.problems.meant(str(entry.value), known)
+        suggestion = place.problems.suggestion(str(entry.value), known)
         problem = f"{shown(entry.plain())} is no event; known: {', '.join(known)}{suggestion}"
         place.inside(index).refuse(entry.line, problem)
     return tuple(found)
 
 
-def _distinct_events(node: Node, place: Place) -> tuple[SentinelEventName, ...]:
+def _distinct_events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
     found = _events(node, place)
     for event in sorted({each for each in found if found.count(each) > 1}):
         place.refuse(node.line, f"{event} is listed more than once; write it once")
@@ -244,11 +244,11 @@ def _read_true(node: Node) -> bool:
     return True
 
 
-NAME = Kind(_read_name, str)
-TEXT = Kind(_read_text, str)
-MODEL = Kind(_read_model, str)
-SECONDS = Kind(_read_ms, lambda ms: f"{ms / 1_000:g}")
-_TRUE = Kind(_read_true, bool)
+NAME = ValueKind(_read_name, str)
+TEXT = ValueKind(_read_text, str)
+MODEL = ValueKind(_read_model, str)
+SECONDS = ValueKind(_read_ms, lambda ms: f"{ms / 1_000:g}")
+_TRUE = ValueKind(_read_true, bool)
 _BUDGET: FieldReaders = {
     "cost_usd": ("cost_micro", value_reader(Budget, "cost_micro", MONEY)),
     "duration_s": ("duration_s", value_reader(Budget, "duration_s")),

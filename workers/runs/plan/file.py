@@ -45,8 +45,8 @@ from interlock.workers.runs.plan.model import (
 )
 from interlock.workers.runs.plan.path import path_within
 from interlock.workers.specs.json_line import shown
-from interlock.workers.specs.problems import Place, Problem, Problems
-from interlock.workers.specs.values import Kind, read_value
+from interlock.workers.specs.problems import Location, Problem, Problems
+from interlock.workers.specs.values import ValueKind, read_value
 from interlock.workers.specs.yaml_document import Node, UnreadableError, read_text, read_yaml
 
 BYTES_MAX = 128 * 1024
@@ -96,7 +96,7 @@ class _RunPlanReader:
 
     def plan(self, root: Node) -> RunPlan | None:
         """Return the plan, or None where there is a problem."""
-        place = Place(self.problems)
+        place = Location(self.problems)
         sentinels = root.value.get("sentinels") if isinstance(root.value, dict) else None
         if sentinels is not None and isinstance(sentinels.value, dict):
             self.sentinels = frozenset(key for key in sentinels.value if isinstance(key, str))
@@ -119,7 +119,7 @@ class _RunPlanReader:
             return None
         return plan
 
-    def _sentinels(self, node: Node, place: Place) -> tuple[PlannedSentinel | None, ...]:
+    def _sentinels(self, node: Node, place: Location) -> tuple[PlannedSentinel | None, ...]:
         if not isinstance(node.value, dict):
             problem = f"{shown(node.plain())}: write each below its name, like `watcher:`"
             place.refuse(node.line, problem)
@@ -130,7 +130,9 @@ class _RunPlanReader:
         found = []
         for key, inner in node.value.items():
             name = read_value(PlannedSentinel, "id", NAME, Node(inner.line, key), place)
-            of_sentinel = Place(self.problems, f"sentinel {name!r}") if name else place.inside(key)
+            of_sentinel = (
+                Location(self.problems, f"sentinel {name!r}") if name else place.inside(key)
+            )
             found.append(read_sentinel(name, self._with_on(inner), of_sentinel))
         return tuple(found)
 
@@ -144,7 +146,7 @@ class _RunPlanReader:
         }
         return Node(node.line, found)
 
-    def _steps(self, node: Node, place: Place) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
+    def _steps(self, node: Node, place: Location) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
         entries = read_entries(node, place, maximum=CODONS_MAX, noun="codon")
         found: list[PlannedCodon | PlannedLoop | None] = []
         for index, entry in enumerate(entries):
@@ -158,7 +160,7 @@ class _RunPlanReader:
             self._refuse_continuing(_first_codon(entries[0]), place)
         return tuple(found)
 
-    def _refuse_continuing(self, codon: Node, place: Place) -> None:
+    def _refuse_continuing(self, codon: Node, place: Location) -> None:
         """Refuse a first codon that is to continue the session of the codon before it."""
         written = codon.value.get("continuation") if isinstance(codon.value, dict) else None
         if written is not None and written.value == SessionChoice.CONTINUE_PREVIOUS:
@@ -177,7 +179,7 @@ class _RunPlanReader:
         require(node, "codons", "write `codons:` and a list of at least one codon", place)
         return read_part(PlannedLoop, node, readers, place)
 
-    def _codons_of_loop(self, node: Node, place: Place) -> tuple[PlannedCodon | None, ...]:
+    def _codons_of_loop(self, node: Node, place: Location) -> tuple[PlannedCodon | None, ...]:
         found = []
         for index, entry in enumerate(read_entries(node, place, maximum=CODONS_MAX, noun="codon")):
             if _is_loop(entry):
@@ -209,16 +211,16 @@ class _RunPlanReader:
         }
         return read_part(PlannedCodon, node, readers, place)
 
-    def _name(self, index: int, node: Node, noun: str) -> tuple[str | None, Place]:
+    def _name(self, index: int, node: Node, noun: str) -> tuple[str | None, Location]:
         """Return the name of a codon or loop, None where it is refused, and its place."""
-        place = Place(self.problems, f"{noun} {index + 1}")
+        place = Location(self.problems, f"{noun} {index + 1}")
         if not require(node, noun, f"name it: `{noun}: <name>`", place):
             return None, place
         written: Node = node.value[noun]
         name: str | None = read_value(PlannedCodon, "id", NAME, written, place.inside(noun))
         if name is None:
             return None, place
-        place = Place(self.problems, f"{noun} {name!r}")
+        place = Location(self.problems, f"{noun} {name!r}")
         if name in self.names:
             problem = f"line {self.names[name]} has a codon or loop of this name; choose another"
             place.inside(noun).refuse(written.line, problem)
@@ -226,14 +228,14 @@ class _RunPlanReader:
             self.names[name] = written.line
         return name, place
 
-    def _sentinels_of_codon(self, node: Node, place: Place) -> tuple[str, ...]:
+    def _sentinels_of_codon(self, node: Node, place: Location) -> tuple[str, ...]:
         found: list[str] = []
         for index, entry in enumerate(
             read_entries(node, place, maximum=SENTINELS_MAX, noun="sentinel")
         ):
             name = entry.plain()
             if not isinstance(name, str) or name not in self.sentinels:
-                suggestion = self.problems.meant(str(name), self.sentinels)
+                suggestion = self.problems.suggestion(str(name), self.sentinels)
                 problem = f"{shown(name)} is no sentinel of this plan; write it below `sentinels:`"
                 place.inside(index).refuse(entry.line, problem + suggestion)
             elif name in found:
@@ -242,7 +244,7 @@ class _RunPlanReader:
                 found.append(name)
         return tuple(found)
 
-    def _rig(self, node: Node, place: Place) -> tuple[RigCopy | RigCommand | None, ...]:
+    def _rig(self, node: Node, place: Location) -> tuple[RigCopy | RigCommand | None, ...]:
         found: list[RigCopy | RigCommand | None] = []
         copied = False
         for index, entry in enumerate(
@@ -252,7 +254,9 @@ class _RunPlanReader:
             copied = copied or (isinstance(entry.value, dict) and "copy" in entry.value)
         return tuple(found)
 
-    def _rig_item(self, node: Node, place: Place, *, copied: bool) -> RigCopy | RigCommand | None:
+    def _rig_item(
+        self, node: Node, place: Location, *, copied: bool
+    ) -> RigCopy | RigCommand | None:
         written = place.fields(node, ("copy", "command", "allow_failure"))
         kinds = [word for word in ("copy", "command") if word in written]
         if isinstance(node.value, dict) and len(kinds) != 1:
@@ -270,8 +274,8 @@ class _RunPlanReader:
             found = _rig_command(written["command"], inside, allowed=allowed, copied=copied)
         return found
 
-    def _rig_copy(self, node: Node, place: Place, *, allowed: bool | None) -> RigCopy | None:
-        path = Kind(self._path, str)
+    def _rig_copy(self, node: Node, place: Location, *, allowed: bool | None) -> RigCopy | None:
+        path = ValueKind(self._path, str)
         readers: FieldReaders = {
             "from": ("source", value_reader(RigCopy, "source", path)),
             "to": ("target", value_reader(RigCopy, "target", path)),
@@ -299,7 +303,7 @@ class _RunPlanReader:
 
 
 def _rig_command(
-    node: Node, place: Place, *, allowed: bool | None, copied: bool
+    node: Node, place: Location, *, allowed: bool | None, copied: bool
 ) -> RigCommand | None:
     readers: FieldReaders = {
         "run": ("run", value_reader(RigCommand, "run", TEXT)),

@@ -139,7 +139,7 @@ def _window(result: Mapping[str, Any], model: object) -> int | None:
     if totals is None and len(models) == 1:
         totals = next(iter(models.values()))
     size = totals.get("contextWindow") if isinstance(totals, Mapping) else None
-    return None if size is None else read_number(size, "contextWindow", least=1)
+    return None if size is None else read_number(size, "contextWindow", minimum=1)
 
 
 def _sum(usage: Mapping[str, Any], fields: tuple[str, ...]) -> int:

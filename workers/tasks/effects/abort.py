@@ -1,4 +1,4 @@
-"""Carries an agent's abort along the chain: ends who must hear of it; who that is, it is told."""
+"""Propagates an agent's abort to other agents; `kernel.machines.tasks.abort` decides to which."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from interlock.kernel.machines.tasks.abort import AbortPolicy, AbortScope, Tree,
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.kernel.record import Record, partition_of, root_of
 from interlock.workers.engine.work import Work
-from interlock.workers.tasks.claims import party
+from interlock.workers.tasks.claims import component_call
 
-PARTY = "abort"
+COMPONENT = "abort"
 AGENTS_MAX = 10_000
 ALIVE = ("starting", "working", "idle")
 
 
 def abort(work: Work) -> None:
-    """End every agent that an abort reaches. A repetition finds them ended."""
+    """End every agent that the abort reaches. A repetition finds them ended."""
     record = work.dispatch.views.record(work.record.id)
     scope = _scope(work)
     if scope is None:
@@ -30,45 +30,48 @@ def abort(work: Work) -> None:
     )
     for agent, reason in aborts(tree, session=record.id, scope=scope, policy=policy).items():
         work.raise_if_stopped()
-        _tell(work, agent, reason)
+        _end_agent(work, agent, reason)
 
 
 def _scope(work: Work) -> AbortScope | None:
-    """Return what was aborted by the very event that owes this: an earlier one has had its own."""
+    """Return the scope of the event that created this effect, or None if it aborted nothing.
+
+    An earlier abort of the same agent created an effect of its own.
+    """
     version = int(work.lease.suffix.partition(".")[0])
-    for line in work.dispatch.views.history(work.record.id):
-        if isinstance(line, Event) and line.version == version:
-            if line.trigger == "abort_raised":
-                return AbortScope(line.payload["scope"])
-            well = line.payload.get("why") == TransitionReason.COMPLETED
-            return None if well else AbortScope.SESSION
+    for event in work.dispatch.views.history(work.record.id):
+        if isinstance(event, Event) and event.version == version:
+            if event.trigger == "abort_raised":
+                return AbortScope(event.payload["scope"])
+            completed = event.payload.get("why") == TransitionReason.COMPLETED
+            return None if completed else AbortScope.SESSION
     return None
 
 
 def _tree(work: Work, origin: Record) -> Tree:
-    """Return who started whom: the origin, every agent that lives, and all that are above them."""
+    """Return the parent of each agent: of the origin, of all that live, and of their ancestors."""
     machine, views = work.machine, work.dispatch.views
     partition, root = partition_of(origin.id), root_of(origin.id)
     tree: dict[str, str | None] = {}
-    waiting = [str(origin.id)]
+    pending = [str(origin.id)]
     for state in ALIVE:
-        found = views.list_in_partition(machine, state, partition, AGENTS_MAX)
-        waiting += [one for one in found if root_of(one) == root]
-    while waiting:
-        one = waiting.pop()
-        if one in tree:
+        alive = views.list_in_partition(machine, state, partition, AGENTS_MAX)
+        pending += [agent for agent in alive if root_of(agent) == root]
+    while pending:
+        agent = pending.pop()
+        if agent in tree:
             continue
-        tree[one] = None
+        tree[agent] = None
         with suppress(UnknownRecordError):
-            above = views.record(one).data.get("parent")
-            if above and root_of(above) == root:
-                tree[one] = above
-                waiting.append(above)
+            parent = views.record(agent).data.get("parent")
+            if parent and root_of(parent) == root:
+                tree[agent] = parent
+                pending.append(parent)
     return tree
 
 
-def _tell(work: Work, agent: str, reason: AbortReason) -> None:
+def _end_agent(work: Work, agent: str, reason: AbortReason) -> None:
     end = {"abort": reason, "why": why_of(reason), "reason": f"{work.record.id} was aborted"}
-    # Who has ended already has nothing left to hear.
+    # The trigger is refused by an agent that has ended already.
     with suppress(CallError):
-        work.dispatch.fire(agent, "ended", end, party(PARTY, "ended", agent))
+        work.dispatch.fire(agent, "ended", end, component_call(COMPONENT, "ended", agent))

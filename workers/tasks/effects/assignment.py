@@ -1,4 +1,4 @@
-"""Offers an open task to the agents of this machine; who takes it is theirs to find out."""
+"""Starts agents of this machine when a task becomes open."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from interlock.workers.tasks.assignment import assign
 
 
 def assignment(work: Work) -> None:
-    """Fill this machine's free slots from the task's backlog; a sweep repeats where none is."""
+    """Start agents for the task's backlog. If no slot is free now, a sweep tries again."""
     assign(work.dispatch, root_of(work.record.id))

@@ -1,4 +1,4 @@
-"""Carries a task's way out to others: its turns, its owner's trust, its parts, who waits for it."""
+"""Updates what follows a task's state: turns, trust, subtasks, and tasks that wait for it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record, parent_of, partition_of, root_of
 from interlock.kernel.store.commands import Call, Warrant
+from interlock.kernel.table import Data
 from interlock.workers.engine.work import Work
 from interlock.workers.tasks.assignment import assign
-from interlock.workers.tasks.claims import hopeless, party
+from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.workers.tasks.claims import component_call, why_starved
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION
-from interlock.workers.tasks.workplace import AT_WORK, Workplace
 
-PARTY = "aftermath"
+COMPONENT = "follow_up"
 BLOCKED_MAX = 10_000
 EARLIER_MAX = 3
-# To be refused by a system (126) is no violation; to change what is another's is one.
+# Failures for changes of files that the task does not own. A refusal by the system is no violation.
 VIOLATIONS = (SCOPE_VIOLATION, "breaker_scope")
 
 
-def aftermath(work: Work) -> None:
-    """Make the world match what the task is now. A repetition finds nothing to do."""
+def follow_up(work: Work) -> None:
+    """Update all that depends on the task's current state. A repetition finds nothing to do."""
     record = work.dispatch.views.record(work.record.id)
     _end_turns(work, record)
-    _judge_identity(work, record)
+    _rate_identity(work, record)
     _cancel_children(work, record)
     if record.state == "blocked":
         _unblock(work, record)
@@ -37,17 +38,17 @@ def aftermath(work: Work) -> None:
             if root_of(other_id) == root_of(record.id):
                 with suppress(CallError):
                     _unblock(work, work.dispatch.views.record(other_id))
-    if record.state not in AT_WORK:
+    if record.state not in CLAIM_STATES:
         assign(work.dispatch, root_of(record.id))
 
 
 def _end_turns(work: Work, record: Record) -> None:
-    """Tell the turns of its claims how they came out; their keepers may have said so before."""
+    """End the turns of the task's claims; their supervisors may have done so before."""
     last = int(record.data["claimed"])
     for number in range(max(1, last - EARLIER_MAX), last):
-        _lost(work, record, Workplace(record.id, number).turn)
-    if last and record.state not in AT_WORK:
-        _end_turn(work, record, Workplace(record.id, last).turn)
+        _fail_turn(work, record, ClaimNames(record.id, number).turn)
+    if last and record.state not in CLAIM_STATES:
+        _end_turn(work, record, ClaimNames(record.id, last).turn)
 
 
 def _end_turn(work: Work, record: Record, turn: str) -> None:
@@ -55,37 +56,39 @@ def _end_turn(work: Work, record: Record, turn: str) -> None:
     if record.state == "closed":
         trigger, payload = "task_completed", {}
     else:
-        told = {name: failure[name] for name in ("why", "abort") if failure.get(name)}
+        codes = {name: failure[name] for name in ("why", "abort") if failure.get(name)}
         reason = failure.get("reason") or f"its task is {record.state}"
-        trigger, payload = "task_failed", {"reason": reason[:2_000], **told}
+        trigger, payload = "task_failed", {"reason": reason[:2_000], **codes}
     try:
-        work.dispatch.fire(turn, trigger, payload, party(PARTY, trigger, turn))
+        work.dispatch.fire(turn, trigger, payload, component_call(COMPONENT, trigger, turn))
     except CallError:
-        # A lost keeper left it where nothing is completed: then it ends as what was given up.
-        _lost(work, record, turn)
+        # A lost supervisor left the turn in a state that cannot complete: the turn fails.
+        _fail_turn(work, record, turn)
 
 
-def _lost(work: Work, record: Record, turn: str) -> None:
-    lost = {"reason": f"its task is {record.state} without it"}
+def _fail_turn(work: Work, record: Record, turn: str) -> None:
+    payload = {"reason": f"its task is {record.state} without it"}
     with suppress(CallError):
-        work.dispatch.fire(turn, "task_failed", lost, party(PARTY, "task_failed", turn))
+        call = component_call(COMPONENT, "task_failed", turn)
+        work.dispatch.fire(turn, "task_failed", payload, call)
 
 
-def _judge_identity(work: Work, record: Record) -> None:
-    """Count what a claim came to for who did it, once. Only what was verified earns trust."""
+def _rate_identity(work: Work, record: Record) -> None:
+    """Count the outcome of a claim for the identity that held it, once for each claim."""
     claim = record.data.get("claim") or {}
-    deed = _deed(record)
-    if not deed or not str(claim.get("identity", "")).startswith(f"{root_of(record.id)}/"):
+    trigger = _identity_trigger(record)
+    if not trigger or not str(claim.get("identity", "")).startswith(f"{root_of(record.id)}/"):
         return
     reason = str((record.data.get("failure") or {}).get("reason", ""))
     op_id = f"trust:{record.id}:{claim['number']}"
-    call = Call(Cause(PARTY, reason), op_id, Warrant.party(PARTY))
+    call = Call(Cause(COMPONENT, reason), op_id, Warrant.party(COMPONENT))
     with suppress(CallError):
-        told = {"task": record.id, "reason": reason}
-        work.dispatch.fire(str(claim["identity"]), deed, told, call)
+        payload = {"task": record.id, "reason": reason}
+        work.dispatch.fire(str(claim["identity"]), trigger, payload, call)
 
 
-def _deed(record: Record) -> str:
+def _identity_trigger(record: Record) -> str:
+    """Return the trigger for the identity, or ''. Only verified work earns trust."""
     if record.state == "closed":
         earned = record.data.get("checked") and not record.data.get("recovered")
         return "succeeded" if earned else ""
@@ -96,28 +99,31 @@ def _deed(record: Record) -> str:
 
 
 def _cancel_children(work: Work, record: Record) -> None:
-    """End the parts that their owner gave up; only its own, and those that have not ended."""
+    """Cancel the subtasks that the task's owner gave up, and no task that is not a subtask."""
     for child in record.data.get("cancel_children", ()):
         if parent_of(child) != record.id:
             continue
         why = f"{record.id} no longer wants it"
-        call = Call(Cause(PARTY, why), f"cancel:{child}:{record.entered}")
+        call = Call(Cause(COMPONENT, why), f"cancel:{child}:{record.entered}")
         with suppress(CallError):
             work.dispatch.fire(child, "cancelled", {"reason": why}, call)
 
 
 def _unblock(work: Work, record: Record) -> None:
-    """Open a task again whose blocker is done, or show a person that it never will be."""
-    on = record.data.get("blocked_on") or {}
-    if on.get("kind") != "task":
+    """Open a blocked task if its blocker is closed; show a person if it will never be closed."""
+    blocked_on = record.data.get("blocked_on") or {}
+    if blocked_on.get("kind") != "task":
         return
     blocker: Record | None = None
     with suppress(UnknownRecordError):
-        blocker = work.dispatch.views.record(f"{root_of(record.id)}/{on['on']}")
+        blocker = work.dispatch.views.record(f"{root_of(record.id)}/{blocked_on['on']}")
     if blocker is not None and blocker.state == "closed":
-        with suppress(CallError):
-            work.dispatch.fire(record.id, "unblocked", {}, party(PARTY, "unblocked", record.id))
-    elif why := hopeless(work.dispatch, record, str(on["on"])):
-        with suppress(CallError):
-            told = {"reason": f"it waits for {why}"}
-            work.dispatch.fire(record.id, "starved", told, party(PARTY, "starved", record.id))
+        _fire(work, record, "unblocked", {})
+    elif why := why_starved(work.dispatch, record, str(blocked_on["on"])):
+        _fire(work, record, "starved", {"reason": f"it waits for {why}"})
+
+
+def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
+    with suppress(CallError):
+        call = component_call(COMPONENT, trigger, record.id)
+        work.dispatch.fire(record.id, trigger, payload, call)

@@ -1,6 +1,6 @@
 """Merges verified work into its target branch, and pushes that where the task names a remote.
 
-A conflict is a failure with the paths named. What a remote refuses is merged here all the same.
+A conflict is a failure that names the paths. If a remote refuses the push, the merge remains.
 """
 
 from __future__ import annotations
@@ -13,70 +13,70 @@ from interlock.workers.gateways.git.merge import AlreadyMerged, Conflict, Merged
 from interlock.workers.gateways.git.merge import merge as merge_branch
 from interlock.workers.gateways.git.remote import push
 from interlock.workers.gateways.git.repository import Repository
-from interlock.workers.tasks.claims import cancelled_above
-from interlock.workers.tasks.ownership import IDENTITY
+from interlock.workers.tasks.claim_names import claim_names
+from interlock.workers.tasks.claims import cancelled_parent
+from interlock.workers.tasks.ownership import COMMITTER
 from interlock.workers.tasks.verification.work import repository_of
-from interlock.workers.tasks.workplace import workplace_of
 
-TRIES = 20
+ATTEMPTS_MAX = 20
 PATHS_MAX = 100
 REASON_MAX = 2_000
-PASSING = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
+# The user works in the target: the merge is tried again later.
+TRANSIENT = (Refusal.DIRTY, Refusal.CHECKOUT_BUSY)
 
 
 def merge(work: Work) -> Outcome:
-    """Merge a claim's branch. Who moves the target meanwhile is no conflict: it is tried again."""
+    """Merge the branch of a claim. If the target moves meanwhile, the merge is tried again."""
     record = work.record
     if not record.data.get("repo") or "claim" not in record.data:
-        # Others did it elsewhere, or its parts are merged already.
+        # The work was done outside of Interlock, or its subtasks are merged already.
         return Outcome("merged", {})
     if not record.data.get("merging"):
         return Outcome("merge_begun")
-    if above := cancelled_above(work.dispatch, record):
-        told = {"reason": f"{above}, which it is a part of, was cancelled", "final": True}
-        return Outcome("verification_rejected", told)
+    if parent := cancelled_parent(work.dispatch, record):
+        payload = {"reason": f"{parent}, which it is a part of, was cancelled", "final": True}
+        return Outcome("verification_rejected", payload)
     work.note("activity", {"word": "merging"})
     try:
-        return _merged(work, record)
+        return _merge_branch(work, record)
     except RefusedError as refusal:
-        if refusal.refusal in PASSING:
-            # The user is at work in the target: that ends, and the work is good. Again later.
+        if refusal.refusal in TRANSIENT:
             raise
         return Outcome("verification_rejected", {"reason": str(refusal)})
 
 
-def _merged(work: Work, record: Record) -> Outcome:
+def _merge_branch(work: Work, record: Record) -> Outcome:
     repository, target = repository_of(record), str(record.data["target"])
-    branch = workplace_of(record).branch
+    branch = claim_names(record).branch
     if head(repository, branch) != record.data["commit"]:
         reason = "its branch has moved since it was verified"
         return Outcome("verification_rejected", {"reason": reason})
     message = f"Merge {record.data['title']}\n\nTask: {record.id}\n"
-    for _ in range(TRIES):
+    for _ in range(ATTEMPTS_MAX):
         work.raise_if_stopped()
         done = merge_branch(
             repository,
             branch=branch,
             target=target,
             message=message,
-            identity=IDENTITY,
+            identity=COMMITTER,
         )
         match done:
             case Merged() | AlreadyMerged():
-                refused = _pushed(work, repository, target)
+                refused = _push(work, repository, target)
                 return refused or Outcome("merged", {"commit": done.commit})
             case Conflict():
-                named = ", ".join(done.paths[:5])
-                reason = f"it conflicts with what {target} has now: {named}"
+                shown = ", ".join(done.paths[:5])
+                reason = f"it conflicts with what {target} has now: {shown}"
                 paths = list(done.paths[:PATHS_MAX])
                 return Outcome("verification_rejected", {"reason": reason, "paths": paths})
             case Moved():
                 continue
-    raise RuntimeError(f"{target} moved {TRIES} times while it was merged into")
+    raise RuntimeError(f"{target} moved {ATTEMPTS_MAX} times while it was merged into")
 
 
-def _pushed(work: Work, repository: Repository, target: str) -> Outcome | None:
-    """Push the target where the task asks for it. An answer is a failure that no repeat mends."""
+def _push(work: Work, repository: Repository, target: str) -> Outcome | None:
+    """Push the target if the task names a remote. Return an outcome only if the push failed."""
     remote = work.record.data.get("push")
     if not remote:
         return None
@@ -86,9 +86,9 @@ def _pushed(work: Work, repository: Repository, target: str) -> Outcome | None:
         done = push(repository, branch=target, remote=str(remote))
     except GitError as failure:
         if not isinstance(failure, RefusedError) and work.attempt < work.entry.attempts_max:
-            # A remote that is away comes back; the next attempt finds the merge done.
+            # The remote may be reachable again at the next attempt, which finds the merge done.
             raise
-        # An agent that did the work anew would find it there, and change nothing.
+        # Final: an agent that tried the task again would find the work merged, and change nothing.
         reason = f"it is merged into {target} here, but {remote} does not have it: {failure}"
         return Outcome("verification_rejected", {"reason": reason[:REASON_MAX], "final": True})
     work.audit("pushed", {"remote": done.remote, "branch": done.branch, "commit": done.commit})

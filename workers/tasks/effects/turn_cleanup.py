@@ -1,4 +1,4 @@
-"""Clears away what a turn leaves on this machine: its worktree, and a branch that is merged."""
+"""Removes what a turn leaves on this machine: its worktree, and its branch if that is merged."""
 
 from __future__ import annotations
 
@@ -14,104 +14,114 @@ from interlock.workers.gateways.git.changes import commit_all
 from interlock.workers.gateways.git.errors import RefusedError
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import remove_worktree, worktrees
-from interlock.workers.tasks.claims import party
+from interlock.workers.tasks.claim_names import CLAIM_STATES, ClaimNames
+from interlock.workers.tasks.claims import component_call
 from interlock.workers.tasks.leftovers import kill_leftovers_of
-from interlock.workers.tasks.ownership import IDENTITY
-from interlock.workers.tasks.workplace import AT_WORK, Workplace
+from interlock.workers.tasks.ownership import COMMITTER
 
-PARTY = "reaping"
+COMPONENT = "turn_cleanup"
 
 
-def reaping(work: Work) -> Outcome | None:
-    """Remove the worktree; partial work is in a commit of its branch first, which then stays."""
+def turn_cleanup(work: Work) -> Outcome | None:
+    """Remove the worktree. Partial work is committed first, to a branch that is then kept."""
     record = work.dispatch.views.record(work.record.id)
     if record.state == "idle":
-        _left_alone(work, record)
+        _end_unstarted_turn(work, record)
         return None
     if record.state not in ("completing", "failed"):
-        if not _at_work(work, record.data):
-            _fire(work, record, "task_failed", {"reason": "nobody led it on"})
+        if not _is_current_claim(work, record.data):
+            _fire(work, record, "task_failed", {"reason": "its task went on without it"})
         return None
     data = record.data
-    _wait_for_the_end(work, data)
-    _wait_for_the_judges(work, data)
+    _check_agent_has_ended(work, data)
+    _check_verification_has_ended(work, data)
     if data.get("agent"):
         kill_leftovers_of(work.dispatch, str(data["agent"]))
     if data.get("repo") and data.get("worktree"):
-        _cleared(work, data, accepted=record.state == "completing")
+        _clean_repository(work, data, accepted=record.state == "completing")
     return Outcome("agent_reaped")
 
 
-def _wait_for_the_end(work: Work, data: Data) -> None:
-    """Refuse while the turn's agent may live: its process is sure to be gone with its lease."""
+def _check_agent_has_ended(work: Work, data: Data) -> None:
+    """Raise NotYetError while the agent may live: its process is surely gone with its lease."""
     if not data.get("agent"):
         return
     with suppress(UnknownRecordError):
         agent = work.dispatch.views.record(str(data["agent"]))
         if agent.data["session"] and agent.data["task"] != data["task"]:
-            return  # it went on to another task, elsewhere
+            return  # The session works on another task, in another worktree.
         ended = agent.state == "idle" or (agent.state == "dead" and not agent.entries)
         if not ended:
-            raise NotYetError(f"{agent.id} is {agent.state}, and its process may be there")
+            raise NotYetError(f"{agent.id} is {agent.state}, its process may still run")
 
 
-def _wait_for_the_judges(work: Work, data: Data) -> None:
-    """Refuse while the task is still about this very claim: its judges need the worktree."""
-    if _at_work(work, data):
-        raise NotYetError(f"{data['task']} is judged, and its work is in the worktree")
+def _check_verification_has_ended(work: Work, data: Data) -> None:
+    """Raise NotYetError while this is the task's current claim: verification uses the worktree."""
+    if _is_current_claim(work, data):
+        raise NotYetError(f"{data['task']} still needs the worktree for its verification")
 
 
-def _at_work(work: Work, data: Data) -> bool:
-    """Whether the task is still about the claim that a turn is about."""
+def _is_current_claim(work: Work, data: Data) -> bool:
+    """Whether the turn belongs to the current claim of its task."""
     try:
         task = work.dispatch.views.record(str(data["task"]))
     except UnknownRecordError:
         return False
     claim = task.data.get("claim") or {}
-    return task.state in AT_WORK and claim.get("number") == data["number"]
+    return task.state in CLAIM_STATES and claim.get("number") == data["number"]
 
 
-def _left_alone(work: Work, record: Record) -> None:
-    """Lead on a turn that nobody began, so that it comes to its end."""
+def _end_unstarted_turn(work: Work, record: Record) -> None:
+    """Advance a turn that never started, so that it can be cleaned up."""
     _fire(work, record, "task_claimed", {})
-    _fire(work, record, "task_failed", {"reason": "nobody began it"})
+    _fire(work, record, "task_failed", {"reason": "it was never started"})
 
 
 def _fire(work: Work, record: Record, trigger: str, payload: Data) -> None:
     with suppress(CallError):
-        work.dispatch.fire(record.id, trigger, payload, party(PARTY, trigger, record.id))
+        call = component_call(COMPONENT, trigger, record.id)
+        work.dispatch.fire(record.id, trigger, payload, call)
 
 
-def _cleared(work: Work, data: Data, *, accepted: bool) -> None:
+def _clean_repository(work: Work, data: Data, *, accepted: bool) -> None:
     try:
         repository = Repository.open(Path(str(data["repo"])))
     except RefusedError:
-        return  # the repository is gone, and its worktrees with it
+        return  # The repository is gone, and its worktrees with it.
+    _remove_worktree_of_claim(repository, data, accepted=accepted)
+    _remove_review_checkouts(repository, data)
+    _delete_branches_of_closed_task(work, repository, data)
+
+
+def _remove_worktree_of_claim(repository: Repository, data: Data, *, accepted: bool) -> None:
     folder = Path(str(data["worktree"])).resolve()
     found = next((tree for tree in worktrees(repository) if tree.folder == folder), None)
-    if found is not None:
-        if found.present and not accepted:
-            with suppress(RefusedError):
-                message = f"Work that was not accepted\n\nTask: {data['task']}\n"
-                commit_all(repository, found, message=message, identity=IDENTITY)
-        if found.present:
-            remove_worktree(repository, folder, force=True)
+    if found is None:
+        return
+    if found.present and not accepted:
         with suppress(RefusedError):
-            # Nothing on it that its target lacks: nobody will look for it.
-            delete_branch(repository, found.branch, target=str(data["target"]), force=False)
-    courts = Workplace(str(data["task"]), int(data["number"])).court("")
+            message = f"Work that was not accepted\n\nTask: {data['task']}\n"
+            commit_all(repository, found, message=message, identity=COMMITTER)
+    if found.present:
+        remove_worktree(repository, folder, force=True)
+    with suppress(RefusedError):
+        # Git refuses to delete a branch with commits that the target lacks: that one is kept.
+        delete_branch(repository, found.branch, target=str(data["target"]), force=False)
+
+
+def _remove_review_checkouts(repository: Repository, data: Data) -> None:
+    """Remove checkouts of verifications that were lost before they could remove them."""
+    prefix = ClaimNames(str(data["task"]), int(data["number"])).review_branch("")
     for tree in worktrees(repository):
-        if tree.branch.startswith(courts):
-            # Of a judge that was lost, and whose task ended before the next.
+        if tree.branch.startswith(prefix):
             remove_worktree(repository, tree.folder, force=True)
             delete_branch(repository, tree.branch, target=str(data["target"]), force=True)
-    _forget_tries(work, repository, data)
 
 
-def _forget_tries(work: Work, repository: Repository, data: Data) -> None:
-    """Delete what earlier claims of a closed task had saved: nobody will go on with it.
+def _delete_branches_of_closed_task(work: Work, repository: Repository, data: Data) -> None:
+    """Delete the branches of a closed task's claims, with the partial work saved on them.
 
-    Whichever is last, the task's end or the removal of a try's worktree, finds both done.
+    Each cleanup of the task tries it: the last one finds the task closed and all worktrees gone.
     """
     try:
         task = work.dispatch.views.record(str(data["task"]))
@@ -119,8 +129,8 @@ def _forget_tries(work: Work, repository: Repository, data: Data) -> None:
         return
     if task.state != "closed":
         return
-    tries = {Workplace(task.id, number).branch for number in range(1, int(data["number"]) + 1)}
+    claims = {ClaimNames(task.id, number).branch for number in range(1, int(data["number"]) + 1)}
     for tree in worktrees(repository):
-        if tree.branch in tries and not tree.present:
+        if tree.branch in claims and not tree.present:
             with suppress(RefusedError):
                 delete_branch(repository, tree.branch, target=str(data["target"]), force=True)

@@ -1,4 +1,4 @@
-"""Judges finished work by its completion signals and its owned files; it merges nothing."""
+"""Verifies finished work by its completion signals and its owned files. Merges nothing."""
 
 from __future__ import annotations
 
@@ -12,102 +12,104 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.git.branch import commit_of, head
 from interlock.workers.gateways.git.diff import paths_between
 from interlock.workers.gateways.git.errors import RefusedError
+from interlock.workers.tasks.claim_names import ClaimNames, claim_names
 from interlock.workers.tasks.ownership import SCOPE_VIOLATION, outside
-from interlock.workers.tasks.verification.checkout import checked_out
-from interlock.workers.tasks.verification.evidence import changes_shown, parts_shown
+from interlock.workers.tasks.verification.evidence import changes_text, parts_text
 from interlock.workers.tasks.verification.judges import Judges
-from interlock.workers.tasks.verification.signals import Verdict
-from interlock.workers.tasks.verification.work import judged, repository_of, worktree_of
-from interlock.workers.tasks.workplace import Workplace, workplace_of
+from interlock.workers.tasks.verification.review_checkout import review_checkout
+from interlock.workers.tasks.verification.signals import CompletionVerdict
+from interlock.workers.tasks.verification.work import repository_of, verify, worktree_of
 
 RESULTS_MAX = 100
-GONE_LOOK_S = 0.1
-GONE_LOOKS = 900  # longer than the lease of an agent whose keeper was lost as it told its end
+AGENT_POLL_S = 0.1
+# Longer than the lease of an agent: its supervisor may be lost just after it reported the end.
+AGENT_POLLS_MAX = 900
 
 
 async def verification(work: Work) -> Outcome:
-    """Look at the work of a claim in its own worktree. What is not there cannot be accepted."""
+    """Verify the work of a claim in its worktree. If the worktree is gone, the work is rejected."""
     if not work.record.data.get("repo"):
-        # A parent of subtasks, or a task that others did elsewhere: its word and its parts count.
+        # A parent of subtasks, or a task done outside of Interlock: there is nothing to check.
         return Outcome("verified", {})
-    await _agent_gone(work)
+    await _wait_for_agent(work)
+    verify_record = _verify_claim if "claim" in work.record.data else _verify_subtasks
     async with Judges(work) as judges:
         try:
-            outcome = await (_judged if "claim" in work.record.data else _joined)(judges)
+            outcome = await verify_record(judges)
         except RefusedError as refusal:
             outcome = Outcome("verification_rejected", {"reason": str(refusal), "final": True})
     return replace(outcome, deltas=judges.deltas)
 
 
-class AtWorkError(RuntimeError):
-    """The agent is still there, in the very worktree that is to be judged."""
+class AgentAtWorkError(RuntimeError):
+    """The agent still runs in the worktree that is to be verified. Try again later."""
 
 
-async def _agent_gone(work: Work) -> None:
-    """Wait for who said itself that it is done, and has yet to be ended. Raises AtWorkError."""
+async def _wait_for_agent(work: Work) -> None:
+    """Wait until the agent that reported the task done has ended. Raises AgentAtWorkError."""
     agent = (work.record.data.get("claim") or {}).get("agent")
-    for _ in range(GONE_LOOKS):
-        if not (agent and await asyncio.to_thread(_at_work, work, str(agent))):
+    for _ in range(AGENT_POLLS_MAX):
+        if not (agent and await asyncio.to_thread(_is_at_work, work, str(agent))):
             return
-        await asyncio.sleep(GONE_LOOK_S)
-    raise AtWorkError(f"{agent} is still at work on it")
+        await asyncio.sleep(AGENT_POLL_S)
+    raise AgentAtWorkError(f"{agent} is still at work on it")
 
 
-def _at_work(work: Work, agent: str) -> bool:
+def _is_at_work(work: Work, agent: str) -> bool:
     try:
         found = work.dispatch.views.record(agent)
     except UnknownRecordError:
         return False
-    here = found.data["task"] == work.record.id
-    return here and found.state in ("starting", "working")
+    on_this_task = found.data["task"] == work.record.id
+    return on_this_task and found.state in ("starting", "working")
 
 
-async def _joined(judges: Judges) -> Outcome:
-    """Judge what a parent's subtasks merged: the target as it is, in a worktree made for it."""
+async def _verify_subtasks(judges: Judges) -> Outcome:
+    """Verify what the subtasks of a task merged, in a checkout of the target as it is now."""
     work, record = judges.work, judges.work.record
     if not record.data["signals"]:
         return Outcome("verified", {})
     repository = await asyncio.to_thread(repository_of, record)
     commit = await asyncio.to_thread(commit_of, repository, str(record.data["target"]))
-    place = Workplace(record.id, 0)  # no claim's: they count from 1
-    async with checked_out(repository, place, commit, work.dispatch.settings) as folder:
-        changes = partial(parts_shown, repository, record, work.dispatch.views)
-        return _told(await judged(judges, folder, changes), commit)
+    names = ClaimNames(record.id, 0)  # Claims count from 1, so these names are free.
+    async with review_checkout(repository, names, commit, work.dispatch.settings) as folder:
+        changes = partial(parts_text, repository, record, work.dispatch.views)
+        return _outcome(await verify(judges, folder, changes), commit)
 
 
-async def _judged(judges: Judges) -> Outcome:
+async def _verify_claim(judges: Judges) -> Outcome:
     work, record = judges.work, judges.work.record
     repository = await asyncio.to_thread(repository_of, record)
     tree = await asyncio.to_thread(worktree_of, repository, record, work.dispatch.settings)
     if tree is None:
         return Outcome("verification_rejected", {"reason": "its worktree is gone"})
-    branch = workplace_of(record).branch
+    branch = claim_names(record).branch
     commit = await asyncio.to_thread(head, repository, branch)
     if commit is None:
         return Outcome("verification_rejected", {"reason": "its branch is gone"})
     changed = await asyncio.to_thread(paths_between, repository, base=tree.base, commit=commit)
-    beyond = outside(changed, record.data["owned_files"])
-    if beyond:
+    not_owned = outside(changed, record.data["owned_files"])
+    if not_owned:
         return Outcome(
             "verification_rejected",
             {
-                "reason": f"it changed files that it does not own: {', '.join(beyond[:5])}",
+                "reason": f"it changed files that it does not own: {', '.join(not_owned[:5])}",
                 "code": SCOPE_VIOLATION,
                 "why": TransitionReason.PERMISSION_DENIED,
-                "paths": list(beyond[:RESULTS_MAX]),
+                "paths": list(not_owned[:RESULTS_MAX]),
                 "final": True,
             },
         )
-    changes = partial(changes_shown, repository, base=tree.base, commit=commit)
-    place, settings = workplace_of(record), work.dispatch.settings
-    async with checked_out(repository, place, commit, settings) as folder:
-        return _told(await judged(judges, folder, changes), commit)
+    changes = partial(changes_text, repository, base=tree.base, commit=commit)
+    names, settings = claim_names(record), work.dispatch.settings
+    async with review_checkout(repository, names, commit, settings) as folder:
+        return _outcome(await verify(judges, folder, changes), commit)
 
 
-def _told(verdict: Verdict, commit: str | None) -> Outcome:
-    results = [asdict(one) for one in verdict.results][:RESULTS_MAX]
-    first = next((one for one in verdict.results if not one.passed), None)
-    if first is not None:
-        reason = f"not what it asks for: {first.type} {first.value}: {first.detail}"[:2_000]
+def _outcome(verdict: CompletionVerdict, commit: str | None) -> Outcome:
+    results = [asdict(result) for result in verdict.results][:RESULTS_MAX]
+    failed = next((result for result in verdict.results if not result.passed), None)
+    if failed is not None:
+        reason = f"not what it asks for: {failed.type} {failed.value}: {failed.detail}"[:2_000]
         return Outcome("verification_rejected", {"reason": reason, "results": results})
     return Outcome("verified", {"results": results, "commit": commit})

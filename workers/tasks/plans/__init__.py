@@ -1,1 +1,1 @@
-"""Plans of coding tasks: their files, their admission and what people do with them."""
+"""Plans of coding tasks: files of tasks that wait until a person approves them."""

@@ -1,4 +1,4 @@
-"""Plans of tasks for producers and people: submit, show, approve, reject, whole or one by one."""
+"""Submits, shows, approves and rejects plans of tasks, whole or task by task."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from interlock.workers.client import Client, Submitted
 from interlock.workers.specs.dependencies import in_order, starved_by
 from interlock.workers.tasks.client import LISTED_MAX, Tasks
 from interlock.workers.tasks.plans.admission import Admission
-from interlock.workers.tasks.plans.file import PlanFile, wrong
+from interlock.workers.tasks.plans.file import PlanFile, plan_error
 
 SEEN_LENGTH = 12
-# Whom it can still matter to that what it waits for will never come.
+# In these states a task still waits for its dependencies.
 WAITING = (State.PLANNED, State.OPEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """What became of each task of a plan. `others`: the plan has them, the file does not."""
+class PlanSubmission:
+    """The tasks of a submitted plan. `others` are tasks of the plan that the file does not have."""
 
     tasks: tuple[Submitted, ...]
     others: tuple[str, ...]
@@ -38,7 +38,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """One task of a plan as it stands. `proposal` is what a decision names, '' where none waits."""
+    """One task of a plan. `proposal` is the id that a decision names, '' if none is needed."""
 
     id: str
     name: str
@@ -51,10 +51,11 @@ class PlanTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A plan as it stands, each task after those that it waits for. `seen` is a word for it.
+class PlanStatus:
+    """A plan and its tasks, each after those that it waits for.
 
-    The word tells which tasks there are, not where they stand: it changes when one is added.
+    `seen` is a fingerprint of the tasks that the plan has. It changes when a task is added, and
+    not with their states.
     """
 
     backlog: str
@@ -64,16 +65,16 @@ class Plan:
 
     @property
     def proposals(self) -> dict[str, str]:
-        """Return what there is to decide, by the tasks' names."""
+        """Return the proposals that wait for a decision, by the names of their tasks."""
         return {task.name: task.proposal for task in self.tasks if task.proposal}
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """What became of the decision on one task.
+class TaskDecision:
+    """The decision on one task.
 
-    `answer`: approved or rejected; already (somebody else decided first: see its state); unseen
-    (it was not among what was shown); refused (`why` says for which reason).
+    `answer` is approved or rejected; already, if somebody else decided first (see `state`);
+    unseen, if the task was not among the proposals; refused, with the reason in `why`.
     """
 
     id: str
@@ -83,74 +84,76 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
-    """What became of each task, and which others now wait in vain, for whom, by name."""
+class PlanDecisions:
+    """The decision on each task. `starved` maps each task that can never be done to its blocker."""
 
-    tasks: tuple[Decided, ...]
+    tasks: tuple[TaskDecision, ...]
     starved: Mapping[str, str]
 
 
 class Plans:
-    """What can be done with plans, over a client."""
+    """The operations on plans, over a client."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.tasks = client, Tasks(client)
 
     def check(self, plan: PlanFile) -> dict[str, dict[str, Any]]:
-        """Check all of a plan and write nothing; return what is yet to be born, by name.
+        """Check a plan and write nothing; return the payloads of the tasks to create, by name.
 
-        Raises PlanError for what is wrong with a task, with its place in the file.
+        Raises PlanError for a fault of a task, with its line in the file.
         """
-        return Admission(self.tasks, plan).admitted()
+        return Admission(self.tasks, plan).admit()
 
-    def submit(self, plan: PlanFile) -> Submission:
-        """Hand in a plan: each of its tasks waits to be approved. Repeating it changes nothing.
+    def submit(self, plan: PlanFile) -> PlanSubmission:
+        """Submit a plan: each of its tasks waits for approval.
 
-        What was interrupted is completed by repeating it. Raises PlanError, before anything is
-        written as far as that can be seen.
+        Submitting it again changes nothing, and completes a submission that was interrupted.
+        Raises PlanError: before anything is written, unless a name was taken meanwhile.
         """
         new = self.check(plan)
         by_name = {task.name: task for task in plan.tasks}
         order = list(by_name)
-        found = []
+        submitted = []
         for name in in_order({task.name: task.after for task in plan.tasks}, order.index):
             task_id = f"{plan.backlog}/{name}"
             if name not in new:
-                found.append(Submitted(task_id, replayed=True))
+                submitted.append(Submitted(task_id, replayed=True))
                 continue
             task = by_name[name]
             try:
-                one = self.client.submit(
+                done = self.client.submit(
                     new[name], id=task_id, machine="task", priority=task.priority
                 )
             except IdTakenError as refusal:
-                problem = f"{refusal}, then submit the plan again: what was accepted stays"
-                raise wrong(plan.path, task, "name", problem) from refusal
-            found.append(one)
-        others = _members(self._backlog(plan.backlog), plan.name).keys() - by_name.keys()
-        return Submission(tuple(found), tuple(sorted(others)))
+                problem = f"{refusal}, then submit the plan again: accepted tasks remain"
+                raise plan_error(plan.path, task, "name", problem) from refusal
+            submitted.append(done)
+        others = _tasks_of(self._backlog(plan.backlog), plan.name).keys() - by_name.keys()
+        return PlanSubmission(tuple(submitted), tuple(sorted(others)))
 
-    def show(self, backlog: str, plan: str) -> Plan:
-        """Return a plan as it stands. Raises CallError where there is none of this name."""
+    def show(self, backlog: str, plan: str) -> PlanStatus:
+        """Return the tasks of a plan. Raises CallError if the backlog has no plan of this name."""
         records = self._backlog(backlog)
-        mine = _members(records, plan)
-        if not mine:
+        tasks = _tasks_of(records, plan)
+        if not tasks:
             known = ", ".join(sorted(_plans(records))) or "none"
             raise CallError(f"the backlog {backlog!r} has no plan {plan!r}; its plans: {known}")
-        graph = {name: tuple(record.data["depends_on"]) for name, record in mine.items()}
-        order = in_order(graph, lambda name: (mine[name].created_ms, name))
-        births = sorted(f"{record.id} {record.created_ms}" for record in mine.values())
-        seen = sha256("\n".join(births).encode()).hexdigest()[:SEEN_LENGTH]
-        return Plan(backlog, plan, seen, tuple(self._row(name, mine[name]) for name in order))
+        graph = {name: tuple(record.data["depends_on"]) for name, record in tasks.items()}
+        order = in_order(graph, lambda name: (tasks[name].created_ms, name))
+        created = sorted(f"{record.id} {record.created_ms}" for record in tasks.values())
+        seen = sha256("\n".join(created).encode()).hexdigest()[:SEEN_LENGTH]
+        return PlanStatus(
+            backlog, plan, seen, tuple(self._row(name, tasks[name]) for name in order)
+        )
 
     def of(self, backlog: str) -> list[dict[str, Any]]:
-        """Return the plans of a backlog, and how many of their tasks stand in each state."""
+        """Return the plans of a backlog, with the number of their tasks in each state."""
         records = self._backlog(backlog)
-        found = []
+        rows = []
         for name in sorted(_plans(records)):
-            states = Counter(record.state for record in _members(records, name).values())
-            found.append({"plan": name, "tasks": states.total(), "states": dict(states)})
-        return found
+            states = Counter(record.state for record in _tasks_of(records, name).values())
+            rows.append({"plan": name, "tasks": states.total(), "states": dict(states)})
+        return rows
 
     def approve(
         self,
@@ -159,8 +162,8 @@ class Plans:
         names: Sequence[str] | None = None,
         *,
         seen: Mapping[str, str],
-    ) -> Decisions:
-        """Let tasks of a plan be worked on: all, or those named. `seen` are proposals of `show`.
+    ) -> PlanDecisions:
+        """Approve all tasks of a plan, or those named. `seen` are proposals of `show`.
 
         Raises CallError for a name that the plan does not have, before anything is decided.
         """
@@ -174,15 +177,16 @@ class Plans:
         *,
         seen: Mapping[str, str],
         reason: str = "",
-    ) -> Decisions:
-        """End tasks of a plan before they are worked on; the answer has those that it starves.
+    ) -> PlanDecisions:
+        """Cancel all tasks of a plan, or those named, before they are worked on.
 
-        Raises CallError for a name that the plan does not have, before anything is decided.
+        The answer names the tasks that can then never be done. Raises CallError for a name that
+        the plan does not have, before anything is decided.
         """
-        said = {"reason": reason}
-        return self._decide(backlog, plan, names, seen, ("reject", "rejected"), said)
+        fields = {"reason": reason}
+        return self._decide(backlog, plan, names, seen, ("reject", "rejected"), fields)
 
-    # --- what is decided ---------------------------------------------------------------------
+    # --- decisions ---------------------------------------------------------------------------
 
     def _decide(
         self,
@@ -191,48 +195,51 @@ class Plans:
         names: Sequence[str] | None,
         seen: Mapping[str, str],
         choice: tuple[str, str],
-        words: Mapping[str, Any],
-    ) -> Decisions:
-        now = self.show(backlog, plan)
-        known = [task.name for task in now.tasks]
+        fields: Mapping[str, Any],
+    ) -> PlanDecisions:
+        known = [task.name for task in self.show(backlog, plan).tasks]
         unknown = [name for name in names or seen if name not in known]
         if unknown:
             shown = ", ".join(known)
             raise CallError(f"the plan {plan!r} has no task {unknown[0]!r}; its tasks: {shown}")
-        asked = known if names is None else [name for name in known if name in names]
-        answers = [
-            self._decide_one(f"{backlog}/{name}", seen.get(name), choice, words) for name in asked
+        chosen = known if names is None else [name for name in known if name in names]
+        decisions = [
+            self._decide_task(f"{backlog}/{name}", seen.get(name), choice, fields)
+            for name in chosen
         ]
         starved: dict[str, str] = {}
-        gone = [one.id.partition("/")[2] for one in answers if one.answer == "rejected"]
-        if gone:
+        rejected = [
+            decision.id.partition("/")[2] for decision in decisions if decision.answer == "rejected"
+        ]
+        if rejected:
             records = self._backlog(backlog)
             graph = {
                 name: tuple(record.data["depends_on"])
                 for name, record in records.items()
                 if record.state in WAITING
             }
-            starved = starved_by(graph, gone)
-        return Decisions(tuple(answers), starved)
+            starved = starved_by(graph, rejected)
+        return PlanDecisions(tuple(decisions), starved)
 
-    def _decide_one(
-        self, task_id: str, proposal: str | None, choice: tuple[str, str], words: Mapping[str, Any]
-    ) -> Decided:
-        """Decide on one task; that somebody was faster is an answer, no failure."""
+    def _decide_task(
+        self, task_id: str, proposal: str | None, choice: tuple[str, str], fields: Mapping[str, Any]
+    ) -> TaskDecision:
+        """Decide on one task. An earlier decision of somebody else is an answer, not an error."""
         record = self.client.show(task_id)
         if record.state != State.PLANNED:
-            return Decided(task_id, "already", record.state)
+            return TaskDecision(task_id, "already", record.state)
         if proposal is None:
-            return Decided(task_id, "unseen", record.state, "it was not shown; look again")
+            return TaskDecision(task_id, "unseen", record.state, "it was not shown; look again")
         try:
-            record = self.client.decide(task_id, choice[0], words, proposal=proposal)
-        except (StaleDecisionError, IllegalTransitionError, FencedError) as late:
+            record = self.client.decide(task_id, choice[0], fields, proposal=proposal)
+        except (StaleDecisionError, IllegalTransitionError, FencedError) as refusal:
             record = self.client.show(task_id)
-            answer = "refused" if record.state == State.PLANNED else "already"
-            return Decided(task_id, answer, record.state, str(late) if answer == "refused" else "")
-        return Decided(task_id, choice[1], record.state)
+            if record.state != State.PLANNED:
+                return TaskDecision(task_id, "already", record.state)
+            return TaskDecision(task_id, "refused", record.state, str(refusal))
+        return TaskDecision(task_id, choice[1], record.state)
 
-    # --- what is read ------------------------------------------------------------------------
+    # --- records -----------------------------------------------------------------------------
 
     def _row(self, name: str, record: Record) -> PlanTask:
         failure = record.data.get("failure") or {}
@@ -245,27 +252,27 @@ class Plans:
             role=str(record.data["role"]),
             after=tuple(record.data["depends_on"]),
             proposal=record.proposal if record.state == State.PLANNED else "",
-            why=self.tasks.starved(record) if waits else str(failure.get("reason", "")),
+            why=self.tasks.why_starved(record) if waits else str(failure.get("reason", "")),
         )
 
     def _backlog(self, backlog: str) -> dict[str, Record]:
-        """Return every task of a backlog by name, parts of tasks as well."""
+        """Return every task of a backlog by name, subtasks included."""
         dispatch, partition = self.client.dispatch, partition_of(backlog)
         machine = dispatch.lifecycle.machine("task")
         ids = {
-            one
-            # Twice: a task that moves on between two looks can be missed by one round.
+            task_id
+            # Twice: the first round can miss a task that changes its state meanwhile.
             for _ in range(2)
             for stage in machine.stages
-            for one in dispatch.views.list_in_partition(
+            for task_id in dispatch.views.list_in_partition(
                 machine, str(stage.state), partition, LISTED_MAX
             )
-            if root_of(one) == backlog
+            if root_of(task_id) == backlog
         }
-        return {one.partition("/")[2]: self.client.show(one) for one in sorted(ids)}
+        return {task_id.partition("/")[2]: self.client.show(task_id) for task_id in sorted(ids)}
 
 
-def _members(records: Mapping[str, Record], plan: str) -> dict[str, Record]:
+def _tasks_of(records: Mapping[str, Record], plan: str) -> dict[str, Record]:
     return {name: record for name, record in records.items() if record.data.get("plan") == plan}
 
 

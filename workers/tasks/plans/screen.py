@@ -1,4 +1,4 @@
-"""What people see of plans in a terminal: tables made of plain data. It fetches nothing."""
+"""Tables and texts that the commands of plans print. Fetches nothing."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ ANSWERS = {"approved": "green", "rejected": "yellow", "unseen": "red", "refused"
 
 
 def checked(value: Mapping[str, Any]) -> None:
-    """Show that a plan is fit, and which of its tasks are new."""
-    head = (f"{value['plan']}", "bold"), f" in {value['backlog']} is fit: "
+    """Print that a plan is valid, and how many of its tasks are new."""
+    head = (f"{value['plan']}", "bold"), f" in {value['backlog']} is valid: "
     out.print(Text.assemble(*head, f"{value['tasks']} tasks, {len(value['new'])} of them new"))
 
 
 def submitted(value: Mapping[str, Any]) -> None:
-    """Show what became of each task of a plan, and what to do next."""
+    """Print of each task of a plan whether it is new, and what to do next."""
     table = grid("task", "answer")
     for row in value["tasks"]:
-        said = ("known already", "white") if row["replayed"] else ("accepted", "green")
-        table.add_row(row["id"], Text(*said))
+        result = ("known already", "white") if row["replayed"] else ("accepted", "green")
+        table.add_row(row["id"], Text(*result))
     out.print(table)
     if value["others"]:
         names = ", ".join(value["others"])
-        out.print(Text(f"the plan also has these, which the file has not: {names}", "yellow"))
+        out.print(Text(f"the plan has tasks that the file does not have: {names}", "yellow"))
     command = f"interlock plan show {value['backlog']} {value['plan']}"
-    out.print(Text(f"nothing runs before it is approved: {command}", "dim"), soft_wrap=True)
+    out.print(Text(f"no task runs before it is approved: {command}", "dim"), soft_wrap=True)
 
 
 def plan(value: Mapping[str, Any]) -> None:
-    """Show a plan: each task after those that it waits for, and how to decide."""
+    """Print the tasks of a plan, and the commands to approve or reject it."""
     table = grid("task", "state", "role", "after", "title, and why")
     for row in value["tasks"]:
-        told = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
+        title = Text.assemble(row["title"], (f"  {row['why']}" if row["why"] else "", "red"))
         after = ", ".join(row["after"])
-        table.add_row(row["name"], state_text(row["state"]), row["role"], after, told)
+        table.add_row(row["name"], state_text(row["state"]), row["role"], after, title)
     out.print(table)
     if not any(row["proposal"] for row in value["tasks"]):
         return
-    for word in ("approve", "reject"):
-        command = f"interlock plan {word} {value['backlog']} {value['name']} --seen {value['seen']}"
+    for choice in ("approve", "reject"):
+        command = (
+            f"interlock plan {choice} {value['backlog']} {value['name']} --seen {value['seen']}"
+        )
         out.print(Text(f"  {command}", "dim"), soft_wrap=True)
 
 
 def plans(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Show the plans of a backlog."""
+    """Print the plans of a backlog."""
     if not rows:
         out.print("there is no plan in this backlog", style="dim")
         return
@@ -60,13 +62,13 @@ def plans(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def decided(value: Mapping[str, Any]) -> None:
-    """Show what became of the decision on each task, and whom it starves."""
+    """Print the decision on each task, and the tasks that can then never be done."""
     table = grid("task", "answer", "state", "why")
     for row in value["tasks"]:
-        said = "decided already" if row["answer"] == "already" else row["answer"]
+        result = "decided already" if row["answer"] == "already" else row["answer"]
         colour = ANSWERS.get(row["answer"], "white")
-        table.add_row(row["id"], Text(said, style=colour), state_text(row["state"]), row["why"])
+        table.add_row(row["id"], Text(result, style=colour), state_text(row["state"]), row["why"])
     out.print(table)
-    for name, of in value["starved"].items():
-        sentence = f"{name} waits in vain for {of}: reject it as well, or submit another"
+    for name, rejected in value["starved"].items():
+        sentence = f"{name} depends on {rejected}: reject it too, or submit {rejected} anew"
         out.print(Text(sentence, "yellow"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The sweeps of coding tasks, one a file. A new one needs its line here."""
+"""The sweeps of coding tasks, one per file. A new sweep needs a place in SWEEPS."""
 
 from __future__ import annotations
 

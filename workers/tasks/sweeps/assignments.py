@@ -1,4 +1,4 @@
-"""Gives what waits in line to free agents of this machine; one that nobody can take stays there."""
+"""Starts agents for queued tasks whenever this machine has free slots."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ OPEN_MAX = 2_000
 
 
 def run(dispatch: Dispatch, partition: int) -> Counter[str]:
-    """Fill this machine's free slots from the backlogs of one partition."""
+    """Start agents for the backlogs of one partition."""
     machine = dispatch.lifecycle.machine("task")
-    # A backlog that nobody can work on must not hide those behind it.
-    waiting = dispatch.views.list_in_partition(machine, "open", partition, OPEN_MAX)
-    roots = dict.fromkeys(root_of(one) for one in waiting)
-    acts = {root: partial(_assigned, dispatch, root) for root in roots}
+    # More than one sweep's batch: a backlog that no agent can work on must not hide the others.
+    open_tasks = dispatch.views.list_in_partition(machine, "open", partition, OPEN_MAX)
+    roots = dict.fromkeys(root_of(task_id) for task_id in open_tasks)
+    acts = {root: partial(_assign, dispatch, root) for root in roots}
     return act_on_each(acts)
 
 
-def _assigned(dispatch: Dispatch, root: str) -> str:
+def _assign(dispatch: Dispatch, root: str) -> str:
     return "started" if assign(dispatch, root) else "busy"
 
 

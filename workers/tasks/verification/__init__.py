@@ -1,1 +1,1 @@
-"""How the work of a task is verified before it is merged."""
+"""Verifies the work of a task before it is merged."""

@@ -1,4 +1,4 @@
-"""What a model that judges is shown of finished work: the task, and the changes; it asks nobody."""
+"""Renders a task and its changes as the text that a reviewing or judging model reads."""
 
 from __future__ import annotations
 
@@ -16,57 +16,56 @@ PATH_LENGTH_MAX = 200
 PARTS_MAX = 100
 
 
-def task_shown(record: Record) -> str:
-    """Return what was to be done."""
+def task_text(record: Record) -> str:
+    """Return the title and the text of a task."""
     return f"{record.data['title']}\n\n{record.data['text']}".strip()
 
 
-def changes_shown(repository: Repository, *, base: str, commit: str) -> str:
+def changes_text(repository: Repository, *, base: str, commit: str) -> str:
     """Return what a commit changes, file by file. Raises GitError."""
-    found = diff(repository, base=base, commit=commit, bytes_max=DIFF_BYTES_MAX)
-    return _shown(found)
+    return _diff_text(diff(repository, base=base, commit=commit, bytes_max=DIFF_BYTES_MAX))
 
 
-def parts_shown(repository: Repository, record: Record, views: Views) -> str:
-    """Return what the parts of a task brought into its target, part by part. Raises GitError."""
-    left, texts, target = DIFF_BYTES_MAX, [], str(record.data["target"])
-    parts = _parts(record, views)
+def parts_text(repository: Repository, record: Record, views: Views) -> str:
+    """Return what the subtasks of a task merged, one after the other. Raises GitError."""
+    bytes_left, texts, target = DIFF_BYTES_MAX, [], str(record.data["target"])
+    parts = _merged_subtasks(record, views)
     for part in islice(parts, PARTS_MAX):
         title = f"### Part: {sentence(part.data['title'])}\n"
         merge = merge_of(repository, part.data["commit"], target=target)
         text = "It merged nothing.\n"
         if merge is not None:
             before, after = merge
-            found = diff(repository, base=before, commit=after, bytes_max=left)
-            text = _shown(found)
-            left -= sum(len(one.text.encode()) for one in found.files)
+            found = diff(repository, base=before, commit=after, bytes_max=bytes_left)
+            text = _diff_text(found)
+            bytes_left -= sum(len(file.text.encode()) for file in found.files)
         texts.append(title + text)
     if next(parts, None) is not None:
         texts.append(f"Missing: the parts after the first {PARTS_MAX}.")
     return "\n".join(texts) or "No part of it changed anything."
 
 
-def _parts(record: Record, views: Views) -> Iterator[Record]:
-    """Name the tasks below this one whose work was merged, at any depth."""
+def _merged_subtasks(record: Record, views: Views) -> Iterator[Record]:
+    """Yield the subtasks of a task whose work was merged, and those of its subtasks."""
     for child_id in views.children(record.id):
         child = views.record(child_id)
         if child.machine != record.machine:
             continue
         if "claim" in child.data and child.data.get("commit"):
             yield child
-        yield from _parts(child, views)
+        yield from _merged_subtasks(child, views)
 
 
-def _shown(found: Diff) -> str:
+def _diff_text(found: Diff) -> str:
     if not found.files:
         return "Nothing was changed.\n"
     texts = []
-    for one in found.files:
-        # A line of a diff begins with another character, and this one is a single line.
-        name = sentence(one.path, length_max=PATH_LENGTH_MAX)
-        missing = f" ({one.missing})" if one.missing else ""
-        end = "" if not one.text or one.text.endswith("\n") else "\n"
-        texts.append(f"# {one.kind}: {name}{missing}\n{one.text}{end}")
+    for file in found.files:
+        # No line of a diff begins with #, and the path is made a single line: it forges no heading.
+        name = sentence(file.path, length_max=PATH_LENGTH_MAX)
+        missing = f" ({file.missing})" if file.missing else ""
+        end = "" if not file.text or file.text.endswith("\n") else "\n"
+        texts.append(f"# {file.kind}: {name}{missing}\n{file.text}{end}")
     if found.unnamed:
         texts.append(f"# Missing: {found.unnamed} more files that were changed.\n")
     return "".join(texts)

@@ -1,4 +1,4 @@
-"""Who is asked about one piece of work, and what that costs; it weighs no answer."""
+"""Asks the deployment's model about work as reviewer and judge, and books what that costs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from interlock.workers.tasks.verification.judge_model import (
     JudgeModel,
     open_judge,
 )
-from interlock.workers.tasks.verification.opinion import Asked, UnansweredError
+from interlock.workers.tasks.verification.model_verdict import AskModel, UnansweredError
 
 
 class Judges:
-    """The deployment's model as reviewer and judge. Left by an exception, it books what it cost.
+    """The deployment's model as reviewer and judge. If the block raises, the cost so far is booked.
 
-    Each call is reserved before, together with what those before it cost: an effect has one
-    reservation, and that is only settled by its outcome, which has to carry `deltas`.
+    Before each call its cost is reserved, together with the cost of the calls before: an effect
+    has one reservation, which its outcome settles. So the outcome must carry `deltas`.
     """
 
     def __init__(self, work: Work) -> None:
@@ -45,23 +45,23 @@ class Judges:
             await asyncio.to_thread(self.work.note_late, Outcome("judged", deltas=self.deltas))
 
     @property
-    def able(self) -> bool:
+    def available(self) -> bool:
         """Whether the deployment has a model that can judge."""
         return self._model is not None
 
-    def asked(self, kind: InquiryKind, *, task: str, changes: str) -> Asked | None:
-        """Return whom to ask about some work, or None if nobody is able."""
+    def question(self, kind: InquiryKind, *, task: str, changes: str) -> AskModel | None:
+        """Return a function that asks the model about some work, or None if there is no model."""
         if (model := self._model) is None:
             return None
 
-        async def asked(instruction: str) -> object:
+        async def ask(instruction: str) -> object:
             return await self._answer(model, Inquiry(kind, instruction, task, changes))
 
-        return asked
+        return ask
 
     @property
     def deltas(self) -> Mapping[str, int]:
-        """What was spent so far, as an outcome carries it."""
+        """The cost so far, for an outcome to carry."""
         return {name: amount for name, amount in self._costs.items() if amount}
 
     async def _answer(self, model: JudgeModel, inquiry: Inquiry) -> object:
@@ -85,7 +85,7 @@ class Judges:
         spent = self._costs["spent"]
         if self.work.reserve(spent + estimate):
             return True
-        # The refusal gave back what was held for the calls before.
+        # A refused reservation replaced the earlier one: reserve what the calls before it cost.
         self.work.reserve(spent)
         return False
 

@@ -1,4 +1,4 @@
-"""What must be true of finished work, and what was found; it looks at nothing itself."""
+"""The completion signals of a task, which say what finished work must be like. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN_LENGTH_MAX = 80
 
 
 class SignalType(StrEnum):
-    """What is looked at."""
+    """What a signal checks."""
 
     PATH_EXISTS = auto()
     GLOB_EXISTS = auto()
@@ -29,7 +29,7 @@ class SignalType(StrEnum):
 
 
 class InvalidSignalError(CallError):
-    """A task cannot have this signal. Correct it; `index` counts from 0."""
+    """A signal is invalid. Correct it; `index` counts from 0."""
 
     def __init__(self, index: int, value: object, problem: str) -> None:
         shown = sentence(repr(value), length_max=_SHOWN_LENGTH_MAX)
@@ -38,8 +38,8 @@ class InvalidSignalError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """One condition. Its type is any text: what another version knew may be unknown here."""
+class CompletionSignal:
+    """One condition. Its type may be one that only another version of Interlock knows."""
 
     type: str
     value: str
@@ -47,7 +47,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SignalResult:
-    """What became of one signal. `flagged`: a judge was not sure, so a person should look."""
+    """Whether one signal passed. `flagged`: a judge was not sure, so a person should look."""
 
     type: str
     value: str
@@ -59,42 +59,42 @@ class SignalResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """All results in the order of the signals. Passed if each one did; none at all passes."""
+class CompletionVerdict:
+    """The results in the order of the signals. Passed if all passed, also if there are none."""
 
     passed: bool
     results: tuple[SignalResult, ...]
 
 
-def parse_signals(given: Sequence[Mapping[str, Any]]) -> tuple[Signal, ...]:
+def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[CompletionSignal, ...]:
     """Read a task's signals: each has a type and a value. Raises InvalidSignalError."""
-    if len(given) > SIGNALS_MAX:
-        too_many = f"a task has at most {SIGNALS_MAX} signals, these are {len(given)}"
-        raise InvalidSignalError(SIGNALS_MAX, given[SIGNALS_MAX], too_many)
-    found = []
-    for index, one in enumerate(given):
-        problem = _problem_of(one)
+    if len(values) > SIGNALS_MAX:
+        too_many = f"a task has at most {SIGNALS_MAX} signals, these are {len(values)}"
+        raise InvalidSignalError(SIGNALS_MAX, values[SIGNALS_MAX], too_many)
+    signals = []
+    for index, value in enumerate(values):
+        problem = _problem_of(value)
         if problem is not None:
-            value = one.get("value", one) if isinstance(one, Mapping) else one
-            raise InvalidSignalError(index, value, problem)
-        found.append(Signal(SignalType(one["type"]), one["value"]))
-    return tuple(found)
+            shown = value.get("value", value) if isinstance(value, Mapping) else value
+            raise InvalidSignalError(index, shown, problem)
+        signals.append(CompletionSignal(SignalType(value["type"]), value["value"]))
+    return tuple(signals)
 
 
 def file_and_text(value: str) -> tuple[str, str]:
-    """Split the value of a file_contains; an empty text means that it is none."""
+    """Split the value of a `file_contains` signal. An empty text makes the value invalid."""
     path, _, text = value.partition(SEPARATOR)
     return path.strip(), text
 
 
-def _problem_of(one: object) -> str | None:
-    if not isinstance(one, Mapping) or set(one) != {"type", "value"}:
+def _problem_of(signal: object) -> str | None:
+    if not isinstance(signal, Mapping) or set(signal) != {"type", "value"}:
         return "a signal has the two fields type and value"
-    of = one["type"]
-    if not isinstance(of, str) or of not in set(SignalType):
-        shown = sentence(repr(of), length_max=_SHOWN_LENGTH_MAX)
-        return f"{shown} is no type of signal; known: {', '.join(SignalType)}"
-    return _problem_of_text(one["value"]) or _problem_of_value(SignalType(of), one["value"])
+    name, value = signal["type"], signal["value"]
+    if not isinstance(name, str) or name not in set(SignalType):
+        shown = sentence(repr(name), length_max=_SHOWN_LENGTH_MAX)
+        return f"{shown} is not a type of signal; known: {', '.join(SignalType)}"
+    return _problem_of_text(value) or _problem_of_value(SignalType(name), value)
 
 
 def _problem_of_text(value: object) -> str | None:
@@ -103,12 +103,12 @@ def _problem_of_text(value: object) -> str | None:
     if len(value) > VALUE_LENGTH_MAX:
         return f"the value has {len(value)} characters, at most {VALUE_LENGTH_MAX} are allowed"
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-        return "the value has a character that no command and no path can have"
+        return "the value has a character that a command or a path cannot have"
     return None
 
 
-def _problem_of_value(of: SignalType, value: str) -> str | None:
-    match of:
+def _problem_of_value(signal_type: SignalType, value: str) -> str | None:
+    match signal_type:
         case SignalType.PATH_EXISTS | SignalType.GLOB_EXISTS:
             return problem_of_path(value)
         case SignalType.FILE_CONTAINS:

@@ -1,4 +1,4 @@
-"""The work of one claim of a task, as its judges find it on this machine; it gives no verdict."""
+"""Finds the work of a task's current claim on this machine, and verifies it in a folder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from interlock.kernel.record import Record
 from interlock.workers.config import Settings, environment_without_settings
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import Worktree, worktrees
+from interlock.workers.tasks.claim_names import claim_names
 from interlock.workers.tasks.verification.check import check
-from interlock.workers.tasks.verification.evidence import task_shown
+from interlock.workers.tasks.verification.evidence import task_text
 from interlock.workers.tasks.verification.judge_model import InquiryKind
 from interlock.workers.tasks.verification.judges import Judges
-from interlock.workers.tasks.verification.signals import Signal, SignalType, Verdict
-from interlock.workers.tasks.workplace import workplace_of
+from interlock.workers.tasks.verification.signals import (
+    CompletionSignal,
+    CompletionVerdict,
+    SignalType,
+)
 
-ASK_A_MODEL = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
+MODEL_SIGNALS = (SignalType.LLM_REVIEW, SignalType.LLM_JUDGE)
 
 
 def repository_of(record: Record) -> Repository:
@@ -26,28 +30,29 @@ def repository_of(record: Record) -> Repository:
 
 
 def worktree_of(repository: Repository, record: Record, settings: Settings) -> Worktree | None:
-    """Return the worktree of a task's present claim, or None where it is gone."""
-    branch = workplace_of(record).branch
-    folder = workplace_of(record).folder(settings)
+    """Return the worktree of a task's current claim, or None if it is gone."""
+    branch = claim_names(record).branch
+    folder = claim_names(record).worktree(settings)
     for tree in worktrees(repository):
         if tree.branch == branch and tree.folder == folder.resolve() and tree.present:
             return tree
     return None
 
 
-async def judged(judges: Judges, folder: Path, changes: Callable[[], str]) -> Verdict:
-    """Ask every completion signal of a task about a folder; tests see no setting of ours.
+async def verify(judges: Judges, folder: Path, changes: Callable[[], str]) -> CompletionVerdict:
+    """Check a folder against the completion signals of a task.
 
-    What was changed is only looked at where a model is to judge it.
+    Test commands see no setting of Interlock. `changes` is called only if a model is asked.
     """
     record, settings = judges.work.record, judges.work.dispatch.settings
-    signals = [Signal(one["type"], one["value"]) for one in record.data["signals"]]
+    signals = [
+        CompletionSignal(signal["type"], signal["value"]) for signal in record.data["signals"]
+    ]
     reviewer = judge = None
-    if judges.able and any(signal.type in ASK_A_MODEL for signal in signals):
-        case = {"task": task_shown(record), "changes": await asyncio.to_thread(changes)}
-        reviewer, judge = (
-            judges.asked(kind, **case) for kind in (InquiryKind.REVIEW, InquiryKind.JUDGEMENT)
-        )
+    if judges.available and any(signal.type in MODEL_SIGNALS for signal in signals):
+        shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}
+        reviewer = judges.question(InquiryKind.REVIEW, **shown)
+        judge = judges.question(InquiryKind.JUDGEMENT, **shown)
     return await check(
         signals,
         folder=folder,

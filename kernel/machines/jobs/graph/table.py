@@ -6,7 +6,7 @@ from enum import StrEnum, auto
 
 from interlock.kernel.effect import RESOLUTION
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.jobs.effects import REVIEWER, SCHEDULING, TENDING, WORKER
+from interlock.kernel.machines.jobs.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.kernel.machines.jobs.graph import payloads
 from interlock.kernel.payload import validated
 from interlock.kernel.table import (
@@ -97,7 +97,7 @@ def reminder(data: Data) -> int | None:
     return int(data["remind_s"]) * 1_000
 
 
-RECHECK = Timer("recheck", lambda _: RECHECK_MS, effect=TENDING)
+RECHECK = Timer("recheck", lambda _: RECHECK_MS, effect=GRAPH_UPKEEP)
 STAGES = (
     Waiting(State.OPEN, (RECHECK,), asks=never),
     Waiting(
@@ -122,16 +122,16 @@ OTHER_LIMIT = "its limits were changed meanwhile"
 TRANSITIONS = (
     *rows(State.OPEN,
         stay(Trigger.CONFIGURE, by(PRODUCER, PERSON), bounds=True, ours=SHARED,
-             guard=steward, refusal=NO_STEWARD, update=configured, effect=TENDING),
+             guard=steward, refusal=NO_STEWARD, update=configured, effect=GRAPH_UPKEEP),
         move(Trigger.LIMIT_REACHED, State.HALTED, by(SCHEDULING, WORKER, REVIEWER), ours=LIMITED,
              guard=is_in_force, refusal=OTHER_LIMIT, update=halted),
     ),
     *rows(State.HALTED,
         move(Trigger.RAISE_LIMITS, State.OPEN, by(PERSON), bounds=True, ours=LIMITED,
-             guard=steward, refusal=NO_STEWARD, update=limits_raised, effect=TENDING),
+             guard=steward, refusal=NO_STEWARD, update=limits_raised, effect=GRAPH_UPKEEP),
     ),
     *rows((State.OPEN, State.HALTED),
-        move(Trigger.FINISH, State.FINISHED, by(TENDING), ours=SHARED),
+        move(Trigger.FINISH, State.FINISHED, by(GRAPH_UPKEEP), ours=SHARED),
     ),
 )
 # fmt: on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.kernel.effect import TELL
+from interlock.kernel.effect import NOTIFICATION
 from interlock.kernel.machines.jobs.effects import APPROVAL
 from interlock.kernel.machines.jobs.job.names import ReviewVerdict, RunUntil
 from interlock.kernel.machines.jobs.job.payloads import NewJob
@@ -343,7 +343,10 @@ def ended(ask: Ask) -> Data:
 
 def ended_by_loss(ask: Ask) -> Data:
     """Keep that the job ended because its dependency is lost."""
-    end = {"by": TELL.name, "reason": f"{ask.payload['dependency']} is {ask.payload['state']}"}
+    end = {
+        "by": NOTIFICATION.name,
+        "reason": f"{ask.payload['dependency']} is {ask.payload['state']}",
+    }
     return {**stopped(lost(ask)), "end": end}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interlock.kernel.effect import RESOLUTION, TELL
+from interlock.kernel.effect import NOTIFICATION, RESOLUTION
 from interlock.kernel.machines.jobs.effects import APPROVAL, REVIEWER, SCHEDULING, WORKER
 from interlock.kernel.machines.jobs.job import changes
 from interlock.kernel.machines.jobs.job.names import State, Trigger
@@ -209,11 +209,11 @@ STAGES = (
         card="sign_off",
         affordances=SIGN_OFF,
     ),
-    Terminal(State.SUCCESS, tells=TELL),
-    Terminal(State.CANCELED, tells=TELL),
+    Terminal(State.SUCCESS, tells=NOTIFICATION),
+    Terminal(State.CANCELED, tells=NOTIFICATION),
     Terminal(
         State.FAILED,
         external="deprecated: imported records may be in it, and no row enters it",
-        tells=TELL,
+        tells=NOTIFICATION,
     ),
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from interlock.kernel.effect import CASCADE, TELL
+from interlock.kernel.effect import CASCADE, NOTIFICATION
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.effects import (
     APPROVAL,
     MANIFEST,
-    REGISTRATION,
     REVIEWER,
     SCHEDULING,
-    VACANCY,
+    SLOT_RELEASE,
+    SUBSCRIPTION,
     WORKER,
 )
 from interlock.kernel.machines.jobs.job import changes, payloads
@@ -85,7 +85,7 @@ NO_PHASE = "only a steward decides, and names a phase that it has come to: see `
 PUBLISHED = (
     *rows(State.DRAFT,
         move(Trigger.ACTIVATE, State.PENDING, by(PRODUCER, PERSON, STALLS),
-             effect=REGISTRATION, spawns=DEPENDENCIES),
+             effect=SUBSCRIPTION, spawns=DEPENDENCIES),
     ),
     *rows(State.PENDING,
         move(Trigger.SCHEDULED, State.RUNNING, by(SCHEDULING),
@@ -93,7 +93,7 @@ PUBLISHED = (
     ),
     *rows(State.SUSPENDED,
         move(Trigger.RESUME, State.PENDING, by(PERSON),
-             update=changes.resumed, effect=REGISTRATION, spawns=DEPENDENCIES),
+             update=changes.resumed, effect=SUBSCRIPTION, spawns=DEPENDENCIES),
     ),
     *rows(State.RUNNING,
         move(Trigger.AGENT_COMPLETED, State.REVIEW_REQUIRED, by(WORKER), update=changes.completed),
@@ -160,15 +160,16 @@ OURS = (
              guard=changes.all_met, refusal=ALREADY_MET, update=changes.met),
     ),
     *rows((State.PENDING, State.SUSPENDED),
-        move(Trigger.DEPENDENCY_LOST, State.CANCELED, by(TELL, REGISTRATION, SCHEDULING), ours=LOST,
+        move(Trigger.DEPENDENCY_LOST, State.CANCELED,
+             by(NOTIFICATION, SUBSCRIPTION, SCHEDULING), ours=LOST,
              guard=changes.canceled_by_loss, update=changes.ended_by_loss),
     ),
     *rows(State.PENDING,
-        reenter(Trigger.DEPENDENCY_LOST, by(TELL, REGISTRATION, SCHEDULING), ours=LOST,
+        reenter(Trigger.DEPENDENCY_LOST, by(NOTIFICATION, SUBSCRIPTION, SCHEDULING), ours=LOST,
                 guard=changes.newly_lost, refusal=ALREADY_LOST, update=changes.lost),
     ),
     *rows(State.SUSPENDED,
-        stay(Trigger.DEPENDENCY_LOST, by(TELL, REGISTRATION, SCHEDULING), ours=LOST,
+        stay(Trigger.DEPENDENCY_LOST, by(NOTIFICATION, SUBSCRIPTION, SCHEDULING), ours=LOST,
              guard=changes.newly_lost, refusal=ALREADY_LOST, update=changes.lost),
     ),
     *rows(State.PENDING,
@@ -244,7 +245,7 @@ JOB = Machine(
     host=changes.host,
     mirror=MANIFEST,
     is_mirrored=changes.has_manifest,
-    slot_release=VACANCY,
+    slot_release=SLOT_RELEASE,
     payloads={
         Trigger.CONFIGURE: payloads.JobConfiguration,
         Trigger.ACTIVATE: payloads.JobReason,

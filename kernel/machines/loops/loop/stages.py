@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, RETIREMENT, SESSION, WORKTREE
+from interlock.kernel.machines.loops.effects import (
+    AGENT_CLEANUP,
+    MAIL_CHECK,
+    PROMPT,
+    SESSION,
+    WORKTREE,
+)
 from interlock.kernel.machines.loops.loop.names import SELF, Next, State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
@@ -61,7 +67,7 @@ STAGES = (
         State.RUNNING,
         (
             Timer("session", seconds("session_timeout_s"), Trigger.SESSION_TIMEOUT),
-            Timer("look", lambda _: LOOK_MS, effect=DRAIN),
+            Timer("look", lambda _: LOOK_MS, effect=MAIL_CHECK),
         ),
         outcomes=(Trigger.SESSION_SUCCEEDED, Trigger.SESSION_ERROR),
         crash=Trigger.SESSION_ERROR,
@@ -80,9 +86,9 @@ STAGES = (
     ),
     Waiting(
         State.SESSION_COMPLETE,
-        (Timer("next", next_ms, effect=DRAIN),),
+        (Timer("next", next_ms, effect=MAIL_CHECK),),
         asks=never,
-        offers=DRAIN,
+        offers=MAIL_CHECK,
         holds=its_name,
     ),
     Waiting(
@@ -91,6 +97,6 @@ STAGES = (
         asks=never,
         holds=its_name,
     ),
-    Terminal(State.STOPPED, clears=RETIREMENT),
+    Terminal(State.STOPPED, clears=AGENT_CLEANUP),
 )
 LIVE = tuple(stage.state for stage in STAGES[:-1])

@@ -8,7 +8,7 @@ its lease and its grace are over, and no other begins before that.
 from __future__ import annotations
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.loops.effects import DRAIN, PROMPT, SESSION, WORKTREE
+from interlock.kernel.machines.loops.effects import MAIL_CHECK, PROMPT, SESSION, WORKTREE
 from interlock.kernel.machines.loops.loop import changes, payloads
 from interlock.kernel.machines.loops.loop.names import State, Trigger
 from interlock.kernel.machines.loops.loop.stages import LIVE, STAGES
@@ -45,7 +45,7 @@ PUBLISHED = (
     ),
     *rows(State.SPAWNING,
         carry(Trigger.SESSION_STARTED, State.RUNNING, by(SESSION),
-              update=changes.started, effect=DRAIN),
+              update=changes.started, effect=MAIL_CHECK),
         move(Trigger.SESSION_ERROR, State.STOPPED, by(SESSION, ORPHANS),
              guard=changes.is_one_too_many, update=changes.stopped_by_error),
         move(Trigger.SESSION_ERROR, State.COOLING_DOWN, by(SESSION, ORPHANS),
@@ -64,7 +64,7 @@ PUBLISHED = (
         move(Trigger.SESSION_TIMEOUT, State.STOPPED, by(STALLS),
              guard=changes.is_one_too_many, update=changes.stopped_by_timeout),
         move(Trigger.SESSION_TIMEOUT, State.COOLING_DOWN, by(STALLS), update=changes.timed_out),
-        carry(Trigger.URGENT_MESSAGE, State.INTERRUPTING, by(DRAIN), interrupts=True),
+        carry(Trigger.URGENT_MESSAGE, State.INTERRUPTING, by(MAIL_CHECK), interrupts=True),
     ),
     *rows(State.INTERRUPTING,
         move(Trigger.SESSION_SUCCEEDED, State.BUILDING_PROMPT, by(SESSION),
@@ -77,7 +77,7 @@ PUBLISHED = (
              update=changes.force_stopped),
     ),
     *rows(State.SESSION_COMPLETE,
-        move(Trigger.WORKTREE_READY, State.BUILDING_PROMPT, by(DRAIN),
+        move(Trigger.WORKTREE_READY, State.BUILDING_PROMPT, by(MAIL_CHECK),
              update=changes.next_session),
     ),
     *rows(State.COOLING_DOWN,
@@ -151,7 +151,7 @@ LOOP = Machine(
         Trigger.FATAL_ERROR: "it has stopped already",
     },
     mail_data=changes.mail_data,
-    mail_effect=DRAIN,
+    mail_effect=MAIL_CHECK,
     cancel_triggers=(Trigger.OPERATOR_STOP,),
     host=lambda data: str(data.get("host") or ""),
     id_prefix=("agent",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.runs.codon import changes, payloads
 from interlock.kernel.machines.runs.codon.names import LIVE, SELF, State, Trigger
-from interlock.kernel.machines.runs.effects import CLEARANCE, EVENTS, STEP
+from interlock.kernel.machines.runs.effects import CODON_CLEANUP, EVENTS, STEP
 from interlock.kernel.table import (
     ORPHANS,
     PERSON,
@@ -26,7 +26,7 @@ from interlock.kernel.table import (
 )
 
 RECHECK_MS = 3_600_000
-TIMERS = (Timer("recheck", lambda _: RECHECK_MS, effect=CLEARANCE),)
+TIMERS = (Timer("recheck", lambda _: RECHECK_MS, effect=CODON_CLEANUP),)
 
 
 def its_workspace(data: Data) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ HOLDER = by(STEP, EVENTS)
 # Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the codon, and no state"
 ASKED = "a person asks; who is at work ends it, and takes a checkpoint before"
-GONE = "the conductor is lost: nobody else can say how it ended"
+GONE = "its supervisor is lost: no other process knows how it ended"
 CLOSED = "its run has ended, and nothing of it goes on"
 
 # Why a guard refuses.
@@ -115,7 +115,8 @@ OURS = (
         stay(Trigger.SKIP_REQUESTED, by(PERSON, PRODUCER), ours=ASKED,
              update=changes.skip_requested, interrupts=True),
         move(Trigger.LOST, State.FAILED, by(ORPHANS), ours=GONE, update=changes.lost),
-        move(Trigger.RUN_ENDED, State.FAILED, by(CLEARANCE), ours=CLOSED, update=changes.run_ended),
+        move(Trigger.RUN_ENDED, State.FAILED, by(CODON_CLEANUP), ours=CLOSED,
+             update=changes.run_ended),
     ),
 )
 # fmt: on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum, auto
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.runs.effects import CLEARANCE, CONDUCTOR, EVENTS
+from interlock.kernel.machines.runs.effects import CODON_CLEANUP, EVENTS, LAUNCH
 from interlock.kernel.machines.runs.run import payloads
 from interlock.kernel.payload import validated
 from interlock.kernel.table import (
@@ -78,30 +78,30 @@ def its_workspace(data: Data) -> tuple[str, ...]:
 STAGES = (
     Active(
         State.RUNNING,
-        (Timer("recheck", lambda _: RECHECK_MS, effect=CLEARANCE),),
-        effect=CONDUCTOR,
+        (Timer("recheck", lambda _: RECHECK_MS, effect=CODON_CLEANUP),),
+        effect=LAUNCH,
         outcomes=(Trigger.COMPLETE, Trigger.FAIL),
         crash=Trigger.CRASH,
         exhausted=Trigger.CRASH,
         once=always,
         holds=its_workspace,
     ),
-    Terminal(State.COMPLETED, clears=CLEARANCE),
-    Terminal(State.FAILED, clears=CLEARANCE),
-    Terminal(State.CRASHED, clears=CLEARANCE),
+    Terminal(State.COMPLETED, clears=CODON_CLEANUP),
+    Terminal(State.FAILED, clears=CODON_CLEANUP),
+    Terminal(State.CRASHED, clears=CODON_CLEANUP),
 )
 
 # Why a row is ours.
 AN_EVENT = "the page's event: it changes what is known of the run, and no state"
-ASKED = "a person asks; its conductor ends what is at work, and takes a checkpoint before"
+ASKED = "a person asks; its supervisor takes a checkpoint and ends the codon at work"
 
 # fmt: off
 TRANSITIONS = (
     *rows(State.RUNNING,
-        move(Trigger.COMPLETE, State.COMPLETED, by(CONDUCTOR), update=ended),
-        move(Trigger.FAIL, State.FAILED, by(CONDUCTOR, EVENTS, PERSON, PRODUCER), update=ended),
+        move(Trigger.COMPLETE, State.COMPLETED, by(LAUNCH), update=ended),
+        move(Trigger.FAIL, State.FAILED, by(LAUNCH, EVENTS, PERSON, PRODUCER), update=ended),
         move(Trigger.CRASH, State.CRASHED, by(ORPHANS, EVENTS), update=ended),
-        stay(Trigger.INITIAL_CHECKPOINT_SET, by(CONDUCTOR, EVENTS), ours=AN_EVENT,
+        stay(Trigger.INITIAL_CHECKPOINT_SET, by(LAUNCH, EVENTS), ours=AN_EVENT,
              update=initial_checkpoint_set),
         stay(Trigger.STOP_REQUESTED, by(PERSON, PRODUCER), ours=ASKED,
              update=stop_requested, interrupts=True),

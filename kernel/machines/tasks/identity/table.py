@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.tasks.effects import AFTERMATH
+from interlock.kernel.machines.tasks.effects import FOLLOW_UP
 from interlock.kernel.machines.tasks.trust import Trust, earned
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.table import (
@@ -133,35 +133,35 @@ VOUCHED = "a person may vouch for an agent, or take it out of service"
 # fmt: off
 TRANSITIONS = (
     *rows(State.UNTRUSTED,
-        move(Trigger.SUCCEEDED, State.PROBATIONARY, by(AFTERMATH), ours=EARNED, update=succeeded),
+        move(Trigger.SUCCEEDED, State.PROBATIONARY, by(FOLLOW_UP), ours=EARNED, update=succeeded),
     ),
     *rows(State.PROBATIONARY,
-        move(Trigger.SUCCEEDED, State.TRUSTED, by(AFTERMATH), ours=EARNED,
+        move(Trigger.SUCCEEDED, State.TRUSTED, by(FOLLOW_UP), ours=EARNED,
              guard=earns(Trust.PROBATIONARY), update=succeeded),
-        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
+        reenter(Trigger.SUCCEEDED, by(FOLLOW_UP), ours=EARNED, update=succeeded),
     ),
     *rows(State.TRUSTED,
-        move(Trigger.SUCCEEDED, State.ELEVATED, by(AFTERMATH), ours=EARNED,
+        move(Trigger.SUCCEEDED, State.ELEVATED, by(FOLLOW_UP), ours=EARNED,
              guard=earns(Trust.TRUSTED), update=succeeded),
-        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
+        reenter(Trigger.SUCCEEDED, by(FOLLOW_UP), ours=EARNED, update=succeeded),
     ),
     *rows(State.ELEVATED,
-        reenter(Trigger.SUCCEEDED, by(AFTERMATH), ours=EARNED, update=succeeded),
+        reenter(Trigger.SUCCEEDED, by(FOLLOW_UP), ours=EARNED, update=succeeded),
     ),
     *rows(LEVELS,
-        reenter(Trigger.FAILED, by(AFTERMATH), ours=EARNED, update=failed),
+        reenter(Trigger.FAILED, by(FOLLOW_UP), ours=EARNED, update=failed),
     ),
     *rows(State.UNTRUSTED,
-        reenter(Trigger.VIOLATED, by(AFTERMATH), ours=LOST, update=violated),
+        reenter(Trigger.VIOLATED, by(FOLLOW_UP), ours=LOST, update=violated),
     ),
     *rows(State.PROBATIONARY,
-        move(Trigger.VIOLATED, State.UNTRUSTED, by(AFTERMATH), ours=LOST, update=violated),
+        move(Trigger.VIOLATED, State.UNTRUSTED, by(FOLLOW_UP), ours=LOST, update=violated),
     ),
     *rows(State.TRUSTED,
-        move(Trigger.VIOLATED, State.PROBATIONARY, by(AFTERMATH), ours=LOST, update=violated),
+        move(Trigger.VIOLATED, State.PROBATIONARY, by(FOLLOW_UP), ours=LOST, update=violated),
     ),
     *rows(State.ELEVATED,
-        move(Trigger.VIOLATED, State.TRUSTED, by(AFTERMATH), ours=LOST, update=violated),
+        move(Trigger.VIOLATED, State.TRUSTED, by(FOLLOW_UP), ours=LOST, update=violated),
     ),
     *rows(State.PROBATIONARY,
         move(Trigger.UNUSED, State.UNTRUSTED, by(STALLS), ours=LAPSED, update=lapsed),

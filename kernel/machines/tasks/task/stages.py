@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.tasks.effects import (
-    AFTERMATH,
     AGENT,
     ASSIGNMENT,
+    FOLLOW_UP,
     MERGE,
     RECOVERY,
     VERIFICATION,
@@ -143,7 +143,7 @@ STAGES = (
             Timer(
                 "look",
                 lambda data: None if changes.waits_for_person(data) else LOOK_MS,
-                effect=AFTERMATH,
+                effect=FOLLOW_UP,
             ),
         ),
         asks=changes.waits_for_person,

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.kernel.machine import Machine
-from interlock.kernel.machines.tasks.effects import AFTERMATH, ASSIGNMENT, REAPING, SUPERVISION
+from interlock.kernel.machines.tasks.effects import ASSIGNMENT, FOLLOW_UP, SUPERVISION, TURN_CLEANUP
 from interlock.kernel.payload import Shape, validated
 from interlock.kernel.reason import AbortReason, TransitionReason
 from interlock.kernel.table import (
@@ -108,15 +108,15 @@ def driven(state: State, look_ms: int) -> Waiting:
 
     The task limits how long that may take; from time to time an effect looks whether it is over.
     """
-    return Waiting(state, (Timer("look", after(look_ms), effect=REAPING),), asks=never)
+    return Waiting(state, (Timer("look", after(look_ms), effect=TURN_CLEANUP),), asks=never)
 
 
 def reaped(state: State) -> Active:
     """Return a state in which worktree and process are cleared away."""
     return Active(
         state,
-        (Timer("look", after(SET_UP_MS), effect=REAPING),),
-        effect=REAPING,
+        (Timer("look", after(SET_UP_MS), effect=TURN_CLEANUP),),
+        effect=TURN_CLEANUP,
         outcomes=(Trigger.AGENT_REAPED,),
     )
 
@@ -135,12 +135,12 @@ STAGES = (
     reaped(State.FAILED),
     Terminal(State.REAPED),
 )
-FAILERS = by(ASSIGNMENT, SUPERVISION, AFTERMATH, REAPING)
+FAILERS = by(ASSIGNMENT, SUPERVISION, FOLLOW_UP, TURN_CLEANUP)
 
 # fmt: off
 PUBLISHED = (
     *rows(State.IDLE,
-        move(Trigger.TASK_CLAIMED, State.CLAIMING, by(ASSIGNMENT, REAPING)),
+        move(Trigger.TASK_CLAIMED, State.CLAIMING, by(ASSIGNMENT, TURN_CLEANUP)),
     ),
     *rows(State.CLAIMING,
         move(Trigger.AGENT_SPAWNED, State.SPAWNING, by(ASSIGNMENT)),
@@ -165,16 +165,16 @@ PUBLISHED = (
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.VERIFYING,
-        move(Trigger.TASK_COMPLETED, State.COMPLETING, by(AFTERMATH),
+        move(Trigger.TASK_COMPLETED, State.COMPLETING, by(FOLLOW_UP),
              reason=TransitionReason.COMPLETED),
         move(Trigger.COMPACT_NEEDED, State.RUNNING, by(SUPERVISION)),
         move(Trigger.TASK_FAILED, State.FAILED, FAILERS, update=failed),
     ),
     *rows(State.COMPLETING,
-        move(Trigger.AGENT_REAPED, State.REAPED, by(REAPING)),
+        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP)),
     ),
     *rows(State.FAILED,
-        move(Trigger.AGENT_REAPED, State.REAPED, by(REAPING)),
+        move(Trigger.AGENT_REAPED, State.REAPED, by(TURN_CLEANUP)),
     ),
 )
 # fmt: on

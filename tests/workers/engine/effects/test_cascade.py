@@ -1,4 +1,4 @@
-"""An end that is carried up, down, and to who waits for it in another family."""
+"""An end is propagated to parents, to children, and to waiting records of other families."""
 
 from __future__ import annotations
 
@@ -27,186 +27,190 @@ from tests.workers.threads.threads import CONSENT, client_of, step, thread_paylo
 WORKER = {"phases": [{"worker": {"command": "true"}}], "manual": True}
 
 
-class Here:
-    """Records of a store of the test's own, and a runner that does what they owe when told so."""
+class Records:
+    """Records in a store of the test's own, and a runner for their effects."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.dispatch = client, client.dispatch
         self.runner = Runner(client.dispatch, Resources(client.settings))
 
-    def show(self, of: str) -> Record:
-        return self.client.show(of)
+    def show(self, record_id: str) -> Record:
+        return self.client.show(record_id)
 
-    def owed(self, of: str, name: str) -> list[str]:
-        """Return the keys of what a record is owed by this name."""
-        record = self.show(of)
+    def keys_of(self, record_id: str, name: str) -> list[str]:
+        """Return the keys of a record's effects with this name."""
+        record = self.show(record_id)
         return [entry.key(record.id) for entry in record.entries if entry.name == name]
 
-    def does(self, of: str, name: str) -> str:
-        (key,) = self.owed(of, name)
-        return self.runner.perform(MACHINES[self.show(of).machine], name, handlers()[name], key)
+    def perform(self, record_id: str, name: str) -> str:
+        (key,) = self.keys_of(record_id, name)
+        return self.runner.perform(
+            MACHINES[self.show(record_id).machine], name, handlers()[name], key
+        )
 
-    def fire(self, of: str, trigger: str, payload: Any = None) -> None:
-        seen = Warrant.person(self.show(of).entered)
+    def fire(self, record_id: str, trigger: str, payload: Any = None) -> None:
+        seen = Warrant.person(self.show(record_id).entered)
         call = Call(Cause("ann"), uuid4().hex, seen)
-        self.dispatch.fire(of, trigger, payload or {}, call)
+        self.dispatch.fire(record_id, trigger, payload or {}, call)
 
-    def job(self, of: str, *depends_on: str) -> str:
-        """Bear an active job; what it depends on is registered."""
-        self.dispatch.create("job", of, {**WORKER, "depends_on": depends_on}, Call(Cause("test")))
-        self.fire(of, "activate")
-        self.does(of, "registration")
-        return of
+    def create_job(self, record_id: str, *depends_on: str) -> str:
+        """Create an active job that is subscribed to its dependencies."""
+        self.dispatch.create(
+            "job", record_id, {**WORKER, "depends_on": depends_on}, Call(Cause("test"))
+        )
+        self.fire(record_id, "activate")
+        self.perform(record_id, "subscription")
+        return record_id
 
-    def ends(self, of: str, trigger: str = "force_success") -> None:
-        """End a job, and tell who waits for it."""
-        self.fire(of, trigger, {"reason": "so it is"})
-        self.does(of, "tell")
+    def end_job(self, record_id: str, trigger: str = "force_success") -> None:
+        """End a job, and notify the jobs that wait for it."""
+        self.fire(record_id, trigger, {"reason": "so it is"})
+        self.perform(record_id, "notification")
 
-    def splits(self, of: str = "p") -> None:
-        """Split a thread into two, which are still to be borne."""
-        self.client.submit(thread_payload(), machine="thread", id=of)
+    def split(self, record_id: str = "p") -> None:
+        """Split a thread into two, which are not created yet."""
+        self.client.submit(thread_payload(), machine="thread", id=record_id)
         for trigger, payload in CONSENT:
-            step(self.client, of, trigger, payload)
+            step(self.client, record_id, trigger, payload)
         parts = [{"title": title} for title in ("one", "two")]
-        self.fire(of, "decomposed", {"children": parts})
+        self.fire(record_id, "decomposed", {"children": parts})
 
-    def family(self, of: str = "p") -> list[str]:
-        """Split a thread into two, and bear both; return their ids."""
-        self.splits(of)
-        self.does(of, "spawn")
-        return [str(child) for child in self.dispatch.views.children(of)]
+    def split_and_spawn(self, record_id: str = "p") -> list[str]:
+        """Split a thread into two, create both, and return their ids."""
+        self.split(record_id)
+        self.perform(record_id, "spawn")
+        return [str(child) for child in self.dispatch.views.children(record_id)]
 
-    def rechecks(self, of: str) -> str:
-        """Look again at a countdown, as its timer has it done."""
+    def recheck(self, record_id: str) -> str:
+        """Recheck a countdown, as its timer does."""
         jot = Jot("reminder", {}, owes=(CASCADE,))
-        self.dispatch.note(self.show(of), jot, op_id=uuid4().hex)
-        return self.does(of, "cascade")
+        self.dispatch.note(self.show(record_id), jot, op_id=uuid4().hex)
+        return self.perform(record_id, "cascade")
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Here:
-    return Here(client_of(server.url, prefix))
+def records(server: EmbeddedServer, prefix: str) -> Records:
+    return Records(client_of(server.url, prefix))
 
 
 # --- a countdown that lasts ------------------------------------------------------------------
 
 
-def test_the_last_end_in_another_family_leads_a_job_on(here: Here) -> None:
-    first, second = here.job("a/one"), here.job("b/two")
-    of = here.job("c/waits", first, second)
-    here.ends(first)
-    assert here.owed(of, "cascade") == []
-    here.ends(second)
+def test_the_last_end_in_another_family_advances_a_job(records: Records) -> None:
+    first, second = records.create_job("a/one"), records.create_job("b/two")
+    record_id = records.create_job("c/waits", first, second)
+    records.end_job(first)
+    assert records.keys_of(record_id, "cascade") == []
+    records.end_job(second)
 
-    assert here.does(of, "cascade") == "dependencies_met -> pending"
-    assert here.show(of).data["met"]
-    assert here.owed(of, "cascade") == []
-
-
-def test_a_countdown_that_lasts_goes_on_while_its_record_is_elsewhere(here: Here) -> None:
-    first = here.job("a/one")
-    of = here.job("c/waits", first)
-    here.fire(of, "suspend")
-    here.ends(first)
-
-    assert here.does(of, "cascade") == "dependencies_met -> suspended"
-    assert here.show(of).data["met"]
+    assert records.perform(record_id, "cascade") == "dependencies_met -> pending"
+    assert records.show(record_id).data["met"]
+    assert records.keys_of(record_id, "cascade") == []
 
 
-def test_a_countdown_of_before_a_suspension_counts_and_the_later_one_finds_it_done(
-    here: Here,
+def test_a_lasting_countdown_goes_on_in_other_states(records: Records) -> None:
+    first = records.create_job("a/one")
+    record_id = records.create_job("c/waits", first)
+    records.fire(record_id, "suspend")
+    records.end_job(first)
+
+    assert records.perform(record_id, "cascade") == "dependencies_met -> suspended"
+    assert records.show(record_id).data["met"]
+
+
+def test_a_countdown_from_before_a_suspension_counts_and_the_later_one_changes_nothing(
+    records: Records,
 ) -> None:
-    first = here.job("a/one")
-    of = here.job("c/waits", first)
+    first = records.create_job("a/one")
+    record_id = records.create_job("c/waits", first)
     for trigger in ("suspend", "resume"):
-        here.fire(of, trigger)
-    here.does(of, "registration")
-    here.ends(first)
-    before, after = sorted(here.owed(of, "cascade"))
+        records.fire(record_id, trigger)
+    records.perform(record_id, "subscription")
+    records.end_job(first)
+    before, after = sorted(records.keys_of(record_id, "cascade"))
 
-    def does(key: str) -> str:
-        return here.runner.perform(MACHINES["job"], "cascade", handlers()["cascade"], key)
+    def perform(key: str) -> str:
+        return records.runner.perform(MACHINES["job"], "cascade", handlers()["cascade"], key)
 
-    assert does(before) == "dependencies_met -> pending"
-    version = here.show(of).version
-    assert does(after) == "settled"
-    assert (here.show(of).version, here.owed(of, "cascade")) == (version, [])
+    assert perform(before) == "dependencies_met -> pending"
+    version = records.show(record_id).version
+    assert perform(after) == "settled"
+    assert (records.show(record_id).version, records.keys_of(record_id, "cascade")) == (version, [])
 
 
 @pytest.mark.parametrize("trigger", ["cancel", "force_success"])
-def test_who_waits_for_nothing_any_more_is_not_led_on(here: Here, trigger: str) -> None:
-    first = here.job("a/one")
-    of = here.job("c/waits", first)
-    here.ends(first)
-    here.fire(of, trigger, {"reason": "so it is"})
+def test_a_job_that_no_longer_waits_is_not_advanced(records: Records, trigger: str) -> None:
+    first = records.create_job("a/one")
+    record_id = records.create_job("c/waits", first)
+    records.end_job(first)
+    records.fire(record_id, trigger, {"reason": "so it is"})
 
-    assert here.does(of, "cascade") == "settled"
-    assert not here.show(of).data["met"]
+    assert records.perform(record_id, "cascade") == "settled"
+    assert not records.show(record_id).data["met"]
 
 
-def test_a_countdown_with_a_loss_leads_nobody_on(here: Here) -> None:
-    first = here.job("a/one")
-    of = here.job("c/waits", first)
-    here.ends(first, "cancel")
+def test_a_countdown_with_a_loss_advances_no_job(records: Records) -> None:
+    first = records.create_job("a/one")
+    record_id = records.create_job("c/waits", first)
+    records.end_job(first, "cancel")
 
-    assert here.show(of).data["lost"] == {first: "canceled"}
-    assert here.does(of, "cascade") == "settled"
-    assert not here.show(of).data["met"]
+    assert records.show(record_id).data["lost"] == {first: "canceled"}
+    assert records.perform(record_id, "cascade") == "settled"
+    assert not records.show(record_id).data["met"]
 
 
 # --- children --------------------------------------------------------------------------------
 
 
-def test_the_last_child_leads_its_parent_on(here: Here) -> None:
-    one, two = here.family()
-    here.fire(one, "dismissed_by_user")
-    assert here.owed("p", "cascade") == []
-    here.fire(two, "dismissed_by_user")
+def test_the_last_child_advances_its_parent(records: Records) -> None:
+    one, two = records.split_and_spawn()
+    records.fire(one, "dismissed_by_user")
+    assert records.keys_of("p", "cascade") == []
+    records.fire(two, "dismissed_by_user")
 
-    assert here.does("p", "cascade") == "children_done -> done"
+    assert records.perform("p", "cascade") == "children_done -> done"
 
 
-def test_a_parent_that_left_its_countdown_is_not_led_on_by_it(here: Here) -> None:
-    for child in here.family():
-        here.fire(child, "dismissed_by_user")
-    (advance,) = here.owed("p", "cascade")
-    here.fire("p", "dismissed_by_user")
+def test_a_parent_that_left_its_countdown_is_not_advanced_by_it(records: Records) -> None:
+    for child in records.split_and_spawn():
+        records.fire(child, "dismissed_by_user")
+    (advance,) = records.keys_of("p", "cascade")
+    records.fire("p", "dismissed_by_user")
     machine = MACHINES["thread"]
 
-    assert here.runner.perform(machine, "cascade", handlers()["cascade"], advance) == "settled"
-    assert here.show("p").state == "dismissed"
+    assert records.runner.perform(machine, "cascade", handlers()["cascade"], advance) == "settled"
+    assert records.show("p").state == "dismissed"
 
 
-def test_a_closed_parent_closes_its_children(here: Here) -> None:
-    children = here.family()
-    here.fire("p", "dismissed_by_user")
-    assert here.does("p", "cascade") == "settled"
+def test_a_closed_parent_closes_its_children(records: Records) -> None:
+    children = records.split_and_spawn()
+    records.fire("p", "dismissed_by_user")
+    assert records.perform("p", "cascade") == "settled"
 
-    assert {here.show(child).state for child in children} == {"dismissed"}
-
-
-def test_a_recheck_takes_out_who_ended_and_who_never_was(here: Here) -> None:
-    one, two = here.family()
-    here.fire(one, "dismissed_by_user")
-    countdown = f"children:{here.show('p').entered}"
-    members = here.dispatch.keys.members("p", countdown)
-    scripts.read(here.dispatch.client, "SADD", members, one, "p/never")
-    here.fire(two, "dismissed_by_user")
-    assert here.dispatch.views.counted("p", countdown) == {one, "p/never"}
-
-    assert here.rechecks("p") == "settled"
-    assert here.dispatch.views.counted("p", countdown) == set()
-    assert here.dispatch.views.tally("p", countdown) == {"dismissed": 3, "missing": 1}
-    assert here.does("p", "cascade") == "children_done -> done"
+    assert {records.show(child).state for child in children} == {"dismissed"}
 
 
-def test_a_recheck_leaves_a_countdown_open_that_is_still_being_filled(here: Here) -> None:
-    here.splits()
-    countdown = f"children:{here.show('p').entered}"
+def test_a_recheck_takes_out_ended_and_missing_children(records: Records) -> None:
+    one, two = records.split_and_spawn()
+    records.fire(one, "dismissed_by_user")
+    countdown = f"children:{records.show('p').entered}"
+    members = records.dispatch.keys.members("p", countdown)
+    scripts.read(records.dispatch.client, "SADD", members, one, "p/never")
+    records.fire(two, "dismissed_by_user")
+    assert records.dispatch.views.counted("p", countdown) == {one, "p/never"}
 
-    assert here.rechecks("p") == "settled"
-    assert here.dispatch.views.counted("p", countdown) == {"*"}
+    assert records.recheck("p") == "settled"
+    assert records.dispatch.views.counted("p", countdown) == set()
+    assert records.dispatch.views.tally("p", countdown) == {"dismissed": 3, "missing": 1}
+    assert records.perform("p", "cascade") == "children_done -> done"
+
+
+def test_a_recheck_leaves_a_countdown_open_that_is_still_being_filled(records: Records) -> None:
+    records.split()
+    countdown = f"children:{records.show('p').entered}"
+
+    assert records.recheck("p") == "settled"
+    assert records.dispatch.views.counted("p", countdown) == {"*"}
 
 
 @pytest.mark.parametrize(
@@ -221,7 +225,7 @@ def test_a_recheck_leaves_a_countdown_open_that_is_still_being_filled(here: Here
         ("job", "success", 7, False),
     ],
 )
-def test_an_end_counts_for_the_stay_that_began_it_unless_it_lasts(
+def test_an_end_counts_for_the_stay_that_began_its_countdown_unless_it_lasts(
     machine: str, state: str, generation: int, *, advances: bool
 ) -> None:
     name, data = {"thread": ("children", thread()), "job": ("dependencies", job())}[machine]
@@ -237,10 +241,10 @@ def test_an_end_counts_for_the_stay_that_began_it_unless_it_lasts(
     assert (advance(cast(Work, work)) is not None) is advances
 
 
-def test_a_recheck_leaves_who_lives(here: Here) -> None:
-    here.family()
-    before = here.show("p").version
+def test_a_recheck_leaves_live_children(records: Records) -> None:
+    records.split_and_spawn()
+    before = records.show("p").version
 
-    assert here.rechecks("p") == "settled"
-    assert (here.show("p").state, here.show("p").version) == ("monitoring", before)
-    assert here.owed("p", "cascade") == []
+    assert records.recheck("p") == "settled"
+    assert (records.show("p").state, records.show("p").version) == ("monitoring", before)
+    assert records.keys_of("p", "cascade") == []

@@ -1,4 +1,4 @@
-"""What only asks and tells the store stays on the worker's processor; the rest may use all."""
+"""Handlers of quick effects stay on the worker's processor; the others may use all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EFFECTS = {effect for machine in MACHINES.values() for effect in machine.effects
 QUICK = sorted(effect.name for effect in EFFECTS if effect.quick)
 
 
-def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
+def test_a_handler_has_every_processor_unless_its_effect_is_quick(
     server: EmbeddedServer, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = InProcessWorker(server.url, prefix, tmp_path)
@@ -31,7 +31,7 @@ def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
 
     monkeypatch.setattr(worker.runner.affinity, "wide", wide)
     of = worker.create_job("g/a", dir=str(tmp_path / "out"))
-    worker.perform(of, "registration")
+    worker.perform(of, "subscription")
     worker.perform(of, "cascade")
     assert widened == []
 
@@ -40,6 +40,6 @@ def test_a_handler_has_every_processor_unless_it_only_asks_the_store(
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_what_is_quick_is_about_no_files_and_waits_for_nobody(name: str) -> None:
+def test_a_quick_effect_uses_no_files_and_waits_for_no_process(name: str) -> None:
     assert not any(effect.local for effect in EFFECTS if effect.name == name)
     assert not inspect.iscoroutinefunction(handlers()[name])

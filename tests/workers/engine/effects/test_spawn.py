@@ -1,4 +1,4 @@
-"""What a part is born from, and what is refused before anybody waits for it."""
+"""The initial data of a child, and children that are refused before they are created."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_policy_of_its_own_caps_a_part(policy: Any, cap: int) -> None:
 
 
 @pytest.mark.parametrize("policy", ["nonsense", {"composition": "nonsense"}, {"budget_usd": "abc"}])
-def test_a_part_that_could_never_be_born_is_refused_with_its_parent(policy: Any) -> None:
+def test_a_child_that_could_not_be_created_is_refused_with_its_parent(policy: Any) -> None:
     part = {"title": "one", "text": "", "policy": policy}
     family = {"inciting": {"title": "all"}, "children": [part]}
     split = {"children": [part], "relationship": "decompose"}

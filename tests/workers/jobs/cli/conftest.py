@@ -1,4 +1,4 @@
-"""What types `interlock job`, as a person and as a program, into a store with one worker."""
+"""Fixtures that run `interlock job` as a person and as a program, on a store with one worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Refuse = Callable[..., str]
 def worker(
     server: EmbeddedServer, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> InProcessWorker:
-    """Return a worker of the store that the command line finds in its environment."""
+    """Return a worker on the store that the environment of the command line names."""
     home = tmp_path / "home"
     for name, value in {
         "STORE_URL": server.url,
@@ -38,13 +38,13 @@ def worker(
 
 @pytest.fixture
 def run() -> Run:
-    """Return what types a command of `interlock job`."""
+    """Return a function that runs a command of `interlock job`."""
     return lambda *words: CliRunner().invoke(app, ["job", *map(str, words)])
 
 
 @pytest.fixture
 def ask(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads its JSON."""
+    """Return a function that runs a command that succeeds, and returns its JSON."""
 
     def asked(*words: object) -> Any:
         result = run(*words, "--json")
@@ -55,8 +55,8 @@ def ask(run: Run) -> Ask:
 
 
 @pytest.fixture
-def told(run: Run) -> Ask:
-    """Return what types a command that succeeds, and reads what people see of it."""
+def printed(run: Run) -> Ask:
+    """Return a function that runs a command that succeeds, and returns its text for people."""
 
     def read(*words: object) -> str:
         result = run(*words)
@@ -68,7 +68,10 @@ def told(run: Run) -> Ask:
 
 @pytest.fixture
 def refuse(run: Run) -> Refuse:
-    """Return what types a command that is refused, for a program and for a person alike."""
+    """Return a function that runs a command that is refused, and returns its message.
+
+    The message is the same for a program and for a person.
+    """
 
     def refused(*words: object) -> str:
         result, shown = run(*words, "--json"), run(*words)

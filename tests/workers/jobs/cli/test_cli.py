@@ -1,4 +1,4 @@
-"""`interlock job` as a person and a program type it: each verb, what it prints, what it refuses."""
+"""`interlock job` for people and programs: each verb, its output, and its refusals."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tests.workers.jobs.test_graphs import CHAIN, COMMAND, brought, settle, stor
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    place = tmp_path / "graph.yaml"
-    place.write_text(CHAIN)
-    return place
+    path = tmp_path / "graph.yaml"
+    path.write_text(CHAIN)
+    return path
 
 
 @contextmanager
 def at_work(worker: InProcessWorker, *ids: str) -> Iterator[None]:
-    """Let a worker do what is owed meanwhile."""
-    over, failed = threading.Event(), list[BaseException]()
+    """Let a worker perform all due effects of these jobs meanwhile."""
+    stopping, failed = threading.Event(), list[BaseException]()
 
     def work() -> None:
         try:
-            while not over.wait(0.02):
+            while not stopping.wait(0.02):
                 settle(worker, *ids)
-        except BaseException as error:  # noqa: BLE001 - the test's own thread tells of it
+        except BaseException as error:  # noqa: BLE001 - reported at the end of the block
             failed.append(error)
 
     thread = threading.Thread(target=work)
@@ -44,20 +44,20 @@ def at_work(worker: InProcessWorker, *ids: str) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stopping.set()
         thread.join()
     assert not failed, failed
 
 
-def state(worker: InProcessWorker, of: str = "g/j") -> str:
-    return worker.graphs.job(of).state
+def state(worker: InProcessWorker, job_id: str = "g/j") -> str:
+    return worker.graphs.job(job_id).state
 
 
-# --- to be born ------------------------------------------------------------------------------
+# --- create ----------------------------------------------------------------------------------
 
 
 def test_a_job_is_created_as_a_draft_where_it_was_typed(
-    worker: InProcessWorker, ask: Ask, told: Ask, tmp_path: Path
+    worker: InProcessWorker, ask: Ask, printed: Ask, tmp_path: Path
 ) -> None:
     done = ask("create", "g/a", "--command", "true", "--description", "first", "--priority", 2)
 
@@ -71,11 +71,11 @@ def test_a_job_is_created_as_a_draft_where_it_was_typed(
     assert record.data["folder"] == str(tmp_path)
     assert record.data["dir"] == str(tmp_path / "home" / "jobs" / "g" / "a")
     assert record.data["host"] == worker.client.settings.host
-    again = told("create", "g/a", "--command", "true", "--description", "first", "--priority", 2)
+    again = printed("create", "g/a", "--command", "true", "--description", "first", "--priority", 2)
     assert again == "g: 0 jobs created, 1 known already interlock job status g"
 
 
-def test_a_job_takes_any_field_and_waits_for_others_by_their_short_names(
+def test_a_job_takes_any_field_and_names_of_dependencies_without_the_graph(
     worker: InProcessWorker, ask: Ask
 ) -> None:
     fields = {"manual": True, "stewards": ["ann"], "limits": {"iterations": 3}}
@@ -91,7 +91,7 @@ def test_a_job_takes_any_field_and_waits_for_others_by_their_short_names(
     assert fields.items() <= record.data.items()
 
 
-def test_a_creation_that_was_killed_before_its_activation_is_completed_by_repeating_it(
+def test_a_creation_that_was_interrupted_before_the_activation_is_completed_by_repeating_it(
     worker: InProcessWorker, ask: Ask
 ) -> None:
     ask("create", "g/a", "--command", "true")
@@ -105,9 +105,9 @@ def test_a_creation_that_was_killed_before_its_activation_is_completed_by_repeat
 
 
 def test_a_graph_is_created_from_its_file_active_or_as_drafts(
-    worker: InProcessWorker, ask: Ask, told: Ask, file: Path
+    worker: InProcessWorker, ask: Ask, printed: Ask, file: Path
 ) -> None:
-    assert told("create", "-f", file) == "g: 3 jobs created interlock job status g"
+    assert printed("create", "-f", file) == "g: 3 jobs created interlock job status g"
     assert {job.state for job in worker.graphs.records("g")} == {"draft"}
 
     done = ask("create", "--file", file, "--activate")
@@ -116,7 +116,7 @@ def test_a_graph_is_created_from_its_file_active_or_as_drafts(
     assert {job.state for job in worker.graphs.records("g")} == {"pending"}
 
 
-def test_a_file_with_errors_tells_each_with_its_line_and_writes_nothing(
+def test_a_file_with_errors_reports_each_with_its_line_and_writes_nothing(
     worker: InProcessWorker, refuse: Refuse, file: Path
 ) -> None:
     file.write_text(CHAIN.replace("slots", "slot").replace("echo a", "").replace("[a]", "[d]"))
@@ -157,7 +157,7 @@ def test_a_file_with_errors_tells_each_with_its_line_and_writes_nothing(
         (("suspend", "none"), "there is no graph 'none'"),
     ],
 )
-def test_what_is_typed_wrong_is_told_in_a_sentence_and_changes_nothing(
+def test_a_wrong_command_is_refused_in_a_sentence_and_changes_nothing(
     worker: InProcessWorker, refuse: Refuse, words: tuple[str, ...], message: str
 ) -> None:
     brought(worker, "g/j", "draft")
@@ -169,17 +169,19 @@ def test_what_is_typed_wrong_is_told_in_a_sentence_and_changes_nothing(
 
 
 @pytest.mark.parametrize("words", [("reject", "g/j"), ("force-success", "g/j"), ("restep", "g/j")])
-def test_what_is_a_must_is_asked_for_as_usual(run: Run, words: tuple[str, ...]) -> None:
+def test_a_required_option_that_is_missing_is_named(run: Run, words: tuple[str, ...]) -> None:
     result = run(*words)
 
     assert result.exit_code == 2
     assert "Missing option" in result.stderr
 
 
-# --- to be told ------------------------------------------------------------------------------
+# --- command ---------------------------------------------------------------------------------
 
 
-def test_a_draft_is_configured_and_activated(worker: InProcessWorker, ask: Ask, told: Ask) -> None:
+def test_a_draft_is_configured_and_activated(
+    worker: InProcessWorker, ask: Ask, printed: Ask
+) -> None:
     brought(worker, "g/j", "draft")
 
     words = ("--command", "echo", "--description", "new", "--cost", "0.5", "--time", "2h")
@@ -189,23 +191,23 @@ def test_a_draft_is_configured_and_activated(worker: InProcessWorker, ask: Ask, 
     assert data["phases"][0]["worker"]["command"] == "echo"
     assert data["description"] == "new"
     assert data["limits"] == {"cost_micro": 500_000, "time_s": 7_200, "iterations": 4}
-    assert told("activate", "g/j") == "g/j is pending"
+    assert printed("activate", "g/j") == "g/j is pending"
 
 
 def test_a_graph_is_configured_and_its_drafts_are_activated(
-    worker: InProcessWorker, ask: Ask, told: Ask
+    worker: InProcessWorker, ask: Ask, printed: Ask
 ) -> None:
     brought(worker, "g/j", "draft")
 
-    assert told("config", "g", "--slots", 3, "--cost", 1) == "g is open"
+    assert printed("config", "g", "--slots", 3, "--cost", 1) == "g is open"
     own = worker.graphs.graph("g")
     assert own is not None
     assert (own.data["slots"], own.data["limits"]) == (3, {"cost_micro": 1_000_000})
     assert ask("activate", "g") == {"g/j": "pending", "g/never": "pending"}
-    assert told("activate", "g") == "no job takes this now"
+    assert printed("activate", "g") == "no job takes this now"
 
 
-# Where a job stands, what is typed, where it stands then.
+# The state of a job, the command, and the state afterwards.
 VERBS: list[tuple[str, tuple[str, ...], str]] = [
     ("pending", ("suspend", "g/j", "--reason", "a holiday"), "suspended"),
     ("suspended", ("resume", "g/j"), "pending"),
@@ -222,23 +224,23 @@ VERBS: list[tuple[str, tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("stands", "words", "then"), VERBS)
+@pytest.mark.parametrize(("state_before", "words", "then"), VERBS)
 @pytest.mark.parametrize("how", ["json", "words"])
-def test_each_verb_moves_a_job_and_says_where_it_stands(
+def test_each_verb_changes_a_job_and_prints_its_state(
     worker: InProcessWorker,
     ask: Ask,
-    told: Ask,
-    stands: str,
+    printed: Ask,
+    state_before: str,
     words: tuple[str, ...],
     then: str,
     how: str,
 ) -> None:
-    brought(worker, "g/j", stands)
+    brought(worker, "g/j", state_before)
 
     if how == "json":
         assert ask(*words, "--as", "ann") == {"id": "g/j", "state": then}
     else:
-        assert told(*words, "--as", "ann") == f"g/j is {then}"
+        assert printed(*words, "--as", "ann") == f"g/j is {then}"
 
     events = [line for line in worker.client.history("g/j") if isinstance(line, Event)]
     reason = words[-1] if "--reason" in words else ""
@@ -246,7 +248,7 @@ def test_each_verb_moves_a_job_and_says_where_it_stands(
 
 
 def test_a_graph_is_suspended_resumed_and_canceled_with_all_of_its_jobs(
-    worker: InProcessWorker, ask: Ask, told: Ask
+    worker: InProcessWorker, ask: Ask, printed: Ask
 ) -> None:
     brought(worker, "g/a", "running")
     brought(worker, "g/b", "approval_required")
@@ -257,7 +259,7 @@ def test_a_graph_is_suspended_resumed_and_canceled_with_all_of_its_jobs(
         "g/b": "suspended",
         "g/never": "suspended",
     }
-    assert told("resume", "g") == "g/a is pending g/b is pending g/never is pending"
+    assert printed("resume", "g") == "g/a is pending g/b is pending g/never is pending"
     assert ask("cancel", "g", "--reason", "over") == {
         "g/a": "canceled",
         "g/b": "canceled",
@@ -267,23 +269,23 @@ def test_a_graph_is_suspended_resumed_and_canceled_with_all_of_its_jobs(
 
 
 def test_a_starved_job_is_waived_one_loss_at_a_time_or_all(
-    worker: InProcessWorker, ask: Ask, told: Ask, refuse: Refuse
+    worker: InProcessWorker, ask: Ask, printed: Ask, refuse: Refuse
 ) -> None:
     lost = ["g/x", "g/y"]
-    for of in lost:
-        brought(worker, of, "canceled")
+    for job_id in lost:
+        brought(worker, job_id, "canceled")
     worker.graphs.create("g/j", {"phases": COMMAND, "depends_on": lost}, held=False)
     settle(worker, "g/j")
 
     assert "waive is refused" in refuse("waive", "g/j", "--dependency", "g/z")
     ask("waive", "g/j", "--dependency", "g/x", "--reason", "goes without")
     assert worker.graphs.job("g/j").data["lost"] == {"g/y": "canceled"}
-    assert told("waive", "g/j") == "g/j is pending"
+    assert printed("waive", "g/j") == "g/j is pending"
     settle(worker, "g/j", but=["worker"])
     assert state(worker) == "running"
 
 
-# What is typed: where the job stands, what the answer is.
+# A command: the state of the job, and the message.
 REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("approve", "g/j", "--proposal", "g/j:1"): (
         "draft",
@@ -317,11 +319,11 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=lambda words: words[0])
-def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
+def test_a_command_that_is_not_legal_names_the_state_and_the_legal_ones(
     worker: InProcessWorker, refuse: Refuse, words: tuple[str, ...]
 ) -> None:
-    stands, message = REFUSED[words]
-    before = brought(worker, "g/j", stands, stewards=["ann", "bob"])
+    state_before, message = REFUSED[words]
+    before = brought(worker, "g/j", state_before, stewards=["ann", "bob"])
 
     assert refuse(*words) == message
 
@@ -332,25 +334,25 @@ def test_what_is_not_allowed_says_the_state_what_would_be_and_who_may(
 
 
 def test_a_step_does_the_one_thing_that_the_state_names_and_waits_for_it(
-    worker: InProcessWorker, ask: Ask, told: Ask, refuse: Refuse
+    worker: InProcessWorker, ask: Ask, printed: Ask, refuse: Refuse
 ) -> None:
-    given = {"phases": COMMAND, "manual": True, "review": {"command": "true"}}
-    worker.graphs.create("g/j", given, held=False)
+    payload = {"phases": COMMAND, "manual": True, "review": {"command": "true"}}
+    worker.graphs.create("g/j", payload, held=False)
     settle(worker, "g/j")
 
     with at_work(worker, "g/j"):
         assert ask("step", "g/j") == {"id": "g/j", "state": "review_required"}
     assert worker.graphs.job("g/j").data["runs"] == 1
     settle(worker, "g/j")
-    # It goes no further by itself.
+    # The job does not go on without another command.
     assert state(worker) == "review_required"
     with at_work(worker, "g/j"):
-        assert told("step", "g/j") == "g/j is approval_required"
+        assert printed("step", "g/j") == "g/j is approval_required"
     assert "step is not allowed; legal now: " in refuse("step", "g/j")
     assert state(worker) == "approval_required"
 
 
-def test_a_step_is_over_when_its_work_is_to_be_tried_again_or_waits_in_vain(
+def test_a_step_is_over_when_its_work_is_to_be_retried_or_its_job_is_starved(
     worker: InProcessWorker, ask: Ask
 ) -> None:
     busy = {"phases": [{"worker": {"command": "exit 75"}}], "manual": True}
@@ -371,8 +373,8 @@ def test_a_step_is_over_when_its_work_is_to_be_tried_again_or_waits_in_vain(
 def test_a_run_goes_on_to_the_next_gate_and_is_refused_at_one(
     worker: InProcessWorker, ask: Ask, refuse: Refuse
 ) -> None:
-    given = {"phases": COMMAND, "manual": True, "review": {"command": "true"}}
-    worker.graphs.create("g/j", given, held=False)
+    payload = {"phases": COMMAND, "manual": True, "review": {"command": "true"}}
+    worker.graphs.create("g/j", payload, held=False)
     settle(worker, "g/j")
 
     with at_work(worker, "g/j"):
@@ -380,12 +382,12 @@ def test_a_run_goes_on_to_the_next_gate_and_is_refused_at_one(
 
     assert "run is not allowed; legal now: " in refuse("run", "g/j")
     assert worker.count_events("g/j", "run") == 1
-    worker.graphs.create("g/all", {**given, "auto_approve": True}, held=False)
+    worker.graphs.create("g/all", {**payload, "auto_approve": True}, held=False)
     with at_work(worker, "g/all"):
         assert ask("run", "g/all") == {"id": "g/all", "state": "success"}
 
 
-def test_a_step_that_takes_longer_says_where_the_job_stands_meanwhile(
+def test_a_step_that_takes_longer_prints_the_present_state(
     worker: InProcessWorker, ask: Ask
 ) -> None:
     worker.graphs.create("g/j", {"phases": COMMAND, "manual": True}, held=False)
@@ -394,18 +396,18 @@ def test_a_step_that_takes_longer_says_where_the_job_stands_meanwhile(
     assert ask("step", "g/j", "--wait", 0) == {"id": "g/j", "state": "pending"}
 
 
-# --- to be seen ------------------------------------------------------------------------------
+# --- read ------------------------------------------------------------------------------------
 
 
-def test_a_status_tells_how_a_graph_stands_and_what_needs_a_person(
-    worker: InProcessWorker, ask: Ask, told: Ask
+def test_a_status_shows_the_condition_of_a_graph_and_which_jobs_need_a_person(
+    worker: InProcessWorker, ask: Ask, printed: Ask
 ) -> None:
     worker.graphs.open("g", {"limits": {"iterations": 4}})
     brought(worker, "g/signed", "success")
     brought(worker, "g/asks", "intervention_required")
     brought(worker, "g/waits", "pending")
 
-    value, shown = ask("status", "g"), told("status", "g")
+    value, shown = ask("status", "g"), printed("status", "g")
 
     assert (value["stands"], value["jobs"]) == ("waits for a person", 4)
     assert shown.startswith("g WAITS FOR A PERSON 1 of 4 succeeded")
@@ -416,38 +418,38 @@ def test_a_status_tells_how_a_graph_stands_and_what_needs_a_person(
 
 
 def test_graphs_and_the_jobs_of_one_are_listed(
-    worker: InProcessWorker, ask: Ask, told: Ask
+    worker: InProcessWorker, ask: Ask, printed: Ask
 ) -> None:
-    assert told("list") == "there is no graph yet; docs/jobs.md shows how to write one"
+    assert printed("list") == "there is no graph yet; docs/jobs.md shows how to write one"
     brought(worker, "g/waits", "pending")
     brought(worker, "h/done", "success")
 
     assert [one["graph"] for one in ask("list")] == ["g", "h"]
-    assert "h ended 1 1 0" in told("list")
+    assert "h ended 1 1 0" in printed("list")
     rows = ask("list", "g")
     assert [(row["id"], row["why"]) for row in rows] == [
         ("g/never", ""),
         ("g/waits", "waits for never"),
     ]
-    assert "g/waits pending" in told("list", "g")
+    assert "g/waits pending" in printed("list", "g")
 
 
-def test_a_job_is_shown_whole(worker: InProcessWorker, ask: Ask, told: Ask) -> None:
+def test_a_job_is_shown_whole(worker: InProcessWorker, ask: Ask, printed: Ask) -> None:
     reply = '{"action": "COMPLETED", "summary": "made", "evidence_files": ["x"], "cost": 0.5}'
     write = f"""echo 1 > "$INTERLOCK_JOB_DIR"/x; echo '{reply}' > "$INTERLOCK_JOB_REPLY" """
     phases = [{"worker": {"command": write}}]
     brought(worker, "g/before", "success")
-    given = {"phases": phases, "depends_on": ["g/before"], "stewards": ["ann"]}
-    record = brought(worker, "g/j", "approval_required", **given)
+    payload = {"phases": phases, "depends_on": ["g/before"], "stewards": ["ann"]}
+    record = brought(worker, "g/j", "approval_required", **payload)
 
-    value, shown = ask("show", "g/j"), told("show", "g/j")
+    value, shown = ask("show", "g/j"), printed("show", "g/j")
 
     assert value["manifest"]["status"] == "APPROVAL_REQUIRED"
     assert value["manifest"]["metrics"]["cumulative_cost"] == 50
     assert value["proposal"] == record.proposal
     assert value["dependencies"] == {"g/before": "success"}
     assert value["evidence"][0]["path"] == "x"
-    for told_of in (
+    for part in (
         "g/j is approval_required",
         "after g/before success",
         "default review_required made",
@@ -457,39 +459,39 @@ def test_a_job_is_shown_whole(worker: InProcessWorker, ask: Ask, told: Ask) -> N
         "legal now: suspend, cancel, approve, reject, force-success, restep",
         f"you see the proposal {record.proposal}",
     ):
-        assert told_of in shown
+        assert part in shown
 
 
-def test_what_answers_must_be_is_printed_as_json_schemas(
-    worker: InProcessWorker, told: Ask, ask: Ask
+def test_the_schemas_of_replies_are_printed_as_json(
+    worker: InProcessWorker, printed: Ask, ask: Ask
 ) -> None:
-    schema = json.loads(told("schema"))
+    schema = json.loads(printed("schema"))
 
     assert set(schema) == {"states", "verdicts", "worker", "reviewer", "manifest"}
     assert len(schema["states"]) == 12
     assert schema["verdicts"] == ["APPROVAL_REQUIRED", "INTERVENTION_REQUIRED"]
     for name in ("worker", "reviewer", "manifest"):
         Draft202012Validator.check_schema(schema[name])
-    worker_schema, reviewer_schema, manifest_schema = (
+    worker_schema, reviewer, manifest = (
         Draft202012Validator(schema[name]) for name in ("worker", "reviewer", "manifest")
     )
     assert worker_schema.is_valid({"action": "RETRY", "retry_after_s": 3, "rate_limited": True})
     assert not worker_schema.is_valid({"action": "DONE"})
     assert not worker_schema.is_valid({"action": "STUCK", "verdict": "APPROVAL_REQUIRED"})
-    assert reviewer_schema.is_valid({"action": "COMPLETED", "verdict": "APPROVAL_REQUIRED"})
-    assert not reviewer_schema.is_valid({"action": "COMPLETED", "verdict": "SUCCESS"})
+    assert reviewer.is_valid({"action": "COMPLETED", "verdict": "APPROVAL_REQUIRED"})
+    assert not reviewer.is_valid({"action": "COMPLETED", "verdict": "SUCCESS"})
     brought(worker, "g/j", "success")
-    assert manifest_schema.is_valid(ask("show", "g/j")["manifest"])
+    assert manifest.is_valid(ask("show", "g/j")["manifest"])
 
 
-def test_a_graph_is_exported_as_the_file_that_would_make_it_again(
-    worker: InProcessWorker, ask: Ask, told: Ask, run: Run, file: Path, tmp_path: Path
+def test_a_graph_is_exported_as_the_file_that_would_create_it_again(
+    worker: InProcessWorker, ask: Ask, printed: Ask, run: Run, file: Path, tmp_path: Path
 ) -> None:
     ask("create", "-f", file)
     copy = tmp_path / "copy.yaml"
 
     text = run("export", "g").stdout
-    assert told("export", "g", "--out", copy) == f"file: {copy}"
+    assert printed("export", "g", "--out", copy) == f"file: {copy}"
 
     assert copy.read_text() == text
     again = ask("create", "-f", copy)
@@ -498,19 +500,19 @@ def test_a_graph_is_exported_as_the_file_that_would_make_it_again(
 
 
 def test_a_graph_is_drawn_with_the_states_of_its_jobs(
-    worker: InProcessWorker, told: Ask, run: Run, tmp_path: Path
+    worker: InProcessWorker, printed: Ask, run: Run, tmp_path: Path
 ) -> None:
     brought(worker, "g/done", "success")
     brought(worker, "g/j", "pending", depends_on=["g/done", "g/never"])
-    place = tmp_path / "graph.svg"
+    path = tmp_path / "graph.svg"
 
     mermaid = run("graph", "g").stdout
-    told("graph", "g", "--format", "svg", "--out", place)
+    printed("graph", "g", "--format", "svg", "--out", path)
 
     assert "flowchart" in mermaid
     for name in ("done", "never", "j"):
         assert name in mermaid
-    assert ET.fromstring(place.read_text()).tag.endswith("svg")  # noqa: S314 - our own
+    assert ET.fromstring(path.read_text()).tag.endswith("svg")  # noqa: S314 - our own
 
 
 def test_a_command_is_one_process_with_its_exit_code(worker: InProcessWorker) -> None:

@@ -1,4 +1,4 @@
-"""Decisions of stewards as they are typed: each can name what was seen, and is refused when old."""
+"""Decisions of stewards on the command line: each may name the proposal that was seen."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def test_a_sign_off_names_the_proposal_that_was_seen(
     settle(worker, "g/j")
     stale = refuse("approve", "g/j", "--proposal", seen)
     now = f"g/j:{worker.graphs.job('g/j').entered}"
-    told = f"the decision was about proposal {seen}, but the current one is {now}; look again"
-    assert stale == told
+    printed = f"the decision was about proposal {seen}, but the current one is {now}; look again"
+    assert stale == printed
     assert ask("approve", "g/j", "--proposal", now) == {"id": "g/j", "state": "success"}
-    said = [{"from": "steward", "by": "person", "text": "more tests"}]
-    assert worker.graphs.job("g/j").data["guidance"] == said
+    guidance = [{"from": "steward", "by": "person", "text": "more tests"}]
+    assert worker.graphs.job("g/j").data["guidance"] == guidance
 
 
 @pytest.mark.parametrize(
-    ("stands", "words"),
+    ("state_before", "words"),
     [
         ("intervention_required", ("resubmit", "g/j")),
         ("intervention_required", ("resubmit", "g/j", "--to", "review")),
@@ -41,21 +41,19 @@ def test_a_sign_off_names_the_proposal_that_was_seen(
         ("review_required", ("restep", "g/j", "--phase", "default")),
     ],
 )
-def test_a_decision_about_what_is_gone_by_now_is_refused(
-    worker: InProcessWorker, ask: Ask, refuse: Refuse, stands: str, words: tuple[str, ...]
+def test_a_decision_about_an_old_proposal_is_refused(
+    worker: InProcessWorker, ask: Ask, refuse: Refuse, state_before: str, words: tuple[str, ...]
 ) -> None:
-    entered = brought(worker, "g/j", stands).entered
+    entered = brought(worker, "g/j", state_before).entered
 
-    told = refuse(*words, "--proposal", f"g/j:{entered - 1}")
-    assert f"the decision was about proposal g/j:{entered - 1}" in told
-    assert worker.graphs.job("g/j").state == stands
+    printed = refuse(*words, "--proposal", f"g/j:{entered - 1}")
+    assert f"the decision was about proposal g/j:{entered - 1}" in printed
+    assert worker.graphs.job("g/j").state == state_before
 
-    assert ask(*words, "--proposal", f"g/j:{entered}")["state"] != stands
+    assert ask(*words, "--proposal", f"g/j:{entered}")["state"] != state_before
 
 
-def test_a_loss_that_is_another_by_now_is_not_waived(
-    worker: InProcessWorker, refuse: Refuse
-) -> None:
+def test_a_waive_of_an_old_proposal_is_refused(worker: InProcessWorker, refuse: Refuse) -> None:
     brought(worker, "g/first", "pending")
     worker.graphs.create(
         "g/j", {"phases": [{"worker": {"command": "true"}}], "depends_on": ["g/first"]}
@@ -65,7 +63,7 @@ def test_a_loss_that_is_another_by_now_is_not_waived(
     settle(worker, "g/j")
     assert worker.graphs.job("g/j").data["lost"]
 
-    told = refuse("waive", "g/j", "--proposal", f"g/j:{entered - 1}")
+    printed = refuse("waive", "g/j", "--proposal", f"g/j:{entered - 1}")
 
-    assert f"the decision was about proposal g/j:{entered - 1}" in told
+    assert f"the decision was about proposal g/j:{entered - 1}" in printed
     assert worker.graphs.job("g/j").data["lost"]

@@ -1,4 +1,4 @@
-"""What people see of a graph of jobs: every job and edge, whatever its texts are."""
+"""Drawings of graphs: every job and edge is in them, whatever its texts are."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.workers.jobs.drawing import layout as layouts
-from interlock.workers.jobs.drawing.drawing import LOOKS, PAPER, UNKNOWN, Look, Node, mermaid, svg
+from interlock.workers.jobs.drawing.drawing import (
+    BACKGROUND,
+    STATE_STYLES,
+    UNKNOWN_STYLE,
+    DrawnJob,
+    StateStyle,
+    mermaid,
+    svg,
+)
 from interlock.workers.jobs.drawing.layout import (
     Box,
     Graph,
-    Stop,
+    Waypoint,
     crossings,
     layers,
     layout,
@@ -48,33 +56,33 @@ LETTERS = "abcXYZ019._~-"
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> list[Node]:
+def graphs(draw: st.DrawFn) -> list[DrawnJob]:
     names = draw(st.lists(st.text(LETTERS, min_size=1, max_size=9), unique=True, max_size=14))
     far = ["other/job", "far/away"]
     nodes = []
     for index, name in enumerate(names):
         after = draw(st.lists(st.sampled_from([*names[:index], *far]), max_size=4))
-        state = draw(st.sampled_from([*LOOKS, "", "brand_new"]))
-        nodes.append(Node(name, state, tuple(after), draw(st.sampled_from(["", *NASTY]))))
+        state = draw(st.sampled_from([*STATE_STYLES, "", "brand_new"]))
+        nodes.append(DrawnJob(name, state, tuple(after), draw(st.sampled_from(["", *NASTY]))))
     return draw(st.permutations(nodes))
 
 
-def names_in(nodes: Sequence[Node]) -> list[str]:
+def names_in(nodes: Sequence[DrawnJob]) -> list[str]:
     others = {one for node in nodes for one in node.after}
     return sorted({node.name for node in nodes} | others)
 
 
-def edges_in(nodes: Sequence[Node]) -> list[tuple[str, str]]:
+def edges_in(nodes: Sequence[DrawnJob]) -> list[tuple[str, str]]:
     return sorted({(one, node.name) for node in nodes for one in node.after})
 
 
-def graph_of(nodes: Sequence[Node]) -> Graph:
+def graph_of(nodes: Sequence[DrawnJob]) -> Graph:
     others: Graph = dict.fromkeys(names_in(nodes), ())
     return {**others, **{node.name: sorted(set(node.after)) for node in nodes}}
 
 
-def drawn(nodes: Sequence[Node], title: str = "a title") -> ET.Element:
-    return ET.fromstring(svg(title, nodes))  # noqa: S314 - it is ours, and this is the proof
+def drawn(nodes: Sequence[DrawnJob], title: str = "a title") -> ET.Element:
+    return ET.fromstring(svg(title, nodes))  # noqa: S314 - the text is our own
 
 
 def texts(element: ET.Element) -> list[str]:
@@ -111,13 +119,13 @@ def lines(root: ET.Element) -> list[ET.Element]:
 
 
 def unquoted(text: str) -> str:
-    """Return what Mermaid makes of a label."""
-    told = re.sub(r"#(\d+);", lambda number: chr(int(number[1])), text)
-    return told.replace("\u2060", "")
+    """Return a label as Mermaid decodes it."""
+    plain = re.sub(r"#(\d+);", lambda number: chr(int(number[1])), text)
+    return plain.replace("\u2060", "")
 
 
 def read(text: str) -> tuple[str, dict[str, list[str]], list[tuple[str, str]], str]:
-    """Return a flowchart's title, labels by id, edges and rest; each line is one of those."""
+    """Return the title of a flowchart, its labels by id, its edges, and the remaining lines."""
     head = re.match(r'---\ntitle: (".*")\n---\nflowchart LR\n', text)
     assert head
     title = json.loads(head[1])
@@ -132,7 +140,7 @@ def read(text: str) -> tuple[str, dict[str, list[str]], list[tuple[str, str]], s
 
 
 @given(nodes=graphs(), title=st.text() | st.sampled_from(NASTY))
-def test_every_job_and_every_edge_is_in_the_svg_once(nodes: list[Node], title: str) -> None:
+def test_every_job_and_every_edge_is_in_the_svg_once(nodes: list[DrawnJob], title: str) -> None:
     root = drawn(nodes, title)
 
     jobs = [one.attrib["data-job"] for one in root.iter(f"{SPACE}g") if "data-job" in one.attrib]
@@ -142,7 +150,9 @@ def test_every_job_and_every_edge_is_in_the_svg_once(nodes: list[Node], title: s
 
 
 @given(nodes=graphs(), title=st.text() | st.sampled_from(NASTY))
-def test_every_job_and_every_edge_is_in_the_flowchart_once(nodes: list[Node], title: str) -> None:
+def test_every_job_and_every_edge_is_in_the_flowchart_once(
+    nodes: list[DrawnJob], title: str
+) -> None:
     _, labels, edges, rest = read(mermaid(title, nodes))
 
     names = {key: unquoted(label[0]).split(" ", 1)[1] for key, label in labels.items()}
@@ -153,7 +163,7 @@ def test_every_job_and_every_edge_is_in_the_flowchart_once(nodes: list[Node], ti
 
 
 @given(nodes=graphs())
-def test_all_boxes_are_in_the_drawing_and_no_two_overlap(nodes: list[Node]) -> None:
+def test_all_boxes_are_in_the_drawing_and_no_two_overlap(nodes: list[DrawnJob]) -> None:
     root = drawn(nodes)
     found = boxes(root)
 
@@ -169,7 +179,7 @@ def test_all_boxes_are_in_the_drawing_and_no_two_overlap(nodes: list[Node]) -> N
 
 @given(nodes=graphs())
 def test_every_edge_leaves_on_the_right_and_arrives_on_the_left_of_a_later_layer(
-    nodes: list[Node],
+    nodes: list[DrawnJob],
 ) -> None:
     root = drawn(nodes)
     found = boxes(root)
@@ -186,7 +196,7 @@ def test_every_edge_leaves_on_the_right_and_arrives_on_the_left_of_a_later_layer
 
 
 def inside(graph: Graph) -> list[str]:
-    """Return which edges run through a box."""
+    """Return the edges that run through a box."""
     found = layout(graph, dict.fromkeys(graph, SIZE))
     faults = []
     for edge, points in found.edges.items():
@@ -202,11 +212,11 @@ def inside(graph: Graph) -> list[str]:
 
 
 @given(nodes=graphs())
-def test_no_edge_runs_through_a_box(nodes: list[Node]) -> None:
+def test_no_edge_runs_through_a_box(nodes: list[DrawnJob]) -> None:
     assert not inside(graph_of(nodes))
 
 
-def test_where_bends_are_used_up_the_longest_edges_go_straight(
+def test_when_bends_are_used_up_the_longest_edges_are_straight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph: Graph = {"a": [], "b": ["a"], "c": ["b", "a"], "d": ["c", "b", "a"]}
@@ -230,9 +240,9 @@ def test_where_bends_are_used_up_the_longest_edges_go_straight(
 def test_the_order_has_never_more_crossings_than_the_one_given(
     links: set[tuple[int, int, int]],
 ) -> None:
-    columns = [[Stop(str(row), layer, lane=False) for row in range(5)] for layer in range(4)]
-    before: dict[Stop, list[Stop]] = {}
-    behind: dict[Stop, list[Stop]] = {}
+    columns = [[Waypoint(str(row), layer, lane=False) for row in range(5)] for layer in range(4)]
+    before: dict[Waypoint, list[Waypoint]] = {}
+    behind: dict[Waypoint, list[Waypoint]] = {}
     for layer, row, other in sorted(links):
         one, two = columns[layer][row], columns[layer + 1][other]
         before.setdefault(two, []).append(one)
@@ -243,9 +253,9 @@ def test_the_order_has_never_more_crossings_than_the_one_given(
     assert [sorted(one) for one in found] == columns
 
 
-def test_jobs_stand_near_those_that_they_wait_for() -> None:
-    tops = [Stop(f"a{index}", 0, lane=False) for index in range(9)]
-    ends = [Stop(f"b{index}", 1, lane=False) for index in range(9)]
+def test_jobs_are_placed_near_their_dependencies() -> None:
+    tops = [Waypoint(f"a{index}", 0, lane=False) for index in range(9)]
+    ends = [Waypoint(f"b{index}", 1, lane=False) for index in range(9)]
     behind = {one: [other] for one, other in zip(tops, reversed(ends), strict=True)}
     before = {other: [one] for one, (other,) in behind.items()}
     assert crossings([tops, ends], behind) == 36
@@ -256,10 +266,10 @@ def test_jobs_stand_near_those_that_they_wait_for() -> None:
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_no_text_gets_out_of_its_place_in_the_svg(nasty: str) -> None:
-    root = drawn([Node("a", "success", (), nasty), Node("b", nasty, ("a",))], nasty)
+    root = drawn([DrawnJob("a", "success", (), nasty), DrawnJob("b", nasty, ("a",))], nasty)
 
     assert {one.tag.removeprefix(SPACE) for one in root.iter()} <= ELEMENTS
-    plain = drawn([Node("a", "success", (), "x"), Node("b", "brand_new", ("a",))], "x")
+    plain = drawn([DrawnJob("a", "success", (), "x"), DrawnJob("b", "brand_new", ("a",))], "x")
     assert [one.tag for one in root.iter()] == [one.tag for one in plain.iter()]
     assert [sorted(one.attrib) for one in root.iter()] == [
         sorted(one.attrib) for one in plain.iter()
@@ -268,7 +278,7 @@ def test_no_text_gets_out_of_its_place_in_the_svg(nasty: str) -> None:
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_no_text_gets_out_of_its_place_in_the_flowchart(nasty: str) -> None:
-    text = mermaid(nasty, [Node("a", "success", (), nasty), Node("b", nasty, ("a",))])
+    text = mermaid(nasty, [DrawnJob("a", "success", (), nasty), DrawnJob("b", nasty, ("a",))])
     _, labels, edges, rest = read(text)
 
     assert (list(labels), edges) == (["n0", "n1"], [("n0", "n1")])
@@ -281,20 +291,20 @@ def test_no_text_gets_out_of_its_place_in_the_flowchart(nasty: str) -> None:
             assert not re.search(r"[^\w #;/-]|_|direction\s", line)
 
 
-def test_a_flowchart_says_what_was_written() -> None:
+def test_a_flowchart_shows_texts_as_they_were_written() -> None:
     note = 'wants "a" & <b>, 50% of #35; in [c] (d) {e}; é 漢'
-    _, labels, _, _ = read(mermaid("x", [Node("a-b.c_d~e", "review_required", (), note)]))
+    _, labels, _, _ = read(mermaid("x", [DrawnJob("a-b.c_d~e", "review_required", (), note)]))
 
     assert [unquoted(line) for line in labels["n0"]] == ["◉ a-b.c_d~e", "review required", note]
 
 
 @pytest.mark.parametrize("pair", ["$$", "\\n", ":fa-", "\ufb02\u00b0", "\u00b6\u00df"])
-def test_what_mermaid_looks_for_after_parsing_is_parted(pair: str) -> None:
-    _, labels, _, _ = read(mermaid("x", [Node("a", "draft", (), f"fa{pair}{pair}x")]))
+def test_pairs_that_mermaid_interprets_after_parsing_are_parted(pair: str) -> None:
+    _, labels, _, _ = read(mermaid("x", [DrawnJob("a", "draft", (), f"fa{pair}{pair}x")]))
 
-    told = re.sub(r"#(\d+);", lambda number: chr(int(number[1])), labels["n0"][2])
-    assert pair not in told
-    assert unquoted(told) == f"fa{pair}{pair}x"
+    plain = re.sub(r"#(\d+);", lambda number: chr(int(number[1])), labels["n0"][2])
+    assert pair not in plain
+    assert unquoted(plain) == f"fa{pair}{pair}x"
 
 
 def test_a_title_begins_no_directive_and_no_markup() -> None:
@@ -312,24 +322,24 @@ def test_an_empty_graph_says_so() -> None:
 
 @pytest.mark.parametrize("draw", [svg, mermaid])
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_ring_is_refused_and_one_of_it_named(
-    draw: Callable[[str, Sequence[Node]], str], length: int
+def test_a_cycle_is_refused_and_one_of_its_jobs_named(
+    draw: Callable[[str, Sequence[DrawnJob]], str], length: int
 ) -> None:
-    ring = [Node(f"r{index}", "", (f"r{(index + 1) % length}",)) for index in range(length)]
-    behind = Node("behind", "", ("r0",))
+    cycle = [DrawnJob(f"r{index}", "", (f"r{(index + 1) % length}",)) for index in range(length)]
+    behind = DrawnJob("behind", "", ("r0",))
 
     with pytest.raises(ValueError, match=r"^the job 'r\d' waits for itself$"):
-        draw("x", [behind, *ring])
+        draw("x", [behind, *cycle])
 
 
 @pytest.mark.parametrize("draw", [svg, mermaid])
-def test_two_jobs_of_one_name_are_refused(draw: Callable[[str, Sequence[Node]], str]) -> None:
+def test_two_jobs_of_one_name_are_refused(draw: Callable[[str, Sequence[DrawnJob]], str]) -> None:
     with pytest.raises(ValueError, match=r"^two jobs are called 'a'$"):
-        draw("x", [Node("a", "", ()), Node("a", "draft", ())])
+        draw("x", [DrawnJob("a", "", ()), DrawnJob("a", "draft", ())])
 
 
-def test_a_job_that_is_only_waited_for_is_unknown_and_dashed() -> None:
-    nodes = [Node("a", "pending", ("other/x", "b")), Node("far/c", "success", ())]
+def test_a_job_that_is_only_a_dependency_is_unknown_and_dashed() -> None:
+    nodes = [DrawnJob("a", "pending", ("other/x", "b")), DrawnJob("far/c", "success", ())]
     root = drawn(nodes)
 
     for name in ("other/x", "b"):
@@ -342,25 +352,25 @@ def test_a_job_that_is_only_waited_for_is_unknown_and_dashed() -> None:
 
 def test_the_header_counts_the_jobs_of_this_graph() -> None:
     nodes = [
-        Node("a", "success", ()),
-        Node("b", "approval_required", ("a", "far/x", "near")),
-        Node("far/x", "success", ()),
+        DrawnJob("a", "success", ()),
+        DrawnJob("b", "approval_required", ("a", "far/x", "near")),
+        DrawnJob("far/x", "success", ()),
     ]
-    told = "1 of 2 succeeded, 1 waits for a person"
+    plain = "1 of 2 succeeded, 1 waits for a person"
 
-    assert read(mermaid("t", nodes))[0] == f"t: {told}"
-    assert drawn(nodes, "t").attrib["aria-label"] == f"t: {told}"
-    assert texts(drawn(nodes, "t"))[0].endswith(told)
-    nodes += [Node("c", "intervention_required", ())]
+    assert read(mermaid("t", nodes))[0] == f"t: {plain}"
+    assert drawn(nodes, "t").attrib["aria-label"] == f"t: {plain}"
+    assert texts(drawn(nodes, "t"))[0].endswith(plain)
+    nodes += [DrawnJob("c", "intervention_required", ())]
     assert read(mermaid("t", nodes))[0] == "t: 1 of 3 succeeded, 2 wait for a person"
 
 
 def test_the_legend_says_which_states_occur_and_how_often() -> None:
     nodes = [
-        Node("a", "failed", ()),
-        Node("b", "draft", ()),
-        Node("c", "failed", ("far/x", "near")),
-        Node("d", "brand_new", ()),
+        DrawnJob("a", "failed", ()),
+        DrawnJob("b", "draft", ()),
+        DrawnJob("c", "failed", ("far/x", "near")),
+        DrawnJob("d", "brand_new", ()),
     ]
 
     assert texts(drawn(nodes))[1:6] == [
@@ -374,7 +384,7 @@ def test_the_legend_says_which_states_occur_and_how_often() -> None:
 
 def test_long_texts_end_in_an_ellipsis_and_are_whole_in_the_tooltip() -> None:
     name, note = "n" * 100, "漢" * 100
-    box = job(drawn([Node(name, "success", (), note)]), name)
+    box = job(drawn([DrawnJob(name, "success", (), note)]), name)
 
     short, state, noted = texts(box)
     assert (short, state, noted) == ("n" * 25 + "…", "success", "漢" * 18 + "…")
@@ -382,7 +392,7 @@ def test_long_texts_end_in_an_ellipsis_and_are_whole_in_the_tooltip() -> None:
 
 
 def test_control_characters_are_gone_and_lines_are_one() -> None:
-    box = job(drawn([Node("a", "failed", (), "x\x00\x1b[31m\n\u202ey\ud800\t z\ufffe")]), "a")
+    box = job(drawn([DrawnJob("a", "failed", (), "x\x00\x1b[31m\n\u202ey\ud800\t z\ufffe")]), "a")
 
     assert texts(box) == ["a", "failed", "x[31m y z"]
 
@@ -398,38 +408,38 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("look", [*LOOKS.values(), UNKNOWN])
-def test_every_state_can_be_read(look: Look) -> None:
+@pytest.mark.parametrize("look", [*STATE_STYLES.values(), UNKNOWN_STYLE])
+def test_every_state_can_be_read(look: StateStyle) -> None:
     assert contrast(look.ink, look.fill) >= 7
     assert contrast(look.strong, "#ffffff") >= 4.5, "the icon in its badge"
-    assert contrast(look.strong, PAPER) >= 3, "the border"
+    assert contrast(look.strong, BACKGROUND) >= 3, "the border"
 
 
 def test_colour_is_never_the_only_signal() -> None:
-    looks = [*LOOKS.values(), UNKNOWN]
+    looks = [*STATE_STYLES.values(), UNKNOWN_STYLE]
 
     assert len({look.sign for look in looks}) == len({look.icon for look in looks}) == len(looks)
-    for state in LOOKS:
+    for state in STATE_STYLES:
         words = state.replace("_", " ")
-        assert texts(job(drawn([Node("a", state, ())]), "a")) == ["a", words]
-        assert read(mermaid("x", [Node("a", state, ())]))[1]["n0"][1] == words
+        assert texts(job(drawn([DrawnJob("a", state, ())]), "a")) == ["a", words]
+        assert read(mermaid("x", [DrawnJob("a", state, ())]))[1]["n0"][1] == words
 
 
-def layered(wide: int) -> list[Node]:
+def layered(wide: int) -> list[DrawnJob]:
     return [
-        Node(
+        DrawnJob(
             f"j{at}", "pending", tuple(f"j{at - wide - at % wide + i % wide}" for i in (at, at + 7))
         )
         if at >= wide
-        else Node(f"j{at}", "success", ())
+        else DrawnJob(f"j{at}", "success", ())
         for at in range(MANY)
     ]
 
 
-def chained(*, also: str) -> list[Node]:
-    first = [Node("j0", "success", ())]
+def chained(*, also: str) -> list[DrawnJob]:
+    first = [DrawnJob("j0", "success", ())]
     return first + [
-        Node(f"j{at}", "draft", (f"j{at - 1}", also or f"j{at - 1}")) for at in range(1, MANY)
+        DrawnJob(f"j{at}", "draft", (f"j{at - 1}", also or f"j{at - 1}")) for at in range(1, MANY)
     ]
 
 
@@ -439,7 +449,7 @@ def chained(*, also: str) -> list[Node]:
     ids=["layers", "wide layers", "chain", "chain with far edges"],
 )
 @pytest.mark.proof
-def test_ten_thousand_jobs_are_drawn(nodes: list[Node]) -> None:
+def test_ten_thousand_jobs_are_drawn(nodes: list[DrawnJob]) -> None:
     root = drawn(nodes)
 
     assert len(boxes(root)) == MANY
@@ -449,13 +459,13 @@ def test_ten_thousand_jobs_are_drawn(nodes: list[Node]) -> None:
 
 def test_the_same_graph_is_drawn_the_same_in_every_process() -> None:
     code = (
-        "from interlock.workers.jobs.drawing.drawing import Node, mermaid, svg\n"
-        "nodes = [Node(f'j{i}', 'draft', tuple(f'j{k}' for k in range(i) if i * k % 5 == 1))"
+        "from interlock.workers.jobs.drawing.drawing import DrawnJob, mermaid, svg\n"
+        "jobs = [DrawnJob(f'j{i}', 'draft', tuple(f'j{k}' for k in range(i) if i * k % 5 == 1))"
         " for i in range(25)]\n"
-        "print(svg('x', nodes), mermaid('x', nodes))"
+        "print(svg('x', jobs), mermaid('x', jobs))"
     )
     root = Path(__file__).parents[4]
-    told = [
+    plain = [
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
@@ -466,5 +476,5 @@ def test_the_same_graph_is_drawn_the_same_in_every_process() -> None:
         for seed in ("1", "2")
     ]
 
-    assert told[0] == told[1]
-    assert told[0].count(b"data-job=") == 25
+    assert plain[0] == plain[1]
+    assert plain[0].count(b"data-job=") == 25

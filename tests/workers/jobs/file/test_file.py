@@ -1,4 +1,4 @@
-"""Graphs of jobs as people write them, and what they are told when something in one is wrong."""
+"""Graphs of jobs as people write them, read from YAML and JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from pydantic import BaseModel, Field
 
 from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.payloads import DEPENDENCIES_MAX, JobExecutor, NewJob
-from interlock.workers.jobs.file.doer_fields import DOER
-from interlock.workers.jobs.file.fields import DEFAULTS, GRAPH, STEP
+from interlock.workers.jobs.file.fields import DEFAULTS, EXECUTOR, GRAPH, STEP
 from interlock.workers.jobs.file.file import BYTES_MAX, STEPS_MAX, GraphFileError, read_graph
 from interlock.workers.specs.problems import (
-    COMPARED_MAX,
+    COMPARISONS_MAX,
     PROBLEMS_MAX,
-    Place,
+    Location,
     Problem,
     Problems,
 )
-from interlock.workers.specs.values import PLAIN, read_value, span_text
+from interlock.workers.specs.values import PLAIN, duration_text, read_value
 from interlock.workers.specs.yaml_document import Node
-from tests.workers.jobs.graphs import attempt, born, read, told
+from tests.workers.jobs.graph_files import payload_of, problems_of, read_or_refusal, read_steps
 
 WHOLE = """\
 graph: release-notes
@@ -74,13 +73,13 @@ steps:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a test's graph goes."""
+    """Return the file of a test's graph."""
     return tmp_path / "graph.yaml"
 
 
 def test_a_graph_is_read_whole(file: Path) -> None:
     file.write_text(WHOLE)
-    here = str(file.parent)
+    folder = str(file.parent)
 
     graph = read_graph(file)
 
@@ -107,8 +106,8 @@ def test_a_graph_is_read_whole(file: Path) -> None:
         "stewards": ["ann", "bob"],
         "on_cancel": "cancel",
         "limits": {"cost_micro": 1_000_000, "time_s": 90},
-        "folder": f"{here}/code",
-        "dir": f"{here}/out/collect",
+        "folder": f"{folder}/code",
+        "dir": f"{folder}/out/collect",
         "reviewing_s": 15,
         "recoveries_max": 0,
         "retries_max": 7,
@@ -130,12 +129,12 @@ def test_a_graph_is_read_whole(file: Path) -> None:
         ],
         "stewards": ["eve"],
         "limits": {"cost_micro": 1_000_000, "time_s": 3600},
-        "folder": f"{here}/code",
-        "dir": f"{here}/out/draft",
+        "folder": f"{folder}/code",
+        "dir": f"{folder}/out/draft",
     }
 
 
-def test_what_is_read_is_what_the_kernel_takes(file: Path) -> None:
+def test_payloads_that_are_read_are_valid_for_the_kernel(file: Path) -> None:
     file.write_text(WHOLE)
     graph = read_graph(file)
 
@@ -145,26 +144,26 @@ def test_what_is_read_is_what_the_kernel_takes(file: Path) -> None:
     NewGraph.model_validate(graph.payload)
 
 
-def test_every_field_of_a_birth_can_be_reached() -> None:
-    of_step = {part for field in STEP.values() for part in field.born}
-    of_graph = {part for field in GRAPH.values() for part in field.born}
-    of_doer = {part for field in DOER.values() for part in field.born}
+def test_every_field_of_a_payload_can_be_written_in_a_file() -> None:
+    of_step = {part for field in STEP.values() for part in field.names}
+    of_graph = {part for field in GRAPH.values() for part in field.names}
+    of_executor = {part for field in EXECUTOR.values() for part in field.names}
 
     assert of_step - {"priority"} | {"depends_on", "host"} == set(NewJob.model_fields)
     assert of_graph - {"folder", "dir"} == set(NewGraph.model_fields)
-    assert of_doer == set(JobExecutor.model_fields)
+    assert of_executor == set(JobExecutor.model_fields)
     assert set(STEP) - set(DEFAULTS) == {"worker", "phases", "dir"}
 
 
-def test_a_null_takes_away_what_a_step_would_have(file: Path) -> None:
+def test_a_null_removes_an_inherited_value(file: Path) -> None:
     head = (
         "graph: g\nstewards: [ann]\non_cancel: cancel\nremind: 2d\nfolder: x\ndir: out\n"
         "defaults: {review: look, limits: {cost: 1, time: 1h}, health: {running: 1m}}\nsteps:\n"
     )
     nothing = "stewards: ~, on_cancel: ~, remind: ~, folder: ~, dir: ~, review: ~"
 
-    bare = born(file, f"{nothing}, limits: ~, health: ~", head)
-    partly = born(file, "limits: {time: ~}, health: {running: ~}", head)
+    bare = payload_of(file, f"{nothing}, limits: ~, health: ~", head)
+    partly = payload_of(file, "limits: {time: ~}, health: {running: ~}", head)
 
     assert bare == {"phases": [{"worker": {"command": "w"}}]}
     assert partly["limits"] == {"cost_micro": 1_000_000}
@@ -176,10 +175,10 @@ def test_a_null_takes_away_what_a_step_would_have(file: Path) -> None:
     )
 
 
-def test_the_defaults_count_more_than_the_graph_and_the_step_most(file: Path) -> None:
+def test_defaults_override_the_graph_and_a_step_overrides_both(file: Path) -> None:
     head = "graph: g\nstewards: [ann]\ndefaults: {stewards: [bob], priority: 2}\nsteps:\n"
 
-    steps = read(
+    steps = read_steps(
         file, "{name: a, worker: w}", "{name: b, worker: w, stewards: [], priority: 3}", head=head
     ).steps
 
@@ -187,13 +186,15 @@ def test_the_defaults_count_more_than_the_graph_and_the_step_most(file: Path) ->
     assert [step.priority for step in steps] == [2, 3]
 
 
-def test_paths_are_seen_from_the_folder_of_the_file(file: Path, tmp_path: Path) -> None:
-    assert born(file, "manual: no")["folder"] == str(tmp_path)
-    assert "dir" not in born(file, "manual: no")
-    assert born(file, "folder: ../x/./y")["folder"] == str(tmp_path.parent / "x" / "y")
-    assert born(file, "folder: /a/../b, dir: /c//d")["folder"] == "/a/../b"
-    assert born(file, "dir: mine", "graph: g\ndir: out\nsteps:\n")["dir"] == str(tmp_path / "mine")
-    assert born(file, "manual: no", "graph: g\ndir: /out/\nsteps:\n")["dir"] == "/out/a"
+def test_paths_are_relative_to_the_folder_of_the_file(file: Path, tmp_path: Path) -> None:
+    assert payload_of(file, "manual: no")["folder"] == str(tmp_path)
+    assert "dir" not in payload_of(file, "manual: no")
+    assert payload_of(file, "folder: ../x/./y")["folder"] == str(tmp_path.parent / "x" / "y")
+    assert payload_of(file, "folder: /a/../b, dir: /c//d")["folder"] == "/a/../b"
+    assert payload_of(file, "dir: mine", "graph: g\ndir: out\nsteps:\n")["dir"] == str(
+        tmp_path / "mine"
+    )
+    assert payload_of(file, "manual: no", "graph: g\ndir: /out/\nsteps:\n")["dir"] == "/out/a"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_paths_are_seen_from_the_folder_of_the_file(file: Path, tmp_path: Path) 
     ],
 )
 def test_a_time_is_seconds_or_has_units(file: Path, written: str, seconds: int) -> None:
-    assert born(file, f"limits: {{time: {written}}}")["limits"] == {"time_s": seconds}
+    assert payload_of(file, f"limits: {{time: {written}}}")["limits"] == {"time_s": seconds}
 
 
 @pytest.mark.parametrize(
@@ -212,16 +213,16 @@ def test_a_time_is_seconds_or_has_units(file: Path, written: str, seconds: int) 
     [(0, "0s"), (59, "59s"), (60, "1m"), (5400, "1h30m"), (86_401, "1d1s"), (31_536_000, "365d")],
 )
 def test_a_time_is_written_in_the_units_that_it_has(seconds: int, written: str) -> None:
-    assert span_text(seconds) == written
+    assert duration_text(seconds) == written
 
 
-def test_what_a_model_says_in_words_of_its_own_is_told_as_well() -> None:
+def test_a_refusal_without_advice_of_ours_is_reported_as_pydantic_words_it() -> None:
     class Odd(BaseModel):
         count: Annotated[int, Field(multiple_of=5)]
 
     problems = Problems()
 
-    assert read_value(Odd, "count", PLAIN, Node(3, 7, "7"), Place(problems)) is None
+    assert read_value(Odd, "count", PLAIN, Node(3, 7, "7"), Location(problems)) is None
     assert problems.listed() == (Problem(3, "7: Input should be a multiple of 5"),)
 
 
@@ -235,24 +236,24 @@ def test_what_a_model_says_in_words_of_its_own_is_told_as_well() -> None:
     ],
 )
 def test_a_cost_is_exact(file: Path, written: str, micro: int) -> None:
-    assert born(file, f"limits: {{cost: {written}}}")["limits"] == {"cost_micro": micro}
+    assert payload_of(file, f"limits: {{cost: {written}}}")["limits"] == {"cost_micro": micro}
 
 
 def test_one_slot_is_enough(file: Path) -> None:
-    assert read(file, "{name: a, worker: w}", head="graph: g\nslots: 1\nsteps:\n").payload == {
-        "slots": 1
-    }
+    assert read_steps(
+        file, "{name: a, worker: w}", head="graph: g\nslots: 1\nsteps:\n"
+    ).payload == {"slots": 1}
 
 
 def test_a_step_of_the_same_graph_can_be_named_by_its_whole_id(file: Path) -> None:
-    last = read(file, "{name: a, worker: w}", "{name: b, worker: w, depends_on: [g/a, h/b]}").steps[
-        1
-    ]
+    last = read_steps(
+        file, "{name: a, worker: w}", "{name: b, worker: w, depends_on: [g/a, h/b]}"
+    ).steps[1]
 
     assert last.payload["depends_on"] == ["g/a", "h/b"]
 
 
-def test_json_is_read_as_well_and_has_lines_too(tmp_path: Path) -> None:
+def test_json_is_read_with_lines_as_well(tmp_path: Path) -> None:
     file = tmp_path / "graph.JSON"
     step = {"name": "a", "worker": {"model": "Party \U0001f389\u2028\x7f", "cost": 1e-06}}
     file.write_text(json.dumps({"graph": "g", "steps": [step]}, indent="\t"))
@@ -260,13 +261,13 @@ def test_json_is_read_as_well_and_has_lines_too(tmp_path: Path) -> None:
     worker = read_graph(file).steps[0].payload["phases"][0]["worker"]
 
     assert worker == {"model": "Party \U0001f389\u2028\x7f", "cost_micro": 1}
-    assert told(file, '{"graph": "g",\n\t"steps": [\n\t{"name": "a"}]}') == [
+    assert problems_of(file, '{"graph": "g",\n\t"steps": [\n\t{"name": "a"}]}') == [
         "3: step 'a': say who works: `worker: <command>`, or `phases`"
     ]
-    assert told(file, '{"graph": "g",\n"graph": "h"}') == [
+    assert problems_of(file, '{"graph": "g",\n"graph": "h"}') == [
         "2: 'graph' is there twice, first in line 1; remove one"
     ]
-    assert told(file, "graph: g\n")[0].startswith("1: it is no JSON: ")
+    assert problems_of(file, "graph: g\n")[0].startswith("1: it is no JSON: ")
 
 
 PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '
@@ -287,26 +288,28 @@ PARAMETERS = '"name": "a",\n "worker": {"capability": "c", "parameters": '
         (PARAMETERS + '{"a": 1e400}}', "parameters.a: 1e400: JSON has no such number; put it in"),
     ],
 )
-def test_what_only_json_can_say_is_refused_as_well(
+def test_invalid_values_that_only_json_can_hold_are_refused(
     tmp_path: Path, fields: str, problem: str
 ) -> None:
     text = f'{{"graph": "g", "steps": [{{{fields}}}]}}'
 
-    (only,) = told(tmp_path / "graph.json", text)
+    (only,) = problems_of(tmp_path / "graph.json", text)
 
     assert only.startswith("2: step ")
     assert problem in only
 
 
-def test_a_step_waits_for_so_many_and_no_more(file: Path) -> None:
+def test_the_number_of_dependencies_of_a_step_is_limited(file: Path) -> None:
     many = ", ".join(f"h/{n}" for n in range(DEPENDENCIES_MAX + 1))
 
-    assert told(file, f"graph: g\nsteps:\n- {{name: a, worker: w, depends_on: [{many}]}}\n") == [
+    assert problems_of(
+        file, f"graph: g\nsteps:\n- {{name: a, worker: w, depends_on: [{many}]}}\n"
+    ) == [
         "3: step 'a': depends_on: List should have at most 20000 items after validation, not 20001"
     ]
 
 
-def test_a_graph_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
+def test_a_file_that_is_no_readable_text_is_refused(file: Path) -> None:
     with pytest.raises(GraphFileError, match=r"graph\.yaml: cannot be read: No such file"):
         read_graph(file)
     with pytest.raises(GraphFileError, match="cannot be read: Is a directory"):
@@ -323,21 +326,23 @@ def test_a_graph_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
 
 
 @pytest.mark.proof
-def test_a_graph_has_so_many_steps_and_no_more(file: Path) -> None:
+def test_the_number_of_steps_is_limited(file: Path) -> None:
     steps = "".join(f"- {{name: s{n}, worker: w}}\n" for n in range(STEPS_MAX))
     file.write_text(f"graph: g\nsteps:\n{steps}")
 
     assert len(read_graph(file).steps) == STEPS_MAX
-    slots, many = told(file, f"graph: g\nslots: x\nsteps:\n{steps}- {{name: s0, worker: 7}}\n")
+    slots, many = problems_of(
+        file, f"graph: g\nslots: x\nsteps:\n{steps}- {{name: s0, worker: 7}}\n"
+    )
     assert slots.startswith("2: slots: 'x': write a whole number, 1 or more")
     assert many.startswith(f"3: steps: these are {STEPS_MAX + 1}, at most {STEPS_MAX} are allowed")
 
 
-def test_ids_have_a_length_that_the_kernel_can_keep(file: Path) -> None:
+def test_the_length_of_ids_is_limited(file: Path) -> None:
     head = f"graph: {'g' * 100}\nsteps:\n"
 
-    assert len(read(file, f"{{name: {'a' * 99}, worker: w}}", head=head).steps[0].name) == 99
-    (only,) = told(file, f"{head}  - {{name: {'a' * 100}, worker: w}}\n")
+    assert len(read_steps(file, f"{{name: {'a' * 99}, worker: w}}", head=head).steps[0].name) == 99
+    (only,) = problems_of(file, f"{head}  - {{name: {'a' * 100}, worker: w}}\n")
     assert only.startswith("3: step 1: name: 'ggg")
     assert "cannot be an id: longer than 200 characters" in only
 
@@ -345,21 +350,21 @@ def test_ids_have_a_length_that_the_kernel_can_keep(file: Path) -> None:
 def test_more_problems_than_anybody_reads_are_counted(file: Path) -> None:
     steps = "".join(f"- {{name: s{n}}}\n" for n in range(PROBLEMS_MAX + 7))
 
-    problems = told(file, f"graph: g\nsteps:\n{steps}")
+    problems = problems_of(file, f"graph: g\nsteps:\n{steps}")
 
     assert len(problems) == PROBLEMS_MAX + 1
     assert problems[-1] == "0: there are 7 more problems; correct these first"
     assert problems[-2].startswith(f"{PROBLEMS_MAX + 2}: step 's{PROBLEMS_MAX - 1}': say who works")
 
 
-def test_looking_for_what_was_meant_has_an_end(file: Path) -> None:
+def test_the_number_of_suggestions_is_limited(file: Path) -> None:
     count = 4_000
     steps = "".join(f"- {{name: s_{n}, worker: w, depends_on: [t_{n}]}}\n" for n in range(count))
 
-    problems = told(file, f"graph: g\nsteps:\n{steps}")
+    problems = problems_of(file, f"graph: g\nsteps:\n{steps}")
 
     meant = [problem for problem in problems if "did you mean" in problem]
-    assert (len(problems), len(meant)) == (count, COMPARED_MAX // count)
+    assert (len(problems), len(meant)) == (count, COMPARISONS_MAX // count)
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["chain", "layers"])
@@ -371,20 +376,20 @@ def test_ten_thousand_steps_are_read_in_reasonable_time(file: Path, *, wide: boo
         after = ", ".join(f"s{m}" for m in above if m >= 0)
         lines.append(f"- name: s{n}\n  worker: make {n}\n  depends_on: [{after}]")
     file.write_text("\n".join(lines))
-    began = time.monotonic()
+    began = time.process_time()
 
     graph = read_graph(file)
 
-    assert time.monotonic() - began < 20  # it takes two seconds where nothing else runs
+    assert time.process_time() - began < 20  # it takes two seconds
     assert len(graph.steps) == count
     assert len(graph.steps[-1].payload["depends_on"]) == (10 if wide else 1)
 
 
-def test_a_chain_of_ten_thousand_steps_may_be_one_ring(file: Path) -> None:
+def test_a_chain_of_ten_thousand_steps_may_be_one_cycle(file: Path) -> None:
     count = 10_000
     steps = [f"- {{name: s{n}, worker: w, depends_on: [s{(n + 1) % count}]}}" for n in range(count)]
 
-    (only,) = told(file, "graph: g\nsteps:\n" + "\n".join(steps))
+    (only,) = problems_of(file, "graph: g\nsteps:\n" + "\n".join(steps))
 
     assert only.startswith("3: step 's0': depends_on: s0 -> s1 -> s2 ->")
 
@@ -393,18 +398,20 @@ def test_a_bomb_costs_nothing(file: Path) -> None:
     lines = ["a: &a [x]"] + [
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)
     ]
-    began = time.monotonic()
+    began = time.process_time()
 
-    assert "alias" in told(file, "\n".join(lines))[0]
-    assert "deeper" in told(file, "graph: " + "[" * (BYTES_MAX - 10))[0]
-    assert "too long" in told(file, "graph: 1" + ":1" * (BYTES_MAX // 2 - 10))[0]
+    assert "alias" in problems_of(file, "\n".join(lines))[0]
+    assert "deeper" in problems_of(file, "graph: " + "[" * (BYTES_MAX - 10))[0]
+    assert "too long" in problems_of(file, "graph: 1" + ":1" * (BYTES_MAX // 2 - 10))[0]
 
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_reading_writes_nothing(file: Path) -> None:
-    read(file, "{name: a, worker: w}", head="graph: g\nfolder: x\ndir: out\nsteps:\n")
-    told(file, "graph: g\nfolder: x\ndir: out\nsteps:\n- {name: a, worker: w}\n- {name: b}\n")
+    read_steps(file, "{name: a, worker: w}", head="graph: g\nfolder: x\ndir: out\nsteps:\n")
+    problems_of(
+        file, "graph: g\nfolder: x\ndir: out\nsteps:\n- {name: a, worker: w}\n- {name: b}\n"
+    )
 
     assert list(file.parent.iterdir()) == [file]
 
@@ -443,7 +450,7 @@ def test_any_content_is_a_graph_or_refused(tmp_path: Path, content: bytes, suffi
     file = tmp_path / f"graph{suffix}"
     file.write_bytes(content)
 
-    found = attempt(file)
+    found = read_or_refusal(file)
 
     if isinstance(found, GraphFileError):
         count = len(content.decode(errors="replace").splitlines()) + 1
@@ -481,7 +488,7 @@ def test_any_values_are_a_graph_or_refused(
     step = {"name": "a", "worker": "w"} | fields
     file.write_text(yaml.safe_dump({"graph": "g"} | top | {"steps": [step]}, allow_unicode=False))
 
-    found = attempt(file)
+    found = read_or_refusal(file)
 
     if isinstance(found, GraphFileError):
         assert found.problems

@@ -1,6 +1,7 @@
-"""What the author of a graph is told: each refusal, with its line.
+"""The problems of graph files: each refusal, with its line.
 
-In a graph below, `#!` says what is told of its line; several things are joined by ` & `.
+In a graph below, the text after `#!` is a part of the problem of that line; several problems are
+joined by ` & `.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.jobs.graphs import HEAD, told
+from tests.workers.jobs.graph_files import HEAD, problems_of
 
 QUOTES = "it is no text; put it in quotation marks"
 TIME = "write whole seconds, or a time like 90s, 10m, 2h, 1h30m or 3d"
 MONEY = "write US dollars like 5 or 0.05, with at most 6 decimals"
-DOERS = "write a command, or one of command, capability and model with what it is"
+EXECUTORS = "write a command, or one of command, capability and model with what it is"
 ONE_OF = "name one of command, capability and model"
 ID = "cannot be an id: use letters, digits and ._~- with /"
 PRIORITY = "write 0 (first) to 9 (last)"
 LINES = "write lines of the form key: value"
-WORD = "it is no word; use up to 64 letters, digits and ._~-, a letter or digit first"
+NAME = "it is no name; use up to 64 letters, digits and ._~-, a letter or digit first"
 
-# What cannot be read at all is one problem.
+# A file that cannot be parsed has one problem.
 UNREADABLE = [
     ("graph: g\n\tsteps: x\n", "2: it is no YAML: while scanning"),
     ("graph: g\nsteps: [", "2: it is no YAML: while parsing a flow node"),
@@ -43,13 +44,15 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "problem"), UNREADABLE, ids=[p for _, p in UNREADABLE])
-def test_what_is_no_yaml_to_us_is_one_problem(tmp_path: Path, text: str, problem: str) -> None:
-    (only,) = told(tmp_path / "graph.yaml", text)
+def test_a_file_that_cannot_be_parsed_has_one_problem(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    (only,) = problems_of(tmp_path / "graph.yaml", text)
 
     assert only.startswith(problem)
 
 
-# A field of the step `a`, and what is told of it.
+# A field of the step `a`, and its problem.
 FIELDS = [
     ("description: 7", f"description: 7: {QUOTES}"),
     ("description: [a]", "description: ['a']: write a text"),
@@ -63,8 +66,8 @@ FIELDS = [
     ("auto_approve: 1", "auto_approve: 1: write true or false"),
     ("manual: maybe", "manual: 'maybe': write true or false"),
     ("hold: 0.0", "hold: 0.0: write true or false"),
-    ("queue: a b", f"queue: 'a b': {WORD}"),
-    (f"queue: {'q' * 65}", WORD),
+    ("queue: a b", f"queue: 'a b': {NAME}"),
+    (f"queue: {'q' * 65}", NAME),
     ("queue: 7", f"queue: 7: {QUOTES}"),
     ("priority: 10", f"priority: 10: {PRIORITY}"),
     ("priority: -1", f"priority: -1: {PRIORITY}"),
@@ -93,14 +96,14 @@ FIELDS = [
     ("retry_delay: 2h", "retry_delay: '2h': write 1h or less"),
     ("remind: 10s", "remind: '10s': write 1m or more"),
     ("stewards: ann", "stewards: 'ann': write a list"),
-    ("stewards: [a b]", f"stewards.0: 'a b': {WORD}"),
+    ("stewards: [a b]", f"stewards.0: 'a b': {NAME}"),
     ("on_cancel: yes", "on_cancel: True: write 'starve' or 'cancel'"),
     ("folder: ~/x", "folder: '~/x': write the whole path; only a shell knows ~"),
     ('dir: "a\\0"', "dir: 'a\\x00': no path has a NUL character; take it out"),
     ("dir: ''", "dir: '': it is empty; write a text"),
     (f"dir: {'d' * 2001}", "it has 2001 characters, at most 2000 are allowed"),
-    ("review: 7", f"review: 7: {DOERS}"),
-    ("review: [a]", f"review: ['a']: {DOERS}"),
+    ("review: 7", f"review: 7: {EXECUTORS}"),
+    ("review: [a]", f"review: ['a']: {EXECUTORS}"),
     ("review: ''", "review: '': it is empty; write a text"),
     ("review: {}", f"review: {ONE_OF}"),
     ("review: {command: ~}", f"review: {ONE_OF}"),
@@ -108,7 +111,7 @@ FIELDS = [
     ("review: {command: x, parameters: {a: 1}}", "review: parameters are for a capability"),
     ("review: {command: true}", f"review.command: True: {QUOTES}"),
     ("review: {comand: x}", "known: command, capability, parameters, model, cost; did you mean 'c"),
-    ("review: {capability: a b}", f"review.capability: 'a b': {WORD}"),
+    ("review: {capability: a b}", f"review.capability: 'a b': {NAME}"),
     (f"review: {{model: {'m' * 16_001}}}", "it has 16001 characters, at most 16000 are allowed"),
     ("review: {command: x, cost: cheap}", f"review.cost: 'cheap': {MONEY}"),
     ("review: {capability: c, parameters: [a]}", f"review.parameters: ['a']: {LINES}"),
@@ -118,7 +121,7 @@ FIELDS = [
     (f"review: {{capability: c, parameters: {{{'k' * 99}: .inf}}}}", "kkk...: .inf: JSON has no"),
     ("depends_on: b", "depends_on: 'b': write a list"),
     ("depends_on: [g/a/b]", "depends_on: there is no step 'a/b'"),
-    ("depends_on: [a]", "depends_on: it depends on itself; take that out"),
+    ("depends_on: [a]", "depends_on: it depends on itself; remove that"),
     (f"depends_on: [h/{'x' * 200}]", "cannot be an id: longer than 200 characters"),
     ("desription: x", "is no field here; known: name, depends_on, description, objective,"),
     ("desription: x", "; did you mean 'description'?"),
@@ -147,12 +150,12 @@ FIELDS += [(f"limits: {{time: {time}}}", f": {TIME}") for time in TIMES]
 
 
 @pytest.mark.parametrize(("field", "problem"), FIELDS, ids=[f[:40] for f, _ in FIELDS])
-def test_a_wrong_field_is_told_with_its_line(tmp_path: Path, field: str, problem: str) -> None:
+def test_a_wrong_field_is_reported_with_its_line(tmp_path: Path, field: str, problem: str) -> None:
     step = f"  - name: a\n    worker: w\n    {field}\n"
 
-    (only,) = told(tmp_path / "graph.yaml", HEAD + step)
+    (only,) = problems_of(tmp_path / "graph.yaml", HEAD + step)
 
-    line = 3 if "the limit is" in problem else 5  # of all the step, or of its field
+    line = 3 if "the limit is" in problem else 5  # the line of the step, or of its field
     assert only.startswith(f"{line}: step 'a': ")
     assert problem in only
 
@@ -171,7 +174,7 @@ slots: 0 #! slots: 0: write a whole number, 1 or more; leave it out to set no li
 stewards: #! no
 - ann
 - #! stewards.1: None: write a text
-- a b #! stewards.2: 'a b': it is no word
+- a b #! stewards.2: 'a b': it is no name
 - 7 #! stewards.3: 7: it is no text; put it in quotation marks
 on_cancel: stop #! on_cancel: 'stop': write 'starve' or 'cancel'
 remind: soon #! remind: 'soon': write whole seconds, or a time
@@ -185,7 +188,7 @@ steps: {a: b} #! steps: write a list of at least one step""",
     "graph: 7 #! graph: 7: it is no text & steps: write a list of at least one step",
     "graph: a b #! graph: 'a b' cannot be an id: use letters & steps: write a list",
     """\
-graph: a/b #! graph: 'a/b': a slash is for parts; leave it out
+graph: a/b #! graph: 'a/b': a name has no slash; remove it
 slots: yes #! slots: True: write a whole number
 steps: [] #! steps: write a list of at least one step""",
     """\
@@ -197,7 +200,7 @@ limits:
   iterations: 0 #! limits.iterations: 0: write 1 or more
 steps:
 - {name: a, worker: w}""",
-    # What is wrong with the defaults is told once, not for each step.
+    # A problem of the defaults is reported once, not for each step.
     """\
 graph: g
 defaults:
@@ -227,7 +230,7 @@ steps:
 - worker: w
   name: [a] #! step 8: name: ['a']: it is no text
 - worker: w
-  name: a/b #! step 9: name: 'a/b': a slash is for parts; leave it out
+  name: a/b #! step 9: name: 'a/b': a name has no slash; remove it
 - worker: w
   name: -b #! step 10: name: 'g/-b' cannot be an id: use letters
 - worker: w
@@ -239,8 +242,8 @@ steps:
 - {name: c, worker: ~} #! step 'c': say who works
 - name: d
   worker: w
-  phases: [{worker: w}] #! step 'd': it has worker and phases; take one out""",
-    # Phases, workers and what they are told.
+  phases: [{worker: w}] #! step 'd': it has worker and phases; remove one""",
+    # Phases, workers and their parameters.
     """\
 graph: g
 steps:
@@ -274,7 +277,7 @@ steps:
       - .nan #! step 'f': worker.parameters.a.3: .nan: JSON has no such number
       b: 2026-01-01 #! step 'f': worker.parameters.b: 2026-01-01: a date is no JSON; put it in
       7: x #! step 'f': worker.parameters: the key 7 is no text; put it in quotation marks""",
-    # Whom a step waits for.
+    # Dependencies of a step.
     """\
 graph: g
 steps:
@@ -291,13 +294,13 @@ steps:
   - x/a b #! step 'b': depends_on: 'x/a b' cannot be an id: use letters
   - x/y/z #! step 'b': depends_on: 'x/y/z': write <graph>/<step> for a job of another graph
   - /x #! step 'b': depends_on: '/x' cannot be an id: use letters
-  - b #! step 'b': depends_on: it depends on itself; take that out
-  - g/b #! step 'b': depends_on: it depends on itself; take that out
+  - b #! step 'b': depends_on: it depends on itself; remove that
+  - g/b #! step 'b': depends_on: it depends on itself; remove that
   - collect
   - g/collect #! step 'b': depends_on: 'g/collect' is there twice, first in line 18; remove one
   - h/x
   - h/x #! step 'b': depends_on: 'h/x' is there twice, first in line 20; remove one""",
-    # Rings, one for each tangle, at the dependency of its first step.
+    # One cycle for each component, at the dependency of its first step.
     """\
 graph: g
 steps:
@@ -306,20 +309,20 @@ steps:
   worker: w
   depends_on:
   - free
-  - c #! step 'a': depends_on: a -> c -> b -> a is a ring; take one out of it
+  - c #! step 'a': depends_on: a -> c -> b -> a is a cycle; remove one of these dependencies
 - {name: b, worker: w, depends_on: [a]}
 - {name: c, worker: w, depends_on: [b]}
-- {name: x, worker: w, depends_on: [c, y]} #! step 'x': depends_on: x -> y -> x is a ring
+- {name: x, worker: w, depends_on: [c, y]} #! step 'x': depends_on: x -> y -> x is a cycle
 - {name: y, worker: w, depends_on: [g/x, z]}
 - {name: z, worker: w, depends_on: [x, a]}
 - {name: last, worker: w, depends_on: [a, x]}""",
-    # One wrong word does not make others wrong.
+    # One wrong value does not make others wrong.
     """\
 graph: 7 #! graph: 7: it is no text
 steps:
 - {name: a, worker: w}
 - {name: b, worker: w, depends_on: [a, h/c]}""",
-    # They are found whatever else is wrong.
+    # Cycles are found even if other values are wrong.
     """\
 graph: 7 #! graph: 7: it is no text
 steps:
@@ -329,7 +332,7 @@ steps:
 
 
 @pytest.mark.parametrize("text", GRAPHS)
-def test_all_that_is_wrong_is_told_at_once_each_with_its_line(tmp_path: Path, text: str) -> None:
+def test_all_problems_are_reported_at_once_each_with_its_line(tmp_path: Path, text: str) -> None:
     expected = [
         (number, part)
         for number, line in enumerate(text.split("\n"), start=1)
@@ -337,11 +340,11 @@ def test_all_that_is_wrong_is_told_at_once_each_with_its_line(tmp_path: Path, te
         if part not in ("", "no")
     ]
 
-    problems = told(tmp_path / "graph.yaml", text)
+    problems = problems_of(tmp_path / "graph.yaml", text)
 
     lines = [int(problem.partition(":")[0]) for problem in problems]
     assert lines == sorted(lines)
-    assert len(problems) == len(set(problems)), "nothing is told twice"
+    assert len(problems) == len(set(problems)), "no problem is reported twice"
     for number, part in expected:
         assert any(p.startswith(f"{number}: ") and part in p for p in problems), part
     for problem in problems:
@@ -349,11 +352,11 @@ def test_all_that_is_wrong_is_told_at_once_each_with_its_line(tmp_path: Path, te
         assert any(int(line) == at and part in rest for at, part in expected), problem
 
 
-def test_a_long_ring_is_shown_by_its_ends(tmp_path: Path) -> None:
+def test_a_long_cycle_is_shown_by_its_ends(tmp_path: Path) -> None:
     steps = [f"{{name: s{n}, worker: w, depends_on: [s{(n - 1) % 100}]}}" for n in range(100)]
 
-    (only,) = told(tmp_path / "graph.yaml", HEAD + "".join(f"- {step}\n" for step in steps))
+    (only,) = problems_of(tmp_path / "graph.yaml", HEAD + "".join(f"- {step}\n" for step in steps))
 
     assert only.startswith("3: step 's0': depends_on: s0 -> s99 -> s98 ->")
     assert " -> ... (81 more) ... -> " in only
-    assert only.endswith("-> s1 -> s0 is a ring; take one out of it")
+    assert only.endswith("-> s1 -> s0 is a cycle; remove one of these dependencies")

@@ -1,4 +1,4 @@
-"""Graphs that are written and read again: nothing changes on the way."""
+"""Graphs that are written and read again without a change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interlock.kernel.machines.jobs.graph.payloads import NewGraph
 from interlock.kernel.machines.jobs.job.payloads import NewJob
 from interlock.workers.jobs.file.file import GraphFile, Step, read_graph
 from interlock.workers.jobs.file.writer import UnwritableGraphError, graph_text
-from tests.workers.jobs.graphs import read
+from tests.workers.jobs.graph_files import read_steps
 
 NAMES = ["a", "b-2", "c.d", "e", "0", "yes", "null", "1e3", "x~y", "n_1"]
 WORDS = st.sampled_from(["ann", "bob", "7", "true", "a.b", "None"])
@@ -37,7 +37,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 COST = {"cost_micro": MICRO}
-DOERS = (
+EXECUTORS = (
     st.fixed_dictionaries({"command": LINES}, optional=COST)
     | st.fixed_dictionaries({"model": LINES}, optional=COST)
     | st.fixed_dictionaries(
@@ -46,7 +46,7 @@ DOERS = (
     )
 )
 PHASES = st.lists(
-    st.fixed_dictionaries({"worker": DOERS}, optional={"name": WORDS}),
+    st.fixed_dictionaries({"worker": EXECUTORS}, optional={"name": WORDS}),
     min_size=1,
     max_size=3,
     unique_by=lambda phase: str(phase.get("name", "default")),
@@ -70,7 +70,7 @@ BIRTHS = st.fixed_dictionaries(
         "objective": TEXTS,
         "details": TEXTS,
         "acceptance": st.lists(LINES, max_size=3),
-        "review": st.none() | DOERS,
+        "review": st.none() | EXECUTORS,
         "auto_approve": st.booleans(),
         "manual": st.booleans(),
         "hold": st.booleans(),
@@ -99,7 +99,7 @@ GRAPH = st.fixed_dictionaries(
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[str, dict[str, Any], list[Step]]:
-    """Draw a graph as it is stored; each step waits for some of those before it."""
+    """Draw a graph as it is stored; each step depends on some of the steps before it."""
     name = draw(st.sampled_from(NAMES))
     steps: list[Step] = []
     above = draw(st.sampled_from(["", "/out", "/"]))
@@ -112,18 +112,18 @@ def graphs(draw: st.DrawFn) -> tuple[str, dict[str, Any], list[Step]]:
     return name, draw(GRAPH), steps
 
 
-def told(payload: Any) -> dict[str, Any]:
-    """Return all that a payload says of a job, also by what it leaves out."""
+def full_payload(payload: Any) -> dict[str, Any]:
+    """Return a payload with the defaults of all fields that it leaves out."""
     return NewJob.model_validate(payload).model_dump(exclude={"host"})
 
 
 @given(graph=graphs(), full=st.booleans())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
-def test_what_is_written_is_read_as_it_was(
+def test_a_written_graph_is_read_as_it_was(
     tmp_path: Path, graph: tuple[str, dict[str, Any], list[Step]], *, full: bool
 ) -> None:
     name, payload, steps = graph
-    if full:  # as a job has it that was born
+    if full:  # with all defaults, as a stored job has it
         steps = [
             replace(one, payload=NewJob.model_validate(one.payload).model_dump(mode="json"))
             for one in steps
@@ -135,29 +135,29 @@ def test_what_is_written_is_read_as_it_was(
 
     assert back.name == name
     assert NewGraph.model_validate(back.payload) == NewGraph.model_validate(payload)
-    assert [(one.name, one.priority, told(one.payload)) for one in back.steps] == [
-        (one.name, one.priority, told(one.payload)) for one in steps
+    assert [(one.name, one.priority, full_payload(one.payload)) for one in back.steps] == [
+        (one.name, one.priority, full_payload(one.payload)) for one in steps
     ]
     again = graph_text(back.name, back.payload, back.steps)
     assert again.encode() == file.read_bytes(), "there is one way to write a graph"
 
 
 def written(file: Path, *steps: str, head: str = "") -> dict[str, Any]:
-    """Return what is written of a graph that is read, as plain values."""
-    graph = read(file, *steps, head=f"graph: g\n{head}steps:\n")
+    """Read a graph, write it again, and return the plain values of the written text."""
+    graph = read_steps(file, *steps, head=f"graph: g\n{head}steps:\n")
     found: dict[str, Any] = yaml.safe_load(graph_text(graph.name, graph.payload, graph.steps))
     return found
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a test's graph goes."""
+    """Return the file of a test's graph."""
     return tmp_path / "graph.yaml"
 
 
 def test_a_written_graph_is_as_short_as_a_person_would_write_it(file: Path) -> None:
     head = "slots: 2\nlimits: {cost: 5.50, time: 90m}\nstewards: [ann]\nfolder: /x\ndir: /y\n"
-    graph = read(
+    graph = read_steps(
         file,
         "{name: a, worker: w}",
         "{name: b, worker: {model: Say, cost: 0.1}, depends_on: [a, h/c], priority: 2}",
@@ -216,7 +216,7 @@ def test_a_directory_is_written_once_if_each_step_has_its_own_there(file: Path) 
     assert [step.get("dir") for step in without["steps"]] == ["/out/a", None]
 
 
-def test_the_folder_of_the_first_that_has_one_is_that_of_all(file: Path) -> None:
+def test_the_first_folder_of_a_step_becomes_that_of_the_graph(file: Path) -> None:
     graph = written(
         file,
         "{name: a, worker: w, folder: ~}",
@@ -228,7 +228,7 @@ def test_the_folder_of_the_first_that_has_one_is_that_of_all(file: Path) -> None
     assert [step.get("folder", "left out") for step in graph["steps"]] == [None, "left out", "/c"]
 
 
-def test_nothing_is_written_by_reference(file: Path) -> None:
+def test_nothing_is_written_as_an_alias(file: Path) -> None:
     same = {"deep": ["x"]}
     worker = {"capability": "c", "parameters": {"a": same, "b": same}}
     steps = [Step(name, 5, 0, {"phases": [{"worker": worker}], "review": worker}) for name in "ab"]
@@ -239,7 +239,7 @@ def test_nothing_is_written_by_reference(file: Path) -> None:
 
 
 def nested(depth: int) -> Any:
-    """Return lists in lists."""
+    """Return lists that are nested this deep."""
     return [nested(depth - 1)] if depth else 1
 
 
@@ -252,12 +252,12 @@ UNWRITABLE: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] =
     ("depends_on: there is no step 'b'", {}, [("a", {"depends_on": ["g/b"]})]),
     ("depends_on: it depends on itself", {}, [("a", {"depends_on": ["g/a"]})]),
     (
-        "depends_on: a -> b -> a is a ring",
+        "depends_on: a -> b -> a is a cycle",
         {},
         [("a", {"depends_on": ["g/b"]}), ("b", {"depends_on": ["g/a"]})],
     ),
     ("name: line 5 has a step of this name", {}, [("a", {}), ("a", {})]),
-    ("the step 'a' would come back otherwise", {}, [("a", {"folder": "x/y"})]),
+    ("the step 'a' would be read differently", {}, [("a", {"folder": "x/y"})]),
     ("folder: '~': write the whole path", {}, [("a", {"folder": "~"})]),
     ("dir: '/a\\x00': no path has a NUL", {}, [("a", {"folder": "/", "dir": "/a\0"})]),
     (
@@ -276,15 +276,18 @@ UNWRITABLE: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]] =
 @pytest.mark.parametrize(
     ("problem", "payload", "steps"), UNWRITABLE, ids=[u[0] for u in UNWRITABLE]
 )
-def test_what_could_not_be_read_again_is_not_written(
+def test_a_graph_that_could_not_be_read_again_is_not_written(
     problem: str, payload: dict[str, Any], steps: list[tuple[str, dict[str, Any]]]
 ) -> None:
     worker = {"phases": [{"worker": {"command": "w"}}]}
-    births = [
-        {part: value for part, value in (worker | birth).items() if value is not None}
-        for _, birth in steps
+    payloads = [
+        {part: value for part, value in (worker | payload_fields).items() if value is not None}
+        for _, payload_fields in steps
     ]
-    listed = [Step(name, 5, 0, birth) for (name, _), birth in zip(steps, births, strict=True)]
+    listed = [
+        Step(name, 5, 0, payload_fields)
+        for (name, _), payload_fields in zip(steps, payloads, strict=True)
+    ]
 
     with pytest.raises(UnwritableGraphError) as refusal:
         graph_text("g", payload, listed)
@@ -298,7 +301,7 @@ def test_a_read_graph_is_the_same_from_anywhere(tmp_path: Path) -> None:
     for file in (first, second):
         file.parent.mkdir()
 
-    graph = read(first, "{name: a, worker: w}", head="graph: g\ndir: out\nsteps:\n")
+    graph = read_steps(first, "{name: a, worker: w}", head="graph: g\ndir: out\nsteps:\n")
     second.write_text(graph_text(graph.name, graph.payload, graph.steps))
     moved = read_graph(second)
 

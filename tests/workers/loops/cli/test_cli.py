@@ -152,10 +152,10 @@ def test_a_stop_that_is_not_finished_in_time_names_what_is_left_and_exits_with_1
     shown = run("stop", "owl", "--wait", 0)
 
     assert (as_json.exit_code, shown.exit_code) == (1, 1)
-    expected = {"id": "owl", "state": "stopped", "left": ["retirement"]}
+    expected = {"id": "owl", "state": "stopped", "left": ["agent_cleanup"]}
     assert json.loads(as_json.stdout) == expected
     assert shown.stdout == "owl is stopped\n"
-    message = f"error owl has not left {agents.host} after 0 s; still owed there: retirement"
+    message = f"error owl has not left {agents.host} after 0 s; still owed there: agent_cleanup"
     assert shown.stderr.strip() == message
     stopped = {"by": "operator", "reason": "the night is over"}
     assert agents.record("owl/1").data["stopped"] == stopped

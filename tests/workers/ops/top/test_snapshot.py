@@ -16,7 +16,16 @@ from interlock.workers.ops.top.screen import amount, dollars, duration, rendered
 from interlock.workers.ops.top.snapshot import ROWS_MAX, Snapshot, SnapshotReader
 from interlock.workers.runs.client import Runs
 from interlock.workers.tasks.client import Tasks
-from tests.workers.tasks.claims import claimed, fire, noted, scene, submitted, taken, unheard, used
+from tests.workers.tasks.claims import (
+    claimed,
+    fire,
+    noted,
+    scene,
+    submitted,
+    taken,
+    unsupervised,
+    used,
+)
 from tests.workers.threads.threads import client_of
 
 STALL_S = 30.0
@@ -55,9 +64,9 @@ def test_a_claim_whose_agent_is_about_to_start_is_spawning(client: Client) -> No
 def test_a_running_agent_shows_its_activity_usage_and_last_message(client: Client) -> None:
     claim = claimed(client, "b/one").alive(pid=4711, host="anvil", containment="cgroup")
     claim.turn("tool_started", tool="grep")
-    used(client, claim.place.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
-    noted(client, claim.place.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
-    noted(client, claim.place.agent, "progress")
+    used(client, claim.names.agent, tokens_in=1_200, tokens_out=34, spent=31_000)
+    noted(client, claim.names.agent, "said", message="reading\n\x1b[2Jthe tests", percent=40)
+    noted(client, claim.names.agent, "progress")
 
     row = only_row(client)
 
@@ -79,7 +88,7 @@ def test_an_agent_whose_last_heartbeat_is_a_lease_ago_is_stalled(client: Client)
 
 
 def test_an_agent_without_a_lease_is_unknown(client: Client) -> None:
-    unheard(client, "b/one")
+    unsupervised(client, "b/one")
 
     assert only_row(client).look is VisualState.UNKNOWN
 
@@ -106,7 +115,7 @@ def test_verification_and_merge_are_shown_after_the_agent_has_ended(client: Clie
     claim = claimed(client, "b/one").alive()
     noted(client, "b/one", "activity", word="committing")
     claim.delivered()
-    assert client.show(claim.place.agent).state == "dead"
+    assert client.show(claim.names.agent).state == "dead"
 
     judged = only_row(client)
     fire(client, taken(client, "b/one"), "verified", {"commit": "0" * 40})

@@ -1,4 +1,4 @@
-"""Who hears of an abort in a store: by the event that owes it, and by no earlier one."""
+"""Which agents an abort ends: decided by the event that created the effect, not by earlier ones."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from interlock.workers.systems import handlers
 from tests.workers.tasks.claims import fire, held
 from tests.workers.threads.threads import client_of
 
-WELL = {"exit_code": 0, "why": "completed"}
+COMPLETED = {"exit_code": 0, "why": "completed"}
 
 
-class Fleet:
-    """Agents of a family, without processes."""
+class AgentTree:
+    """Agents of one backlog, without processes."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.runner = Runner(client.dispatch, Resources(client.settings))
 
     def agent(self, name: str, **more: Any) -> Lease:
-        """Bear an agent that is at work."""
-        of, initial_lease = f"b/{name}", InitialLease(uuid4().hex[:8], "keeper", 60_000)
-        birth = {"name": name, "role": "any", "command": "true", "task": "b/t", **more}
+        """Create an agent that is at work."""
+        agent_id, initial_lease = f"b/{name}", InitialLease(uuid4().hex[:8], "supervisor", 60_000)
+        payload = {"name": name, "role": "any", "command": "true", "task": "b/t", **more}
         self.client.dispatch.create(
-            "agent", of, birth, Call(Cause("assignment")), initial_lease=initial_lease
+            "agent", agent_id, payload, Call(Cause("assignment")), initial_lease=initial_lease
         )
-        lease = held(self.client, of, initial_lease)
+        lease = held(self.client, agent_id, initial_lease)
         fire(self.client, lease, "confirmed_alive")
         return lease
 
-    def spread(self, lease: Lease) -> None:
-        """Do every abort that an agent owes."""
-        of = lease.record.id
-        for entry in self.client.show(of).entries:
+    def propagate(self, lease: Lease) -> None:
+        """Perform every abort effect of an agent."""
+        agent_id = lease.record.id
+        for entry in self.client.show(agent_id).entries:
             if entry.name == "abort":
-                key = entry.key(of)
+                key = entry.key(agent_id)
                 self.runner.perform(MACHINES["agent"], "abort", handlers()["abort"], key)
 
     def state(self, lease: Lease) -> str:
@@ -56,55 +56,57 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(server: EmbeddedServer, prefix: str) -> Fleet:
-    return Fleet(client_of(server.url, prefix))
+def agents(server: EmbeddedServer, prefix: str) -> AgentTree:
+    return AgentTree(client_of(server.url, prefix))
 
 
-def test_siblings_hear_of_what_was_raised_and_later_ones_do_not(fleet: Fleet) -> None:
-    above = fleet.agent("above")
-    one, two = (fleet.agent(name, parent="b/above") for name in ("one", "two"))
-    fire(fleet.client, one, "abort_raised", {"scope": "sibling"})
-    fleet.spread(one)
-    later = fleet.agent("later", parent="b/above")
+def test_an_abort_ends_the_siblings_of_its_time_and_no_later_one(agents: AgentTree) -> None:
+    parent = agents.agent("above")
+    one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
+    fire(agents.client, one, "abort_raised", {"scope": "sibling"})
+    agents.propagate(one)
+    later = agents.agent("later", parent="b/above")
 
-    fire(fleet.client, one, "ended", WELL)
-    fleet.spread(one)
+    fire(agents.client, one, "ended", COMPLETED)
+    agents.propagate(one)
 
-    assert fleet.abort_of(two) == "sibling_aborted"
-    assert [fleet.state(lease) for lease in (above, later)] == ["working", "working"]
-
-
-def test_a_contained_tool_call_reaches_nobody(fleet: Fleet) -> None:
-    fleet.agent("above")
-    one, two = (fleet.agent(name, parent="b/above") for name in ("one", "two"))
-
-    fire(fleet.client, one, "abort_raised", {"scope": "tool"})
-    fleet.spread(one)
-
-    assert [fleet.state(lease) for lease in (one, two)] == ["working", "working"]
+    assert agents.abort_of(two) == "sibling_aborted"
+    assert [agents.state(lease) for lease in (parent, later)] == ["working", "working"]
 
 
-def test_with_both_policies_the_parents_session_goes_too_and_strangers_stay(fleet: Fleet) -> None:
+def test_an_aborted_tool_call_ends_no_other_agent_by_default(agents: AgentTree) -> None:
+    agents.agent("above")
+    one, two = (agents.agent(name, parent="b/above") for name in ("one", "two"))
+
+    fire(agents.client, one, "abort_raised", {"scope": "tool"})
+    agents.propagate(one)
+
+    assert [agents.state(lease) for lease in (one, two)] == ["working", "working"]
+
+
+def test_with_both_policies_the_parent_ends_too_and_unrelated_agents_do_not(
+    agents: AgentTree,
+) -> None:
     policy = {"tool_to_sibling": True, "sibling_to_session": True}
-    above = fleet.agent("above")
-    one, two = (fleet.agent(name, parent="b/above", **policy) for name in ("one", "two"))
-    below, stranger = fleet.agent("below", parent="b/two"), fleet.agent("stranger")
+    parent = agents.agent("above")
+    one, two = (agents.agent(name, parent="b/above", **policy) for name in ("one", "two"))
+    child, stranger = agents.agent("below", parent="b/two"), agents.agent("stranger")
 
-    fire(fleet.client, one, "abort_raised", {"scope": "tool"})
-    fleet.spread(one)
+    fire(agents.client, one, "abort_raised", {"scope": "tool"})
+    agents.propagate(one)
 
-    told = [fleet.abort_of(lease) for lease in (above, one, two, below)]
-    assert told == ["sibling_aborted", "parent_aborted", "sibling_aborted", "parent_aborted"]
-    assert fleet.state(stranger) == "working"
+    reasons = [agents.abort_of(lease) for lease in (parent, one, two, child)]
+    assert reasons == ["sibling_aborted", "parent_aborted", "sibling_aborted", "parent_aborted"]
+    assert agents.state(stranger) == "working"
 
 
-def test_a_crash_reaches_descendants_through_agents_that_have_ended(fleet: Fleet) -> None:
-    above, middle = fleet.agent("above"), fleet.agent("middle", parent="b/above")
-    below = fleet.agent("below", parent="b/middle")
-    fire(fleet.client, middle, "ended", WELL)
-    fleet.spread(middle)
+def test_a_crash_reaches_descendants_through_agents_that_have_ended(agents: AgentTree) -> None:
+    parent, middle = agents.agent("above"), agents.agent("middle", parent="b/above")
+    child = agents.agent("below", parent="b/middle")
+    fire(agents.client, middle, "ended", COMPLETED)
+    agents.propagate(middle)
 
-    fire(fleet.client, above, "ended", {"exit_code": -9, "abort": "oom", "why": "aborted"})
-    fleet.spread(above)
+    fire(agents.client, parent, "ended", {"exit_code": -9, "abort": "oom", "why": "aborted"})
+    agents.propagate(parent)
 
-    assert fleet.abort_of(below) == "parent_aborted"
+    assert agents.abort_of(child) == "parent_aborted"

@@ -1,4 +1,4 @@
-"""A turn is looked at now and then, and ends when its task is no longer about it."""
+"""A turn is checked every hour, and fails if its task went on without it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,38 @@ from tests.workers.threads.threads import client_of
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def interlock_client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
-def looked_at(here: Client, client: redis.Redis, begun: Claimed) -> str:
-    """Let its hour pass, and return where the turn stands then."""
-    turn = begun.place.turn
-    due(here.dispatch, client, turn, "look")
-    run(here.dispatch, partition_of(turn))
-    (entry,) = [one for one in here.show(turn).entries if one.name == "reaping"]
-    runner = Runner(here.dispatch, Resources(here.settings))
-    runner.perform(MACHINES["turn"], "reaping", handlers()["reaping"], entry.key(turn))
-    return here.show(turn).state
+def state_after_an_hour(interlock_client: Client, client: redis.Redis, claim: Claimed) -> str:
+    """Let an hour pass, perform the cleanup, and return the state of the turn."""
+    turn = claim.names.turn
+    due(interlock_client.dispatch, client, turn, "look")
+    run(interlock_client.dispatch, partition_of(turn))
+    (entry,) = [
+        entry for entry in interlock_client.show(turn).entries if entry.name == "turn_cleanup"
+    ]
+    runner = Runner(interlock_client.dispatch, Resources(interlock_client.settings))
+    runner.perform(MACHINES["turn"], "turn_cleanup", handlers()["turn_cleanup"], entry.key(turn))
+    return interlock_client.show(turn).state
 
 
-def test_a_turn_whose_task_is_at_work_goes_on(here: Client, client: redis.Redis) -> None:
-    begun = claimed(here, "b/one").alive()
+def test_the_turn_of_a_task_at_work_goes_on(interlock_client: Client, client: redis.Redis) -> None:
+    claim = claimed(interlock_client, "b/one").alive()
 
-    assert looked_at(here, client, begun) == "running"
-    assert looked_at(here, client, begun) == "running"
+    assert state_after_an_hour(interlock_client, client, claim) == "running"
+    assert state_after_an_hour(interlock_client, client, claim) == "running"
 
 
-def test_a_turn_that_its_task_left_is_ended(here: Client, client: redis.Redis) -> None:
-    begun = claimed(here, "b/one").alive()
-    here.cancel("b/one")
+def test_a_turn_that_its_task_went_on_without_has_failed(
+    interlock_client: Client, client: redis.Redis
+) -> None:
+    claim = claimed(interlock_client, "b/one").alive()
+    interlock_client.cancel("b/one")
 
-    assert looked_at(here, client, begun) == "failed"
-    assert here.show(begun.place.turn).data["failure"]["reason"] == "nobody led it on"
+    assert state_after_an_hour(interlock_client, client, claim) == "failed"
+    assert (
+        interlock_client.show(claim.names.turn).data["failure"]["reason"]
+        == "its task went on without it"
+    )

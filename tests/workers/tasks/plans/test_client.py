@@ -1,4 +1,4 @@
-"""Plans as producers and people see them: submitted, shown, approved and rejected."""
+"""Plans as programs and people use them: submitted, shown, approved and rejected."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from interlock.workers.cli import app
 from interlock.workers.client import Client
 from interlock.workers.config import SettingsError, read_settings
 from interlock.workers.gateways.server import EmbeddedServer
-from interlock.workers.tasks.client import Tasks
-from interlock.workers.tasks.plans.client import Decisions, Plans
+from interlock.workers.tasks.client import Tasks, UnknownRoleError, check_role
+from interlock.workers.tasks.plans.client import PlanDecisions, Plans
 from interlock.workers.tasks.plans.file import PlanError, PlanFile, read_plan
-from interlock.workers.tasks.roles import UnknownRoleError, check_role
 from tests.conftest import NewProxy
 from tests.workers.threads.threads import client_of
 
@@ -35,13 +34,13 @@ DIAMOND = (
 
 
 @pytest.fixture
-def here(server: EmbeddedServer, prefix: str) -> Client:
+def client(server: EmbeddedServer, prefix: str) -> Client:
     return client_of(server.url, prefix)
 
 
 @pytest.fixture
-def plans(here: Client) -> Plans:
-    return Plans(here)
+def plans(client: Client) -> Plans:
+    return Plans(client)
 
 
 @pytest.fixture
@@ -60,8 +59,8 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["/usr/bin/env", "git", *words], cwd=folder, check=True)
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["/usr/bin/env", "git", *arguments], cwd=folder, check=True)
 
 
 def written(file: Path, *tasks: str, plan: str = "p", defaults: str = "{}") -> PlanFile:
@@ -70,11 +69,11 @@ def written(file: Path, *tasks: str, plan: str = "p", defaults: str = "{}") -> P
     return read_plan(file)
 
 
-def born(here: Client) -> list[str]:
-    return sorted(row.id for row in here.list(machine="task"))
+def task_ids(client: Client) -> list[str]:
+    return sorted(row.id for row in client.list(machine="task"))
 
 
-def answers(done: Decisions) -> dict[str, str]:
+def answers(done: PlanDecisions) -> dict[str, str]:
     return {one.id.removeprefix("b/"): one.answer for one in done.tasks}
 
 
@@ -82,21 +81,21 @@ def states(plans: Plans, plan: str = "p") -> dict[str, str]:
     return {task.name: task.state for task in plans.show("b", plan).tasks}
 
 
-def test_a_plan_is_born_planned_and_nobody_can_claim_it(
-    plans: Plans, here: Client, file: Path
+def test_the_tasks_of_a_new_plan_are_planned_and_cannot_be_claimed(
+    plans: Plans, client: Client, file: Path
 ) -> None:
     done = plans.submit(written(file, *DIAMOND))
 
     assert [one.id for one in done.tasks] == ["b/a", "b/b", "b/c", "b/d"]
     assert not any(one.replayed for one in done.tasks)
     assert set(states(plans).values()) == {"planned"}
-    assert (here.show("b/c").data["plan"], here.show("b/c").priority) == ("p", 2)
+    assert (client.show("b/c").data["plan"], client.show("b/c").priority) == ("p", 2)
     assert plans.tasks.claim_next("b", owner="ann") is None
     with pytest.raises(CallError):
         plans.tasks.claim("b/a", owner="ann")
 
 
-def test_a_plan_is_shown_in_order_with_what_there_is_to_decide(plans: Plans, file: Path) -> None:
+def test_a_plan_is_shown_in_order_with_its_proposals(plans: Plans, file: Path) -> None:
     plans.submit(written(file, *DIAMOND))
     plans.submit(written(file, "{name: other, title: O}", plan="q"))
 
@@ -113,24 +112,24 @@ def test_a_plan_is_shown_in_order_with_what_there_is_to_decide(plans: Plans, fil
         plans.show("nowhere", "x")
 
 
-def test_the_same_plan_again_changes_nothing_whatever_became_of_it(
-    plans: Plans, here: Client, file: Path
+def test_submitting_a_plan_again_changes_nothing_in_any_state(
+    plans: Plans, client: Client, file: Path
 ) -> None:
     plan = written(file, *DIAMOND)
     plans.submit(plan)
     seen = plans.show("b", "p").proposals
     plans.reject("b", "p", ["b"], seen=seen)
     plans.approve("b", "p", ["a"], seen=seen)
-    before = {name: here.show(f"b/{name}") for name in "abcd"}
+    before = {name: client.show(f"b/{name}") for name in "abcd"}
 
     again = plans.submit(plan)
 
     assert all(one.replayed for one in again.tasks)
-    assert {name: here.show(f"b/{name}") for name in "abcd"} == before
+    assert {name: client.show(f"b/{name}") for name in "abcd"} == before
     assert again.others == ()
 
 
-def test_a_plan_grows_and_what_its_file_no_longer_has_is_told(plans: Plans, file: Path) -> None:
+def test_a_plan_grows_and_tasks_that_its_file_lacks_are_named(plans: Plans, file: Path) -> None:
     plans.submit(written(file, "{name: a, title: A}", "{name: old, title: O}"))
     before = plans.show("b", "p")
 
@@ -153,18 +152,18 @@ def test_a_submission_that_was_interrupted_is_completed_by_repeating_it(
     far = client_of(proxy.url, prefix)
 
     class CutOff(Client):
-        """A client whose way to the store breaks while it submits."""
+        """A client that loses the store while it submits."""
 
-        def submit(self, *words: Any, **options: Any) -> Any:
-            done = super().submit(*words, **options)
-            if len(born(near)) == cut:
+        def submit(self, *arguments: Any, **options: Any) -> Any:
+            done = super().submit(*arguments, **options)
+            if len(task_ids(near)) == cut:
                 proxy.refuse()
             return done
 
     near = client_of(server.url, prefix)
     with pytest.raises(StoreDownError):
         Plans(CutOff(far.settings)).submit(plan)
-    assert len(born(near)) == cut
+    assert len(task_ids(near)) == cut
 
     done = Plans(near).submit(plan)
 
@@ -172,11 +171,11 @@ def test_a_submission_that_was_interrupted_is_completed_by_repeating_it(
     assert set(states(Plans(near))) == set("abcd")
 
 
-def test_nothing_is_written_where_a_name_is_taken(plans: Plans, here: Client, file: Path) -> None:
-    Tasks(here).submit({"title": "mine"}, backlog="b", name="d")
+def test_nothing_is_written_if_a_name_is_taken(plans: Plans, client: Client, file: Path) -> None:
+    Tasks(client).submit({"title": "mine"}, backlog="b", name="d")
     with pytest.raises(PlanError, match=r"5: task 'd': name: id_taken: 'b/d' exists already and"):
         plans.submit(written(file, *DIAMOND))
-    assert born(here) == ["b/d"]
+    assert task_ids(client) == ["b/d"]
 
     plans.submit(written(file, "{name: x, title: X}"))
     changed = "{name: x, title: Y, max_retries: 1, priority: 4}"
@@ -184,86 +183,91 @@ def test_nothing_is_written_where_a_name_is_taken(plans: Plans, here: Client, fi
         plans.submit(written(file, "{name: new, title: N}", changed))
     with pytest.raises(PlanError, match="is no task of this plan"):
         plans.submit(written(file, "{name: new, title: N}", "{name: x, title: X}", plan="q"))
-    assert born(here) == ["b/d", "b/x"]
+    assert task_ids(client) == ["b/d", "b/x"]
 
 
-def test_a_name_of_another_machines_record_is_taken(plans: Plans, here: Client, file: Path) -> None:
+def test_the_name_of_a_record_of_another_machine_is_taken(
+    plans: Plans, client: Client, file: Path
+) -> None:
     turn = {"task": "b/t", "number": 1, "agent": "b/g", "repo": "/r", "target": "main"}
-    here.submit(turn | {"worktree": "/w"}, id="b/t~1", machine="turn")
+    client.submit(turn | {"worktree": "/w"}, id="b/t~1", machine="turn")
 
     with pytest.raises(PlanError, match="is a record of the machine turn"):
         plans.submit(written(file, "{name: t~1, title: T}"))
 
 
 @pytest.mark.parametrize(
-    ("tasks", "told"),
+    ("tasks", "problem"),
     [
         (
             ["{name: a, title: A, after: [none]}"],
             r"5: task 'a': after.0: 'none' is no task of this",
         ),
-        (["{name: a, title: A, after: [gone]}"], r"after.0: 'gone' is cancelled for good; take it"),
+        (
+            ["{name: a, title: A, after: [gone]}"],
+            r"after.0: 'gone' is cancelled and will never be done; remove it",
+        ),
         (
             ["{name: far, title: F, after: [top]}", "{name: x, title: X}"],
-            r"5: task 'far': after: base -> far -> top -> base is a ring",
+            r"5: task 'far': after: base -> far -> top -> base is a cycle",
         ),
         (["{name: a, title: A, repo: /nowhere, agent: make}"], "is not an absolute path of a"),
     ],
 )
 def test_a_plan_that_does_not_fit_its_backlog_is_refused_before_anything_is_written(
-    plans: Plans, here: Client, file: Path, tasks: list[str], told: str
+    plans: Plans, client: Client, file: Path, tasks: list[str], problem: str
 ) -> None:
     for name, after in (("top", ["base"]), ("base", ["far"]), ("gone", [])):
-        Tasks(here).submit({"title": name, "depends_on": after}, backlog="b", name=name)
-    here.cancel("b/gone")
-    before = born(here)
+        Tasks(client).submit({"title": name, "depends_on": after}, backlog="b", name=name)
+    client.cancel("b/gone")
+    before = task_ids(client)
 
-    with pytest.raises(PlanError, match=told):
+    with pytest.raises(PlanError, match=problem):
         plans.submit(written(file, *tasks, "{name: last, title: L}"))
-    assert born(here) == before
+    assert task_ids(client) == before
 
 
-def test_a_task_may_wait_for_one_of_another_plan(plans: Plans, file: Path) -> None:
+def test_a_task_may_wait_for_a_task_of_another_plan(plans: Plans, file: Path) -> None:
     plans.submit(written(file, "{name: a, title: A}"))
     plans.submit(written(file, "{name: z, title: Z, after: [a]}", plan="q"))
 
     assert states(plans, "q") == {"z": "planned"}
 
 
-def test_a_repository_is_looked_at_before_anything_is_written(
-    plans: Plans, here: Client, file: Path, repo: Path
+def test_repositories_are_checked_before_anything_is_written(
+    plans: Plans, client: Client, file: Path, repo: Path
 ) -> None:
     (repo / "a").write_text("2")
-    place = f"repo: {repo}, agent: make"
+    repository = f"repo: {repo}, agent: make"
 
     with pytest.raises(PlanError, match=r"6: task 'y': .* commit or stash them"):
-        plans.submit(written(file, "{name: x, title: X}", f"{{name: y, title: Y, {place}}}"))
-    assert born(here) == []
+        plans.submit(written(file, "{name: x, title: X}", f"{{name: y, title: Y, {repository}}}"))
+    assert task_ids(client) == []
 
 
 def test_tasks_of_one_repository_have_one_target(
-    plans: Plans, here: Client, file: Path, repo: Path
+    plans: Plans, client: Client, file: Path, repo: Path
 ) -> None:
     defaults = f"{{repo: {repo}, agent: make}}"
     git(repo, "switch", "-qc", "trunk")
     plans.submit(written(file, "{name: x, title: X}", defaults=defaults))
     git(repo, "switch", "-qc", "other")
-    (repo / "a").write_text("the user is at work")
+    (repo / "a").write_text("the user works here")
     assert plans.submit(written(file, "{name: x, title: X}", defaults=defaults)).tasks[0].replayed
     git(repo, "checkout", "-q", "a")
 
     plans.submit(written(file, "{name: x, title: X}", "{name: y, title: Y}", defaults=defaults))
 
-    assert here.show("b/y").data["target"] == here.show("b/x").data["target"] == "trunk"
+    assert client.show("b/y").data["target"] == client.show("b/x").data["target"] == "trunk"
 
 
-def test_a_whole_plan_is_approved_and_what_was_decided_meanwhile_is_reported(
-    plans: Plans, here: Client, file: Path
+def test_a_whole_plan_is_approved_and_earlier_decisions_are_reported(
+    plans: Plans, client: Client, file: Path
 ) -> None:
     plans.submit(written(file, *DIAMOND))
     seen = plans.show("b", "p").proposals
-    here.decide("b/a", "approve", proposal="b/a:1")
-    here.decide("b/d", "reject", proposal="b/d:1")
+    client.decide("b/a", "approve", proposal="b/a:1")
+    client.decide("b/d", "reject", proposal="b/d:1")
 
     done = plans.approve("b", "p", seen=seen)
 
@@ -271,7 +275,7 @@ def test_a_whole_plan_is_approved_and_what_was_decided_meanwhile_is_reported(
     assert [one.state for one in done.tasks] == ["open", "open", "open", "cancelled"]
     for shown in (seen, plans.show("b", "p").proposals):
         assert answers(plans.approve("b", "p", seen=shown)) == dict.fromkeys("abcd", "already")
-    last = here.history("b/b")[-1]
+    last = client.history("b/b")[-1]
     assert isinstance(last, Event)
     assert (last.trigger, last.cause.actor) == ("approved", "tester")
 
@@ -288,22 +292,26 @@ def test_one_task_is_approved_alone(plans: Plans, file: Path) -> None:
     assert claim.task == "b/a"
 
 
-def test_a_rejected_task_tells_whom_it_starves(plans: Plans, here: Client, file: Path) -> None:
+def test_the_rejection_of_a_task_names_the_tasks_that_it_starves(
+    plans: Plans, client: Client, file: Path
+) -> None:
     plans.submit(written(file, *DIAMOND))
     for name in ("outside", "ended"):
-        Tasks(here).submit({"title": "t", "depends_on": ["d"]}, backlog="b", name=name)
-    here.cancel("b/ended")
+        Tasks(client).submit({"title": "t", "depends_on": ["d"]}, backlog="b", name=name)
+    client.cancel("b/ended")
 
-    done = plans.reject("b", "p", ["b"], seen=plans.show("b", "p").proposals, reason="too dear")
+    done = plans.reject(
+        "b", "p", ["b"], seen=plans.show("b", "p").proposals, reason="too expensive"
+    )
 
     assert answers(done) == {"b": "rejected"}
     assert done.starved == {"d": "b", "outside": "d"}
-    assert here.show("b/b").data["reason"] == "too dear"
+    assert client.show("b/b").data["reason"] == "too expensive"
     rows = {task.name: task.why for task in plans.show("b", "p").tasks}
-    assert rows["d"] == "it depends on b, which is cancelled for good"
+    assert rows["d"] == "it depends on b, which is cancelled and is not tried again"
 
 
-def test_a_whole_plan_is_rejected_and_starves_none_of_its_own(plans: Plans, file: Path) -> None:
+def test_the_rejection_of_a_whole_plan_starves_no_task_of_it(plans: Plans, file: Path) -> None:
     plans.submit(written(file, *DIAMOND))
 
     done = plans.reject("b", "p", seen=plans.show("b", "p").proposals)
@@ -313,9 +321,7 @@ def test_a_whole_plan_is_rejected_and_starves_none_of_its_own(plans: Plans, file
     assert plans.show("b", "p").proposals == {}
 
 
-def test_a_name_that_the_plan_has_not_is_refused_before_anything_is_decided(
-    plans: Plans, file: Path
-) -> None:
+def test_an_unknown_task_is_refused_before_anything_is_decided(plans: Plans, file: Path) -> None:
     plans.submit(written(file, *DIAMOND))
     seen = plans.show("b", "p").proposals
 
@@ -326,7 +332,7 @@ def test_a_name_that_the_plan_has_not_is_refused_before_anything_is_decided(
     assert set(states(plans).values()) == {"planned"}
 
 
-def test_a_decision_on_what_was_not_seen_decides_nothing(plans: Plans, file: Path) -> None:
+def test_a_decision_on_tasks_that_were_not_seen_decides_nothing(plans: Plans, file: Path) -> None:
     plans.submit(written(file, *DIAMOND))
 
     done = plans.approve("b", "p", ["a", "b"], seen={"a": "b/a:7"})
@@ -335,7 +341,7 @@ def test_a_decision_on_what_was_not_seen_decides_nothing(plans: Plans, file: Pat
     assert set(states(plans).values()) == {"planned"}
 
 
-def test_of_those_who_decide_at_once_one_decides_each_task(
+def test_of_concurrent_decisions_one_decides_each_task(
     server: EmbeddedServer, prefix: str, file: Path
 ) -> None:
     crowd = [Plans(client_of(server.url, prefix)) for _ in range(6)]
@@ -343,7 +349,7 @@ def test_of_those_who_decide_at_once_one_decides_each_task(
     seen = crowd[0].show("b", "p").proposals
     start = Barrier(len(crowd))
 
-    def decide(number: int) -> Decisions:
+    def decide(number: int) -> PlanDecisions:
         start.wait()
         act = crowd[number].approve if number % 2 else crowd[number].reject
         return act("b", "p", seen=seen)
@@ -352,14 +358,12 @@ def test_of_those_who_decide_at_once_one_decides_each_task(
         done = list(pool.map(decide, range(len(crowd))))
 
     for task in (f"t{n}" for n in range(12)):
-        said = [answers(one)[task] for one in done]
-        assert sorted(said)[:5] == ["already"] * 5
-        assert {"open": "approved", "cancelled": "rejected"}[states(crowd[0])[task]] in said
+        every_answer = [answers(one)[task] for one in done]
+        assert sorted(every_answer)[:5] == ["already"] * 5
+        assert {"open": "approved", "cancelled": "rejected"}[states(crowd[0])[task]] in every_answer
 
 
-def test_roles_are_known_where_they_are_listed(
-    server: EmbeddedServer, prefix: str, file: Path
-) -> None:
+def test_only_listed_roles_are_known(server: EmbeddedServer, prefix: str, file: Path) -> None:
     listed = client_of(server.url, prefix, roles=("writer", "tester"))
     plans = Plans(listed)
 
@@ -370,13 +374,13 @@ def test_roles_are_known_where_they_are_listed(
         plans.submit(written(file, "{name: a, title: A}", "{name: b, title: B, role: painter}"))
     with pytest.raises(UnknownRoleError, match="INTERLOCK_ROLES lists them"):
         Tasks(listed).submit({"title": "x", "role": "painter"}, backlog="b", name="x")
-    assert born(listed) == []
+    assert task_ids(listed) == []
     plans.submit(written(file, "{name: a, title: A}", "{name: b, title: B, role: writer}"))
     Tasks(listed).submit({"title": "x", "role": "any"}, backlog="b", name="x")
-    assert born(listed) == ["b/a", "b/b", "b/x"]
+    assert task_ids(listed) == ["b/a", "b/b", "b/x"]
 
 
-def test_every_role_is_known_where_none_is_listed() -> None:
+def test_every_role_is_known_if_none_is_listed() -> None:
     for role in ("painter", "any", None):
         check_role(read_settings({}), role)
     listed = read_settings({"INTERLOCK_ROLES": "writer, any"})
@@ -387,12 +391,10 @@ def test_every_role_is_known_where_none_is_listed() -> None:
         read_settings({"INTERLOCK_ROLES": "writer,a b"})
 
 
-def test_a_planned_task_is_a_card_that_anybody_can_decide(
-    plans: Plans, here: Client, file: Path
-) -> None:
+def test_a_planned_task_is_shown_as_a_card(plans: Plans, client: Client, file: Path) -> None:
     plans.submit(written(file, *DIAMOND))
 
-    cards = {card.record_id: card for card in here.cards()}
+    cards = {card.record_id: card for card in client.cards()}
 
     assert set(cards) == {"b/a", "b/b", "b/c", "b/d"}
     assert cards["b/d"].question == "It is planned in p, after b, c. Shall it be worked on?"
@@ -402,19 +404,19 @@ def test_a_planned_task_is_a_card_that_anybody_can_decide(
 
 
 class Shell:
-    """The command line over a store, as a program uses it."""
+    """Runs commands on a store: `shell(...)` returns JSON, `shell.output(...)` text."""
 
     def __init__(self, server: EmbeddedServer, prefix: str, patch: pytest.MonkeyPatch) -> None:
         for name, value in {"STORE_URL": server.url, "PREFIX": prefix, "NAMESPACE": prefix}.items():
             patch.setenv(f"INTERLOCK_{name}", value)
 
-    def __call__(self, *words: str, code: int = 0) -> Any:
-        result = CliRunner().invoke(app, [*words, "--json"])
+    def __call__(self, *arguments: str, code: int = 0) -> Any:
+        result = CliRunner().invoke(app, [*arguments, "--json"])
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    def told(self, *words: str, code: int = 0) -> str:
-        result = CliRunner().invoke(app, list(words))
+    def output(self, *arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, list(arguments))
         assert result.exit_code == code, result.output
         return result.output
 
@@ -434,7 +436,7 @@ def test_the_command_line_submits_shows_and_decides(shell: Shell, file: Path) ->
     assert shell("plan", "list", "b")[0]["states"] == {"planned": 4}
     plan = shell("plan", "show", "b", "p")
     refusal = shell("plan", "approve", "b", "p", code=1)
-    assert refusal["message"].startswith(f"say which plan you saw: --seen {plan['seen']}")
+    assert refusal["message"].endswith(f"it is now --seen {plan['seen']}")
     seen = ("--seen", plan["seen"])
     assert shell("plan", "approve", "b", "p", "a", *seen)["tasks"][0]["answer"] == "approved"
     rejected = shell("plan", "reject", "b", "p", "c", "--reason", "no", *seen)
@@ -450,19 +452,19 @@ def test_the_command_line_submits_shows_and_decides(shell: Shell, file: Path) ->
 
 
 def test_the_command_line_speaks_to_people(shell: Shell, file: Path) -> None:
-    assert "there is no plan in this backlog" in shell.told("plan", "list", "b")
+    assert "there is no plan in this backlog" in shell.output("plan", "list", "b")
     written(file, *DIAMOND)
-    assert "p in b is fit: 4 tasks, 4 of them new" in shell.told("plan", "check", str(file))
-    assert "nothing runs before it is approved" in shell.told("plan", "submit", str(file))
-    shown = shell.told("plan", "show", "b", "p")
+    assert "p in b is valid: 4 tasks, 4 of them new" in shell.output("plan", "check", str(file))
+    assert "no task runs before it is approved" in shell.output("plan", "submit", str(file))
+    shown = shell.output("plan", "show", "b", "p")
     seen = shell("plan", "show", "b", "p")["seen"]
     assert f"interlock plan approve b p --seen {seen}" in shown
-    assert "planned 4" in shell.told("plan", "list", "b")
-    assert "It is planned in p, after a" in shell.told("cards")
-    assert "(no title)" not in shell.told("show", "b/a")
-    told = shell.told("plan", "reject", "b", "p", "a", "--seen", seen)
-    assert "b waits in vain for a: reject it as well" in told
+    assert "planned 4" in shell.output("plan", "list", "b")
+    assert "It is planned in p, after a" in shell.output("cards")
+    assert "(no title)" not in shell.output("show", "b/a")
+    output = shell.output("plan", "reject", "b", "p", "a", "--seen", seen)
+    assert "b depends on a: reject it too" in output
     written(file, "{name: c, title: other}")
-    assert "id_taken" in shell.told("plan", "submit", str(file), code=1)
+    assert "id_taken" in shell.output("plan", "submit", str(file), code=1)
     file.write_text("plan: [")
-    assert "it is no YAML" in shell.told("plan", "check", str(file), code=1)
+    assert "it is no YAML" in shell.output("plan", "check", str(file), code=1)

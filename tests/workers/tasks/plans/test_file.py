@@ -1,4 +1,4 @@
-"""Plans as people write them, and what they are told when something in one is wrong."""
+"""Plan files as people write them, and the errors for what is wrong in one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from interlock.kernel.machines.tasks.task.payloads import NewTask
 from interlock.workers.specs.dependencies import cycle_in, in_order, starved_by
 from interlock.workers.tasks.plans.file import (
-    BORN_AS,
     BYTES_MAX,
     FIELDS,
-    OWN,
+    PAYLOAD_NAMES,
+    PLAN_FIELDS,
     TASKS_MAX,
     PlanError,
     PlanFile,
@@ -32,7 +32,7 @@ SIGNALS = "{repo: ., agent: make, name: a, title: A, verify: [x], signals: "
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a test's plan goes."""
+    """Return the file for the plan of a test."""
     return tmp_path / "plan.yaml"
 
 
@@ -42,7 +42,7 @@ def read(file: Path, *tasks: str, head: str = HEAD, **options: Any) -> PlanFile:
     return read_plan(file, **options)
 
 
-def test_the_example_of_the_documents_is_a_plan(file: Path) -> None:
+def test_the_example_in_the_documentation_is_a_plan(file: Path) -> None:
     for example in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         file.write_text(example)
 
@@ -53,14 +53,14 @@ def test_the_example_of_the_documents_is_a_plan(file: Path) -> None:
         assert plan.tasks[1].after == ("index",)
 
 
-def test_the_documents_know_the_fields() -> None:
-    told = set(re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE))
+def test_the_documentation_has_the_fields() -> None:
+    documented = set(re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE))
 
-    assert set(OWN) <= told <= set(FIELDS)
+    assert set(PLAN_FIELDS) <= documented <= set(FIELDS)
 
 
-def test_every_field_of_a_birth_can_be_reached(file: Path) -> None:
-    reached = {BORN_AS.get(field, field) for field in FIELDS} | {"plan"}
+def test_every_field_of_a_new_task_can_be_written(file: Path) -> None:
+    reached = {PAYLOAD_NAMES.get(field, field) for field in FIELDS} | {"plan"}
     task = read(file, "{name: a, title: A, after: [x], owns: [src/a.py], model: m}").tasks[0]
 
     assert set(NewTask.model_fields) <= reached
@@ -69,7 +69,7 @@ def test_every_field_of_a_birth_can_be_reached(file: Path) -> None:
     assert (task.payload["model"], task.payload["plan"]) == ("m", "p")
 
 
-def test_defaults_count_where_a_task_says_nothing_and_a_null_takes_one_away(file: Path) -> None:
+def test_defaults_fill_missing_fields_and_a_null_removes_one(file: Path) -> None:
     shared = "{repo: code, agent: make, verify: [pytest], role: writer, priority: 2}"
     head = f"plan: p\nbacklog: b\ndefaults: {shared}\ntasks:\n"
     one, other, bare = read(
@@ -89,7 +89,7 @@ def test_defaults_count_where_a_task_says_nothing_and_a_null_takes_one_away(file
     assert not {"signals", "repo", "agent"} & set(bare.payload)
 
 
-def test_commands_to_verify_with_come_before_the_other_signals(file: Path) -> None:
+def test_the_commands_of_verify_come_before_the_other_signals(file: Path) -> None:
     task = read(file, SIGNALS + "[{type: path_exists, value: a}]}").tasks[0]
 
     assert [one["type"] for one in task.payload["signals"]] == ["test_passes", "path_exists"]
@@ -120,21 +120,24 @@ REFUSED = [
     ("1: it is nested deeper than 16 levels", "plan: " + "[" * 40 + "]" * 40),
     ("it is no YAML: unacceptable character #x0000", "plan: \0"),
     ("it is no YAML: month must be in 1..12", "plan: 2026-13-01\n"),
-    ("1: the plan: 'plans' is no field here; known: plan, backlog", "plans: p\n"),
-    ("2: defaults: 'name' is no field here; known: text,", "plan: p\ndefaults: {name: x}\n"),
+    ("1: the plan: 'plans' is not a field; known: plan, backlog", "plans: p\n"),
+    ("2: defaults: 'name' is not a field; known: text,", "plan: p\ndefaults: {name: x}\n"),
     ("1: name the plan: `plan: <name>`", "backlog: b\n"),
     ("1: name the backlog: `backlog: <name>`", "plan: p\n"),
-    ("1: plan: 7: it is no text; put it in quotation marks", "plan: 7\n"),
+    ("1: plan: 7: it is not text; put it in quotation marks", "plan: 7\n"),
     ("1: plan: 'a b' cannot be an id: use letters", "plan: a b\n"),
     ("1: task 'a': plan: 'ppp", f"plan: {'p' * 65}\nbacklog: b\ntasks: [{{name: a, title: A}}]\n"),
-    ("2: backlog: 'a/b': a slash is for parts; leave it out", "plan: p\nbacklog: a/b\n"),
+    (
+        "2: backlog: 'a/b': a slash separates a subtask from its task; leave it out",
+        "plan: p\nbacklog: a/b\n",
+    ),
     ("1: tasks: write a list of at least one task", "plan: p\nbacklog: b\n"),
     ("3: tasks: write a list of at least one task", "plan: p\nbacklog: b\ntasks: []\n"),
     ("4: task 1 is 'x'; write lines of the form key: value", HEAD + "  - x\n"),
-    ("4: task 1: 'depends_on' is no field here; known: name,", HEAD + "  - {depends_on: [a]}\n"),
+    ("4: task 1: 'depends_on' is not a field; known: name,", HEAD + "  - {depends_on: [a]}\n"),
     ("4: task 1: name it: `name: <name>`", HEAD + "  - {title: A}\n"),
-    ("4: name: True: it is no text; put it in", HEAD + "  - {name: yes, title: A}\n"),
-    ("4: name: 'a/b': a slash is for parts", HEAD + "  - {name: a/b, title: A}\n"),
+    ("4: name: True: it is not text; put it in", HEAD + "  - {name: yes, title: A}\n"),
+    ("4: name: 'a/b': a slash separates", HEAD + "  - {name: a/b, title: A}\n"),
     ("4: task 'a': title: Field required", HEAD + "  - {name: a}\n"),
     (
         "6: task 'a': role: 'x y': String should match",
@@ -183,7 +186,7 @@ REFUSED = [
         HEAD + "  - {name: a, title: A, verify: [5]}\n",
     ),
     (
-        "4: task 'a': signals.0: 'x': 'tests' is no type of signal; known: path_exists,",
+        "4: task 'a': signals.0: 'x': 'tests' is not a type of signal; known: path_exists,",
         HEAD + f"  - {SIGNALS}[{{type: tests, value: x}}]}}\n",
     ),
     (
@@ -197,11 +200,11 @@ REFUSED = [
     ),
     ("4: task 'a': signals.0: 7: a signal has the two", HEAD + f"  - {SIGNALS}[7]}}\n"),
     (
-        "4: task 'a': after: a -> c -> b -> a is a ring; take one out of it",
+        "4: task 'a': after: a -> c -> b -> a is a cycle; remove one of these dependencies",
         HEAD + "  - {name: a, title: A, after: [c]}\n  - {name: b, title: B, after: [a]}\n"
         "  - {name: c, title: C, after: [b]}\n",
     ),
-    ("4: task 'a': after: a -> a is a ring", HEAD + "  - {name: a, title: A, after: [a]}\n"),
+    ("4: task 'a': after: a -> a is a cycle", HEAD + "  - {name: a, title: A, after: [a]}\n"),
     (
         f"3: tasks: these are {TASKS_MAX + 1}, at most {TASKS_MAX} are allowed; split it",
         HEAD + "".join(f"  - {{name: t{n}, title: T}}\n" for n in range(TASKS_MAX + 1)),
@@ -218,9 +221,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("told", "text"), REFUSED, ids=[told for told, _ in REFUSED])
-def test_what_is_wrong_is_told_in_one_sentence_with_its_place(
-    file: Path, told: str, text: str
+@pytest.mark.parametrize(("problem", "text"), REFUSED, ids=[problem for problem, _ in REFUSED])
+def test_a_fault_is_named_in_one_sentence_with_its_line(
+    file: Path, problem: str, text: str
 ) -> None:
     file.write_text(text)
 
@@ -228,11 +231,11 @@ def test_what_is_wrong_is_told_in_one_sentence_with_its_place(
         read_plan(file)
 
     assert str(refusal.value).startswith(f"{file}:")
-    assert told in str(refusal.value)
+    assert problem in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
-def test_a_plan_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
+def test_a_plan_must_be_a_text_file_of_limited_size(file: Path) -> None:
     with pytest.raises(PlanError, match="cannot be read: No such file"):
         read_plan(file)
     with pytest.raises(PlanError, match="cannot be read: Is a directory"):
@@ -245,7 +248,7 @@ def test_a_plan_is_read_from_a_file_of_text_within_bounds(file: Path) -> None:
         read_plan(file)
 
 
-def test_a_bomb_of_aliases_costs_nothing(file: Path) -> None:
+def test_nested_aliases_are_refused_at_once(file: Path) -> None:
     lines = ["a: &a [x]"] + [
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]" for n in range(24)
     ]
@@ -277,35 +280,35 @@ GRAPHS = st.dictionaries(
 
 
 def reaches(graph: dict[str, list[str]], start: str) -> set[str]:
-    """Return whom a task waits for at any distance, the plain way."""
+    """Return what a task waits for, directly and indirectly, in the simplest way."""
     found: set[str] = set()
-    look = list(graph.get(start, ()))
-    while look:
-        one = look.pop()
+    pending = list(graph.get(start, ()))
+    while pending:
+        one = pending.pop()
         if one not in found:
             found.add(one)
-            look += graph.get(one, ())
+            pending += graph.get(one, ())
     return found
 
 
 @given(graph=GRAPHS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_plan_is_refused_exactly_if_a_task_waits_for_itself(
+def test_a_plan_is_refused_exactly_if_its_tasks_wait_for_each_other(
     file: Path, graph: dict[str, list[str]]
 ) -> None:
     tasks = [f"{{name: {n}, title: T, after: [{', '.join(on)}]}}" for n, on in graph.items()]
-    ringed = any(name in reaches(graph, name) for name in graph)
+    cyclic = any(name in reaches(graph, name) for name in graph)
 
-    if not ringed:
+    if not cyclic:
         plan = read(file, *tasks)
         assert [task.name for task in plan.tasks] == list(graph)
         return
-    with pytest.raises(PlanError, match="is a ring; take one out of it"):
+    with pytest.raises(PlanError, match="is a cycle; remove one of these dependencies"):
         read(file, *tasks)
-    ring = cycle_in(graph)
-    assert ring[0] == ring[-1]
-    assert len(set(ring)) == len(ring) - 1
-    assert all(after in graph[name] for name, after in itertools.pairwise(ring))
+    cycle = cycle_in(graph)
+    assert cycle[0] == cycle[-1]
+    assert len(set(cycle)) == len(cycle) - 1
+    assert all(after in graph[name] for name, after in itertools.pairwise(cycle))
 
 
 @given(graph=GRAPHS)
@@ -321,10 +324,10 @@ def test_an_order_has_every_task_after_those_that_it_waits_for(
 
 
 @given(graph=GRAPHS, gone=st.sets(st.sampled_from(NAMES), min_size=1, max_size=2))
-def test_who_waits_in_vain_is_who_reaches_what_is_gone(
+def test_a_task_is_starved_exactly_if_it_depends_on_one_that_is_gone(
     graph: dict[str, list[str]], gone: set[str]
 ) -> None:
     starved = starved_by(graph, gone)
 
     assert set(starved) == {n for n in graph if reaches(graph, n) & gone and n not in gone}
-    assert all(of in graph[name] for name, of in starved.items())
+    assert all(blocker in graph[name] for name, blocker in starved.items())

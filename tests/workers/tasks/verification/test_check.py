@@ -1,4 +1,4 @@
-"""Finished work is judged by its signals, and whatever cannot be judged has failed."""
+"""Finished work is checked by its signals, and a signal that cannot be checked has failed."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from typing import Any
 
 import pytest
 
-from interlock.workers.tasks.verification import check as signals
+from interlock.workers.tasks.verification import check as check_module
 from interlock.workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
-from interlock.workers.tasks.verification.opinion import UNCONFIGURED, Asked
-from interlock.workers.tasks.verification.signals import Signal, SignalResult, Verdict
+from interlock.workers.tasks.verification.model_verdict import UNCONFIGURED, AskModel
+from interlock.workers.tasks.verification.signals import (
+    CompletionSignal,
+    CompletionVerdict,
+    SignalResult,
+)
 
 STUBBORN = """sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' &"""
 
 
-def answering(answer: object, heard: list[str] | None = None) -> Asked:
-    async def asked(instruction: str) -> object:
-        if heard is not None:
-            heard.append(instruction)
+def answering(answer: object, instructions: list[str] | None = None) -> AskModel:
+    async def ask(instruction: str) -> object:
+        if instructions is not None:
+            instructions.append(instruction)
         return answer
 
-    return asked
+    return ask
 
 
-async def errs(instruction: str) -> object:
+async def raises(instruction: str) -> object:
     raise LookupError(instruction)
 
 
@@ -34,21 +38,23 @@ async def hangs(instruction: str) -> object:
     return instruction
 
 
-def checked(folder: Path, *pairs: tuple[str, str], **options: Any) -> Verdict:
-    given = {"reviewer": None, "judge": None, **options}
-    return asyncio.run(check([Signal(*pair) for pair in pairs], folder=folder, **given))
+def checked(folder: Path, *pairs: tuple[str, str], **options: Any) -> CompletionVerdict:
+    arguments = {"reviewer": None, "judge": None, **options}
+    return asyncio.run(
+        check([CompletionSignal(*pair) for pair in pairs], folder=folder, **arguments)
+    )
 
 
-def only(folder: Path, of: str, value: str, **options: Any) -> SignalResult:
-    verdict = checked(folder, (of, value), **options)
+def only(folder: Path, signal_type: str, value: str, **options: Any) -> SignalResult:
+    verdict = checked(folder, (signal_type, value), **options)
     (result,) = verdict.results
     assert verdict.passed is result.passed
-    assert (result.type, result.value) == (of, value)
+    assert (result.type, result.value) == (signal_type, value)
     assert result.seconds >= 0
     return result
 
 
-def said(result: SignalResult) -> tuple[bool, str]:
+def outcome_of(result: SignalResult) -> tuple[bool, str]:
     return result.passed, result.detail
 
 
@@ -61,34 +67,44 @@ def alive(pid: int) -> bool:
 
 
 def test_work_without_signals_passes(tmp_path: Path) -> None:
-    assert checked(tmp_path) == Verdict(passed=True, results=())
+    assert checked(tmp_path) == CompletionVerdict(passed=True, results=())
 
 
 def test_an_unknown_signal_has_failed(tmp_path: Path) -> None:
-    assert said(only(tmp_path, "vibes", "good")) == (False, "'vibes' is no type of signal")
+    assert outcome_of(only(tmp_path, "vibes", "good")) == (False, "'vibes' is not a type of signal")
 
 
 @pytest.mark.parametrize(
-    ("of", "value", "passed", "detail"),
+    ("signal_type", "value", "passed", "detail"),
     [
-        ("path_exists", "src/a.py", True, "it is there"),
-        ("path_exists", "src/b.py", False, "it is not there"),
-        ("glob_exists", "**/*.py", True, "something fits"),
-        ("glob_exists", "*.py", False, "nothing fits"),
+        ("path_exists", "src/a.py", True, "it exists"),
+        ("path_exists", "src/b.py", False, "it does not exist"),
+        ("glob_exists", "**/*.py", True, "a file matches"),
+        ("glob_exists", "*.py", False, "no file matches"),
         ("file_contains", "src/a.py :: x = 1 :: y", True, "the file has the text"),
         ("file_contains", "src/a.py :: x = 2", False, "the file does not have the text"),
         ("file_contains", "src/b.py :: x", False, "no such file or directory"),
-        ("file_contains", "src/a.py", False, "no text is named that the file should contain"),
-        ("file_contains", "src/a.py :: ", False, "no text is named that the file should contain"),
+        (
+            "file_contains",
+            "src/a.py",
+            False,
+            "it does not name the text that the file should contain",
+        ),
+        (
+            "file_contains",
+            "src/a.py :: ",
+            False,
+            "it does not name the text that the file should contain",
+        ),
         ("path_exists", "../outside", False, "the path has '..', which leads out of the folder"),
         ("glob_exists", "/*", False, "the path is absolute; give one inside the folder"),
         ("file_contains", "link :: secret", False, "the path leads out of the folder by a link"),
         ("file_contains", "link :: no", False, "the path leads out of the folder by a link"),
     ],
 )
-def test_a_signal_about_files_is_answered_by_the_folder(
+def test_a_signal_about_files_is_checked_in_the_folder(
     tmp_path: Path,
-    of: str,
+    signal_type: str,
     value: str,
     passed: bool,  # noqa: FBT001 - a case
     detail: str,
@@ -99,38 +115,46 @@ def test_a_signal_about_files_is_answered_by_the_folder(
     (tmp_path / "outside").write_text("secret")
     (folder / "link").symlink_to(tmp_path / "outside")
 
-    assert said(only(folder, of, value)) == (passed, detail)
+    assert outcome_of(only(folder, signal_type, value)) == (passed, detail)
 
 
 @pytest.mark.parametrize(
-    ("of", "value"),
+    ("signal_type", "value"),
     [
         *[("path_exists", "a"), ("glob_exists", "*"), ("file_contains", "a :: b")],
         *[("test_passes", "true"), ("path_exists", "a\0"), ("test_passes", "echo \0")],
     ],
 )
-def test_what_cannot_be_looked_at_has_failed(tmp_path: Path, of: str, value: str) -> None:
-    assert not only(tmp_path / "gone", of, value).passed
+def test_a_signal_that_cannot_be_checked_has_failed(
+    tmp_path: Path, signal_type: str, value: str
+) -> None:
+    assert not only(tmp_path / "gone", signal_type, value).passed
 
 
 def test_a_test_passes_in_the_folder_with_exit_code_0(tmp_path: Path) -> None:
     (tmp_path / "here").touch()
 
-    assert said(only(tmp_path, "test_passes", "test -f here && echo fine")) == (True, "exit code 0")
+    assert outcome_of(only(tmp_path, "test_passes", "test -f here && echo fine")) == (
+        True,
+        "exit code 0",
+    )
 
 
-def test_a_failed_test_says_what_it_printed_in_the_order_it_did(tmp_path: Path) -> None:
+def test_the_output_of_a_failed_test_is_kept_in_its_order(tmp_path: Path) -> None:
     result = only(tmp_path, "test_passes", "echo one; echo two >&2; echo three; exit 3")
 
-    assert said(result) == (False, "exit code 3; the last output:\none\ntwo\nthree\n")
-    assert said(only(tmp_path, "test_passes", "exit 4")) == (False, "exit code 4; no output")
+    assert outcome_of(result) == (False, "exit code 3; the last output:\none\ntwo\nthree\n")
+    assert outcome_of(only(tmp_path, "test_passes", "exit 4")) == (False, "exit code 4; no output")
 
 
 def test_a_test_that_a_signal_ended_has_failed(tmp_path: Path) -> None:
-    assert said(only(tmp_path, "test_passes", "kill -9 $$")) == (False, "exit code -9; no output")
+    assert outcome_of(only(tmp_path, "test_passes", "kill -9 $$")) == (
+        False,
+        "exit code -9; no output",
+    )
 
 
-def test_a_command_that_is_no_shell_has_failed_with_the_shells_words(tmp_path: Path) -> None:
+def test_an_invalid_shell_command_has_failed_with_the_error_of_the_shell(tmp_path: Path) -> None:
     result = only(tmp_path, "test_passes", "if then (")
 
     assert not result.passed
@@ -163,22 +187,22 @@ def test_a_test_command_has_the_environment_that_was_given(tmp_path: Path) -> No
 
 def test_a_test_that_hangs_fails_and_leaves_no_grandchild(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    # Not a wait: a machine too busy to start the grandchild in time is given more of it.
+    # A busy machine may not start the grandchild in time: try again with a longer limit.
     for test_s in (0.5, 5.0, 50.0):
         result = only(tmp_path, "test_passes", f"{STUBBORN} echo up; wait", test_s=test_s)
         if pid.exists() and pid.read_text():
             break
 
     late = f"it did not end within {test_s:g} s; the last output:\nup\n"
-    assert said(result) == (False, late)
+    assert outcome_of(result) == (False, late)
     assert not alive(int(pid.read_text()))
 
 
-def test_what_a_passing_test_left_in_the_background_is_ended_at_once(
+def test_background_processes_of_a_passing_test_are_ended_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It holds the output open: whoever read that to its end first would read for ever.
-    monkeypatch.setattr(signals, "_READ_S", 600.0)
+    # The process keeps the output open: a check that read to its end first would never return.
+    monkeypatch.setattr(check_module, "_READ_S", 600.0)
     command = f"{STUBBORN} until [ -s pid ]; do sleep 0.01; done"
 
     assert only(tmp_path, "test_passes", command).passed
@@ -189,8 +213,8 @@ def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 
     async def cancelled() -> None:
-        asked = [Signal("test_passes", f"{STUBBORN} wait")]
-        task = asyncio.create_task(check(asked, folder=tmp_path, reviewer=None, judge=None))
+        signals = [CompletionSignal("test_passes", f"{STUBBORN} wait")]
+        task = asyncio.create_task(check(signals, folder=tmp_path, reviewer=None, judge=None))
         while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)
         task.cancel()
@@ -203,31 +227,33 @@ def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
 
 
 def test_a_reviewer_is_asked_the_instruction(tmp_path: Path) -> None:
-    heard: list[str] = []
+    instructions: list[str] = []
 
-    assert said(only(tmp_path, "llm_review", "short?", reviewer=answering("PASS", heard))) == (
+    assert outcome_of(
+        only(tmp_path, "llm_review", "short?", reviewer=answering("PASS", instructions))
+    ) == (
         True,
         "PASS",
     )
-    assert heard == ["short?"]
+    assert instructions == ["short?"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "detail"),
+    ("ask", "detail"),
     [
         (answering("FAIL: no test"), "the answer is not PASS: FAIL: no test"),
         (answering(b"\xff"), "the answer is not PASS: b'\\xff'"),
-        (errs, "the reviewer failed: LookupError: good?"),
+        (raises, "the reviewer failed: LookupError: good?"),
         (hangs, "the reviewer did not answer within 0.01 s"),
         (None, f"the reviewer {UNCONFIGURED}"),
     ],
 )
 def test_a_reviewer_that_does_not_pass_the_work_fails_it(
-    tmp_path: Path, asked: Asked | None, detail: str
+    tmp_path: Path, ask: AskModel | None, detail: str
 ) -> None:
-    result = only(tmp_path, "llm_review", "good?", reviewer=asked, answer_s=0.01)
+    result = only(tmp_path, "llm_review", "good?", reviewer=ask, answer_s=0.01)
 
-    assert said(result) == (False, detail)
+    assert outcome_of(result) == (False, detail)
 
 
 def test_a_judges_verdict_comes_with_its_confidence(tmp_path: Path) -> None:
@@ -241,18 +267,18 @@ def test_a_judges_verdict_comes_with_its_confidence(tmp_path: Path) -> None:
     assert (second.passed, second.confidence, second.flagged) == (True, 0.5, True)
 
 
-@pytest.mark.parametrize("asked", [answering("rubbish"), errs, hangs, None])
+@pytest.mark.parametrize("ask", [answering("rubbish"), raises, hangs, None])
 def test_a_judge_without_a_verdict_is_a_retry_without_confidence(
-    tmp_path: Path, asked: Asked | None
+    tmp_path: Path, ask: AskModel | None
 ) -> None:
-    result = only(tmp_path, "llm_judge", "done?", judge=asked, answer_s=0.01)
+    result = only(tmp_path, "llm_judge", "done?", judge=ask, answer_s=0.01)
 
     assert (result.passed, result.confidence, result.flagged) == (False, 0.0, True)
     assert result.detail.startswith("retry: the judge")
 
 
 def test_a_judge_is_asked_after_all_others_and_answers_in_its_place(tmp_path: Path) -> None:
-    heard: list[str] = []
+    instructions: list[str] = []
     accept = {"verdict": "accept", "confidence": 1}
 
     verdict = checked(
@@ -260,37 +286,37 @@ def test_a_judge_is_asked_after_all_others_and_answers_in_its_place(tmp_path: Pa
         ("llm_judge", "last"),
         ("llm_review", "first"),
         ("llm_judge", "too"),
-        judge=answering(accept, heard),
-        reviewer=answering("PASS", heard),
+        judge=answering(accept, instructions),
+        reviewer=answering("PASS", instructions),
     )
 
-    assert heard == ["first", "last", "too"]
+    assert instructions == ["first", "last", "too"]
     assert [result.value for result in verdict.results] == ["last", "first", "too"]
     assert verdict.passed
 
 
 def test_a_judge_is_not_asked_when_another_signal_failed(tmp_path: Path) -> None:
-    heard: list[str] = []
+    instructions: list[str] = []
 
     verdict = checked(
         tmp_path,
         ("llm_judge", "done?"),
         ("path_exists", "gone"),
-        judge=answering({"verdict": "accept", "confidence": 1}, heard),
+        judge=answering({"verdict": "accept", "confidence": 1}, instructions),
     )
 
-    assert not heard
-    assert said(verdict.results[0]) == (False, "not asked: another signal failed")
+    assert not instructions
+    assert outcome_of(verdict.results[0]) == (False, "not asked: another signal failed")
     assert verdict.results[0].confidence is None
 
 
-def test_each_judge_is_asked_whatever_the_other_says(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_each_judge_is_asked_whatever_the_other_answers(tmp_path: Path) -> None:
+    instructions: list[str] = []
 
-    judge = answering({"verdict": "retry", "confidence": 1}, heard)
+    judge = answering({"verdict": "retry", "confidence": 1}, instructions)
     checked(tmp_path, ("llm_judge", "a"), ("llm_judge", "b"), judge=judge)
 
-    assert heard == ["a", "b"]
+    assert instructions == ["a", "b"]
 
 
 def test_one_failed_signal_fails_the_work_and_the_others_are_still_judged(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whoever judges is paid from the family's budget: reserved before, booked however it ends."""
+"""The cost of a model call is reserved before it, and booked however the call ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.server import EmbeddedServer
 from interlock.workers.tasks.verification.judge_model import InquiryKind, open_judge
 from interlock.workers.tasks.verification.judges import Judges
-from interlock.workers.tasks.verification.opinion import UnansweredError
+from interlock.workers.tasks.verification.model_verdict import UnansweredError
 from tests.fakes.openai_server import OpenAIServer, hangs, refuses, writes
 from tests.workers.engine.running import Running, settings_for
 from tests.workers.engine.test_work import claimed
@@ -29,12 +29,12 @@ def provider() -> Iterator[OpenAIServer]:
 
 @pytest.fixture
 def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterator[Start]:
-    """Return what claims an effect of a record with a cap."""
+    """Return a function that claims an effect of a record with a budget."""
     opened: list[Running] = []
 
     def start(cap: int, **more: str) -> Work:
-        given = {"INTERLOCK_MODEL_BASE_URL": provider.url, "INTERLOCK_JUDGE_MODEL": MODEL}
-        running = Running(settings_for(server.url, prefix, **(given | more)))
+        settings = {"INTERLOCK_MODEL_BASE_URL": provider.url, "INTERLOCK_JUDGE_MODEL": MODEL}
+        running = Running(settings_for(server.url, prefix, **(settings | more)))
         opened.append(running)
         policy = {"composition": "end_to_end", "budget_micro": cap}
         running.client.submit(
@@ -48,13 +48,13 @@ def start(server: EmbeddedServer, prefix: str, provider: OpenAIServer) -> Iterat
 
 
 async def ask(judges: Judges) -> Any:
-    asked = judges.asked(InquiryKind.REVIEW, task="mend it", changes="+a\n")
-    assert asked is not None
-    return await asked("is it good?")
+    ask_model = judges.question(InquiryKind.REVIEW, task="fix it", changes="+a\n")
+    assert ask_model is not None
+    return await ask_model("is it good?")
 
 
 def run(work: Work, action: Coroutine[Any, Any, Any]) -> Any:
-    """Run in a loop of its own, and leave no connection in it."""
+    """Run in a new event loop, and close the model's connections at the end."""
 
     async def closing() -> Any:
         try:
@@ -72,7 +72,7 @@ def counters(work: Work) -> tuple[int, int]:
     return found.get("tree.spent", 0), found.get("tree.reserved", 0)
 
 
-def test_each_call_is_reserved_with_what_was_spent_before(
+def test_each_call_is_reserved_together_with_the_cost_so_far(
     start: Start, provider: OpenAIServer
 ) -> None:
     work = start(1_000_000)
@@ -91,7 +91,7 @@ def test_each_call_is_reserved_with_what_was_spent_before(
     assert counters(work)[0] == 0, "the outcome books it"
 
 
-def test_a_call_that_the_budget_does_not_allow_is_not_made_and_frees_nothing(
+def test_a_call_beyond_the_budget_is_not_made_and_keeps_the_reservation(
     start: Start, provider: OpenAIServer
 ) -> None:
     provider.then(writes("PASS"))
@@ -112,7 +112,9 @@ def test_a_call_that_the_budget_does_not_allow_is_not_made_and_frees_nothing(
     assert counters(work) == (other, 36)
 
 
-def test_what_a_cancelled_call_may_cost_is_booked(start: Start, provider: OpenAIServer) -> None:
+def test_the_possible_cost_of_a_cancelled_call_is_booked(
+    start: Start, provider: OpenAIServer
+) -> None:
     provider.then(hangs())
     work = start(1_000_000)
 
@@ -133,7 +135,7 @@ def test_what_a_cancelled_call_may_cost_is_booked(start: Start, provider: OpenAI
     assert 0 < spent <= reserved
 
 
-def test_a_provider_that_fails_is_told_and_costs_nothing(
+def test_a_failure_of_the_provider_is_reported_and_costs_nothing(
     start: Start, provider: OpenAIServer
 ) -> None:
     work = start(1_000_000)
@@ -149,16 +151,16 @@ def test_a_provider_that_fails_is_told_and_costs_nothing(
     assert len(provider.asked) == 1
 
 
-def test_the_model_that_infers_judges_where_no_other_is_named(start: Start) -> None:
+def test_the_inference_model_judges_if_no_judge_is_configured(start: Start) -> None:
     work = start(1, INTERLOCK_JUDGE_MODEL="", INTERLOCK_MODEL="openai:gpt-4o")
     judge = work.resources.get(open_judge)
     assert judge is not None
     assert judge.name == "openai:gpt-4o"
 
 
-def test_the_embedded_model_is_nobody_to_ask(start: Start) -> None:
+def test_the_embedded_model_cannot_judge(start: Start) -> None:
     none = {"INTERLOCK_JUDGE_MODEL": "", "INTERLOCK_MODEL": "embedded:wordllama"}
     judges = Judges(start(1, **none))
 
-    assert not judges.able
-    assert judges.asked(InquiryKind.REVIEW, task="", changes="") is None
+    assert not judges.available
+    assert judges.question(InquiryKind.REVIEW, task="", changes="") is None

@@ -1,4 +1,4 @@
-"""What a task may ask of its finished work, and what is refused before the task exists."""
+"""Completion signals: which are valid, and how invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from interlock.kernel.errors import CallError
 from interlock.workers.tasks.verification.signals import (
     SIGNALS_MAX,
     VALUE_LENGTH_MAX,
+    CompletionSignal,
     InvalidSignalError,
-    Signal,
     SignalType,
     parse_signals,
 )
 
 
-def given(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
-    return [{"type": of, "value": value} for of, value in pairs]
+def signals(*pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
+    return [{"type": signal_type, "value": value} for signal_type, value in pairs]
 
 
-def test_signals_of_every_type_are_taken_over_in_their_order() -> None:
+def test_signals_of_every_type_are_read_in_their_order() -> None:
     pairs = [
         ("path_exists", "src/total.py"),
         ("glob_exists", "**/test_*.py"),
@@ -31,8 +31,8 @@ def test_signals_of_every_type_are_taken_over_in_their_order() -> None:
         ("llm_judge", "Is it done?"),
     ]
 
-    assert parse_signals(given(*pairs)) == tuple(Signal(*pair) for pair in pairs)
-    assert sorted(of for of, _ in pairs) == sorted(SignalType)
+    assert parse_signals(signals(*pairs)) == tuple(CompletionSignal(*pair) for pair in pairs)
+    assert sorted(signal_type for signal_type, _ in pairs) == sorted(SignalType)
 
 
 def test_no_signals_are_fine() -> None:
@@ -40,18 +40,18 @@ def test_no_signals_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signal", "told"),
+    ("signal", "problem"),
     [
         ({"type": "path_exists"}, "a signal has the two fields type and value"),
         ({"type": "path_exists", "value": "a", "x": 1}, "a signal has the two fields"),
         ("path_exists", "a signal has the two fields"),
-        ({"type": "vibes", "value": "good"}, "'vibes' is no type of signal; known: path_exists, "),
-        ({"type": ["path_exists"], "value": "a"}, "is no type of signal"),
+        ({"type": "vibes", "value": "good"}, "'vibes' is not a type of signal; known: "),
+        ({"type": ["path_exists"], "value": "a"}, "is not a type of signal"),
         ({"type": "llm_review", "value": 7}, "signal 1, 7: the value must be a text"),
         ({"type": "llm_review", "value": " "}, "the value must be a text"),
         ({"type": "llm_review", "value": "a" * (VALUE_LENGTH_MAX + 1)}, "at most 4000 are allow"),
-        ({"type": "test_passes", "value": "a\0b"}, "a character that no command and no path"),
-        ({"type": "test_passes", "value": "\udc80"}, "a character that no command and no path"),
+        ({"type": "test_passes", "value": "a\0b"}, "a character that a command or a path"),
+        ({"type": "test_passes", "value": "\udc80"}, "a character that a command or a path"),
         ({"type": "path_exists", "value": "../x"}, "signal 1, '../x': the path has '..'"),
         ({"type": "path_exists", "value": "/etc/passwd"}, "the path is absolute"),
         ({"type": "glob_exists", "value": "a/../../*"}, "the path has '..'"),
@@ -63,19 +63,19 @@ def test_no_signals_are_fine() -> None:
     ],
 )
 def test_a_signal_that_cannot_be_judged_is_refused_with_its_index_and_value(
-    signal: Any, told: str
+    signal: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidSignalError) as raised:
-        parse_signals([*given(("llm_review", "fine")), signal])
+        parse_signals([*signals(("llm_review", "fine")), signal])
 
-    assert told in str(raised.value)
+    assert problem in str(raised.value)
     assert str(raised.value).startswith("signal 1, ")
     assert raised.value.index == 1
     assert isinstance(raised.value, CallError)
 
 
 def test_a_task_has_a_bounded_number_of_signals() -> None:
-    parse_signals(given(*[("llm_review", "a")] * SIGNALS_MAX))
+    parse_signals(signals(*[("llm_review", "a")] * SIGNALS_MAX))
 
     with pytest.raises(InvalidSignalError, match="at most 50 signals, these are 51"):
-        parse_signals(given(*[("llm_review", "a")] * (SIGNALS_MAX + 1)))
+        parse_signals(signals(*[("llm_review", "a")] * (SIGNALS_MAX + 1)))

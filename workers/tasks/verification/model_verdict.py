@@ -1,4 +1,4 @@
-"""What a model thinks of the work: asked within a time, and weighed; doubt speaks against it."""
+"""Asks a model whether work is good, within a time limit; any doubt counts against the work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from interlock.workers.text import sentence
 
-CONFIDENCE_LEAST = 0.7
+CONFIDENCE_MIN = 0.7
 ANSWER_LENGTH_MAX = 64 * 1024
 _STOP_S = 1.0
 
@@ -18,18 +18,18 @@ UNCONFIGURED = (
     "is not configured: set INTERLOCK_JUDGE_MODEL to a language model, for the embedded one cannot"
 )
 
-# Asked with an instruction. A reviewer answers PASS or anything else; a judge answers
-# {"verdict": "accept" or "retry", "confidence": 0 to 1}, as a mapping or as its JSON text, and
-# may add a "reason". Where there is no answer, and why is known, UnansweredError says so.
-Asked: TypeAlias = Callable[[str], Awaitable[object]]
+# A function that asks a model with an instruction. A reviewer answers PASS or anything else; a
+# judge answers {"verdict": "accept" or "retry", "confidence": 0 to 1}, as a mapping or as its JSON
+# text, and may add a "reason". It raises UnansweredError if it knows why there is no answer.
+AskModel: TypeAlias = Callable[[str], Awaitable[object]]
 
 
 class UnansweredError(Exception):
-    """Who was asked has no answer. The message says why, to the person who reads the result."""
+    """The model gave no answer. The message says why, to the person who reads the result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class ModelVerdict:
     """Whether the work is good, and how sure a judge is of that. `detail` is one sentence."""
 
     passed: bool
@@ -38,35 +38,39 @@ class Opinion:
 
     @property
     def flagged(self) -> bool:
-        """A judge was not sure, whatever it said: a person should look."""
-        return self.confidence is not None and self.confidence < CONFIDENCE_LEAST
+        """Whether a judge was not sure, so that a person should look at the work."""
+        return self.confidence is not None and self.confidence < CONFIDENCE_MIN
 
 
-async def reviewer_says(reviewer: Asked | None, instruction: str, *, within_s: float) -> Opinion:
-    """Ask a reviewer. Only the one word PASS passes; never raises for what it does."""
+async def ask_reviewer(
+    reviewer: AskModel | None, instruction: str, *, within_s: float
+) -> ModelVerdict:
+    """Ask a reviewer. Only the single word PASS passes. Raises nothing that the reviewer raises."""
     answer, problem = await _answer(reviewer, instruction, within_s=within_s)
     if problem:
-        return Opinion(passed=False, detail=f"the reviewer {problem}")
+        return ModelVerdict(passed=False, detail=f"the reviewer {problem}")
     if isinstance(answer, str) and answer.strip() == "PASS":
-        return Opinion(passed=True, detail="PASS")
-    return Opinion(passed=False, detail=sentence(f"the answer is not PASS: {_quoted(answer)}"))
+        return ModelVerdict(passed=True, detail="PASS")
+    return ModelVerdict(passed=False, detail=sentence(f"the answer is not PASS: {_quoted(answer)}"))
 
 
-async def judge_says(judge: Asked | None, instruction: str, *, within_s: float) -> Opinion:
-    """Ask a judge. What cannot be read is a retry with no confidence; never raises for it."""
+async def ask_judge(judge: AskModel | None, instruction: str, *, within_s: float) -> ModelVerdict:
+    """Ask a judge. An unreadable answer is a retry with confidence 0. Raises nothing of its own."""
     answer, problem = await _answer(judge, instruction, within_s=within_s)
     if problem:
-        return Opinion(passed=False, detail=f"retry: the judge {problem}", confidence=0.0)
-    return _judgement(answer)
+        return ModelVerdict(passed=False, detail=f"retry: the judge {problem}", confidence=0.0)
+    return _read_judgement(answer)
 
 
-async def _answer(asked: Asked | None, instruction: str, *, within_s: float) -> tuple[object, str]:
-    """Return the answer, or None and why there is none."""
-    if asked is None:
+async def _answer(
+    ask_model: AskModel | None, instruction: str, *, within_s: float
+) -> tuple[object, str]:
+    """Return the answer and '', or None and why there is no answer."""
+    if ask_model is None:
         return None, UNCONFIGURED
 
     async def ask() -> object:
-        return await asked(instruction)
+        return await ask_model(instruction)
 
     task = asyncio.ensure_future(ask())
     try:
@@ -75,10 +79,10 @@ async def _answer(asked: Asked | None, instruction: str, *, within_s: float) -> 
             return None, f"did not answer within {within_s:g} s"
     finally:
         task.cancel()
-        # Bounded: what is asked is not ours and may not care about being cancelled.
+        # With a limit: the function asked may ignore that it is cancelled.
         await asyncio.wait({task}, timeout=_STOP_S)
         if task.done() and not task.cancelled():
-            # Looked at, so that what was raised too late is not logged as overlooked.
+            # Retrieve a late exception, so that asyncio does not log it as never retrieved.
             task.exception()
     if task.cancelled():
         return None, "gave up"
@@ -90,23 +94,23 @@ async def _answer(asked: Asked | None, instruction: str, *, within_s: float) -> 
     return task.result(), ""
 
 
-def _judgement(answer: object) -> Opinion:
-    said = _mapping(answer)
-    verdict, confidence = said.get("verdict"), said.get("confidence")
+def _read_judgement(answer: object) -> ModelVerdict:
+    fields = _mapping(answer)
+    verdict, confidence = fields.get("verdict"), fields.get("confidence")
     if (
         not isinstance(verdict, str)
         or verdict not in {"accept", "retry"}
         or isinstance(confidence, bool)
         or not isinstance(confidence, int | float)
-        # NaN is neither more nor less than anything, so it is refused as well.
+        # Every comparison with NaN is false, so this refuses it as well.
         or not 0 <= confidence <= 1
     ):
         detail = sentence(f"retry: the judgement cannot be read: {_quoted(answer)}")
-        return Opinion(passed=False, detail=detail, confidence=0.0)
-    reason = said.get("reason")
+        return ModelVerdict(passed=False, detail=detail, confidence=0.0)
+    reason = fields.get("reason")
     because = f": {reason}" if isinstance(reason, str) and reason.strip() else ""
     detail = sentence(f"{verdict} with confidence {confidence:g}{because}")
-    return Opinion(passed=verdict == "accept", detail=detail, confidence=float(confidence))
+    return ModelVerdict(passed=verdict == "accept", detail=detail, confidence=float(confidence))
 
 
 def _mapping(answer: object) -> Mapping[object, object]:

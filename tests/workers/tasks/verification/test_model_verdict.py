@@ -1,4 +1,4 @@
-"""What a model says of the work counts only if it is plain, in time, and for the work."""
+"""A model's verdict passes the work only if it is plain, in time, and in favour of the work."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.workers.tasks.verification.opinion import (
+from interlock.workers.tasks.verification.model_verdict import (
     UNCONFIGURED,
-    Asked,
-    Opinion,
+    AskModel,
+    ModelVerdict,
     UnansweredError,
-    judge_says,
-    reviewer_says,
+    ask_judge,
+    ask_reviewer,
 )
 
 SOON_S = 0.01
 NEVER_S = 60.0
 
 
-def answering(answer: object) -> Asked:
-    async def asked(instruction: str) -> object:
+def answering(answer: object) -> AskModel:
+    async def ask(instruction: str) -> object:
         del instruction
         return answer
 
-    return asked
+    return ask
 
 
-async def errs(instruction: str) -> object:
+async def raises(instruction: str) -> object:
     raise LookupError(instruction)
 
 
@@ -52,24 +52,24 @@ async def hangs(instruction: str) -> object:
     return instruction
 
 
-async def hangs_on(instruction: str) -> object:
+async def hangs_and_raises(instruction: str) -> object:
     try:
         return await hangs(instruction)
     except asyncio.CancelledError:
         raise LookupError(instruction) from None
 
 
-def reviewed(asked: Asked | None, *, within_s: float = NEVER_S) -> Opinion:
-    return asyncio.run(reviewer_says(asked, "is it good?", within_s=within_s))
+def reviewed(ask: AskModel | None, *, within_s: float = NEVER_S) -> ModelVerdict:
+    return asyncio.run(ask_reviewer(ask, "is it good?", within_s=within_s))
 
 
-def judged(asked: Asked | None, *, within_s: float = NEVER_S) -> Opinion:
-    return asyncio.run(judge_says(asked, "is it good?", within_s=within_s))
+def judged(ask: AskModel | None, *, within_s: float = NEVER_S) -> ModelVerdict:
+    return asyncio.run(ask_judge(ask, "is it good?", within_s=within_s))
 
 
 @pytest.mark.parametrize("answer", ["PASS", " PASS\n"])
-def test_the_one_word_passes_a_review(answer: str) -> None:
-    assert reviewed(answering(answer)) == Opinion(passed=True, detail="PASS")
+def test_the_word_pass_alone_passes_a_review(answer: str) -> None:
+    assert reviewed(answering(answer)) == ModelVerdict(passed=True, detail="PASS")
 
 
 @pytest.mark.parametrize(
@@ -88,43 +88,43 @@ def test_the_one_word_passes_a_review(answer: str) -> None:
     ],
 )
 def test_any_other_answer_fails_a_review(answer: object) -> None:
-    opinion = reviewed(answering(answer))
+    verdict = reviewed(answering(answer))
 
-    assert not opinion.passed
-    assert opinion.detail.startswith("the answer is not PASS: ")
-    assert opinion.confidence is None
-    assert not opinion.flagged
+    assert not verdict.passed
+    assert verdict.detail.startswith("the answer is not PASS: ")
+    assert verdict.confidence is None
+    assert not verdict.flagged
 
 
-def test_the_instruction_is_what_is_asked() -> None:
-    heard = []
+def test_the_model_is_asked_with_the_instruction() -> None:
+    instructions = []
 
-    async def asked(instruction: str) -> object:
-        heard.append(instruction)
+    async def ask(instruction: str) -> object:
+        instructions.append(instruction)
         return "PASS"
 
-    reviewed(asked)
+    reviewed(ask)
 
-    assert heard == ["is it good?"]
+    assert instructions == ["is it good?"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("ask", "why"),
     [
         (None, UNCONFIGURED),
         (has_none, "gave no answer: is it good? It is closed."),
-        (errs, "failed: LookupError: is it good?"),
+        (raises, "failed: LookupError: is it good?"),
         (gives_up, "gave up"),
         (hangs, "did not answer within 0.01 s"),
-        (hangs_on, "did not answer within 0.01 s"),
+        (hangs_and_raises, "did not answer within 0.01 s"),
         (lambda _: "PASS", "failed: TypeError: object str can't be used in 'await' expression"),
     ],
 )
-def test_no_answer_speaks_against_the_work(asked: Any, why: str) -> None:
-    review, judgement = reviewed(asked, within_s=SOON_S), judged(asked, within_s=SOON_S)
+def test_a_missing_answer_counts_against_the_work(ask: Any, why: str) -> None:
+    review, judgement = reviewed(ask, within_s=SOON_S), judged(ask, within_s=SOON_S)
 
-    assert review == Opinion(passed=False, detail=f"the reviewer {why}")
-    assert judgement == Opinion(passed=False, detail=f"retry: the judge {why}", confidence=0.0)
+    assert review == ModelVerdict(passed=False, detail=f"the reviewer {why}")
+    assert judgement == ModelVerdict(passed=False, detail=f"retry: the judge {why}", confidence=0.0)
     assert judgement.flagged
 
 
@@ -139,44 +139,44 @@ def test_an_answer_that_comes_too_late_does_not_count() -> None:
     assert not reviewed(late, within_s=SOON_S).passed
 
 
-def test_an_error_that_comes_too_late_is_not_logged_as_overlooked(
+def test_an_error_that_comes_too_late_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        reviewed(hangs_on, within_s=SOON_S)
+        reviewed(hangs_and_raises, within_s=SOON_S)
         gc.collect()
 
     assert not caplog.records
 
 
-def test_who_does_not_answer_is_told_to_stop() -> None:
+def test_a_model_that_does_not_answer_is_cancelled() -> None:
     stopped = []
 
-    async def asked(instruction: str) -> object:
+    async def ask(instruction: str) -> object:
         try:
             return await hangs(instruction)
         finally:
             stopped.append(instruction)
 
-    reviewed(asked, within_s=SOON_S)
+    reviewed(ask, within_s=SOON_S)
 
     assert stopped
 
 
-def test_cancelling_stops_who_is_asked() -> None:
+def test_cancelling_the_question_cancels_the_model() -> None:
     stopped = []
 
     async def cancelled() -> None:
         asking = asyncio.Event()
 
-        async def asked(instruction: str) -> object:
+        async def ask(instruction: str) -> object:
             asking.set()
             try:
                 return await hangs(instruction)
             finally:
                 stopped.append(instruction)
 
-        task = asyncio.create_task(reviewer_says(asked, "a", within_s=NEVER_S))
+        task = asyncio.create_task(ask_reviewer(ask, "a", within_s=NEVER_S))
         await asking.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -186,7 +186,7 @@ def test_cancelling_stops_who_is_asked() -> None:
     asyncio.run(cancelled())
 
 
-@pytest.mark.parametrize("said", [lambda one: one, json.dumps])
+@pytest.mark.parametrize("encode", [lambda one: one, json.dumps])
 @pytest.mark.parametrize(
     ("answer", "passed", "flagged"),
     [
@@ -197,17 +197,17 @@ def test_cancelling_stops_who_is_asked() -> None:
         ({"verdict": "retry", "confidence": 0.0}, False, True),
     ],
 )
-def test_a_judgement_counts_as_it_is_said_and_is_flagged_if_unsure(
-    said: Callable[[Any], object],
+def test_a_judgement_counts_and_is_flagged_if_the_judge_is_not_sure(
+    encode: Callable[[Any], object],
     answer: dict[str, Any],
     passed: bool,  # noqa: FBT001 - a case
     flagged: bool,  # noqa: FBT001 - a case
 ) -> None:
-    opinion = judged(answering(said(answer)))
+    verdict = judged(answering(encode(answer)))
 
-    assert (opinion.passed, opinion.flagged) == (passed, flagged)
-    assert opinion.confidence == answer["confidence"]
-    assert opinion.detail == f"{answer['verdict']} with confidence {answer['confidence']:g}"
+    assert (verdict.passed, verdict.flagged) == (passed, flagged)
+    assert verdict.confidence == answer["confidence"]
+    assert verdict.detail == f"{answer['verdict']} with confidence {answer['confidence']:g}"
 
 
 def test_a_judges_reason_is_kept() -> None:
@@ -234,16 +234,16 @@ def test_a_judges_reason_is_kept() -> None:
     ids=lambda answer: repr(answer)[:40],
 )
 def test_a_judgement_that_cannot_be_read_is_a_retry_without_confidence(answer: object) -> None:
-    opinion = judged(answering(answer))
+    verdict = judged(answering(answer))
 
-    assert (opinion.passed, opinion.confidence, opinion.flagged) == (False, 0.0, True)
-    assert opinion.detail.startswith("retry: the judgement cannot be read: ")
+    assert (verdict.passed, verdict.confidence, verdict.flagged) == (False, 0.0, True)
+    assert verdict.detail.startswith("retry: the judgement cannot be read: ")
 
 
 @given(st.text() | st.binary() | st.dictionaries(st.text(), st.text()))
-def test_rubbish_never_passes(answer: object) -> None:
-    async def both() -> list[Opinion]:
-        asked: Callable[[str], Awaitable[object]] = answering(answer)
-        return [await reviewer_says(asked, "", within_s=1), await judge_says(asked, "", within_s=1)]
+def test_an_arbitrary_answer_never_passes(answer: object) -> None:
+    async def both() -> list[ModelVerdict]:
+        ask: Callable[[str], Awaitable[object]] = answering(answer)
+        return [await ask_reviewer(ask, "", within_s=1), await ask_judge(ask, "", within_s=1)]
 
     assert not [one for one in asyncio.run(both()) if one.passed]

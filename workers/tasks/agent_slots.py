@@ -1,4 +1,4 @@
-"""How many agents this machine may run at once: a lock a slot, kept by who fills it to its end."""
+"""Limits how many agents run at once on this machine: one locked file for each of them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from interlock.workers.config import Settings
 
 
 class Slot:
-    """One place for an agent on this machine. A child that inherits its descriptor keeps it."""
+    """The right to run one agent. A child that inherits its descriptor holds it as well."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     def close(self) -> None:
-        """Let go of it here; whoever inherited it still keeps it."""
+        """Release the slot in this process; a child that inherited it still holds it."""
         os.close(self.descriptor)
 
 
 def take_slot(settings: Settings) -> Slot | None:
-    """Return a free slot, or None where every one is filled."""
+    """Return a free slot, or None if all are taken."""
     folder = settings.home.absolute() / "slots"
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(settings.agents_max):

@@ -1,4 +1,4 @@
-"""How an agent's end is told to its record, from how its process ended; pure."""
+"""Decides which outcome to report for an agent, from how its process ended. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from interlock.kernel.machines.tasks.breaker import Trip
 from interlock.kernel.reason import AbortReason, TransitionReason, why_of
 from interlock.workers.engine.work import Outcome
 from interlock.workers.processes.agent.process import Exit
-from interlock.workers.supervision.reports import AgentBlocked, AgentFailed, SplitRequested
+from interlock.workers.supervision.reports import AgentFailed
+from interlock.workers.tasks.turn_reports import EndReport
 
 REASON_LENGTH_MAX = 2_000
 DETAIL_LENGTH_MAX = 2_000
-Told = AgentFailed | AgentBlocked | SplitRequested | None
 
 
-def agent_end(
-    ended: Exit, abort: AbortReason | None, told: Told, *, trip: Trip | None, alive: bool
+def agent_outcome(
+    ended: Exit,
+    abort: AbortReason | None,
+    end_report: EndReport | None,
+    *,
+    trip: Trip | None,
+    alive: bool,
 ) -> Outcome:
-    """Return what to tell: one that never gave a sign of life was not spawned well."""
+    """Return the outcome: `spawn_failed` if the agent never gave a sign of life, else `ended`."""
     end = {
         "exit_code": ended.code,
         "abort": abort,
@@ -28,20 +33,20 @@ def agent_end(
         end |= {"code": f"breaker_{trip.cause}", "reason": trip.reason}
     if alive:
         return Outcome("ended", end)
-    return Outcome("spawn_failed", {**end, **_fault(told)})
+    return Outcome("spawn_failed", {**end, **_spawn_failure(end_report)})
 
 
-def _fault(told: Told) -> dict[str, str]:
-    if not isinstance(told, AgentFailed):
+def _spawn_failure(end_report: EndReport | None) -> dict[str, str]:
+    if not isinstance(end_report, AgentFailed):
         return {"code": "fast_exit", "reason": "it ended before it gave a sign of life"}
-    overloaded = told.reason is TransitionReason.PROVIDER_529
-    limited = overloaded or told.retry_after_s is not None
+    overloaded = end_report.reason is TransitionReason.PROVIDER_529
+    limited = overloaded or end_report.retry_after_s is not None
     code = "rate_limit" if limited else "spawn_error"
-    return {"code": code, "reason": told.error[:REASON_LENGTH_MAX]}
+    return {"code": code, "reason": end_report.error[:REASON_LENGTH_MAX]}
 
 
-def ours(reason: str | None) -> AbortReason | None:
-    """Return why we ended it; what its watchdog did alone is a time limit as well."""
+def abort_by_us(reason: str | None) -> AbortReason | None:
+    """Return why Interlock ended a process, or None if it did not. Its watchdog means a timeout."""
     if reason is None:
         return None
     return AbortReason(reason) if reason in set(AbortReason) else AbortReason.TIMEOUT

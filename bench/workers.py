@@ -1,4 +1,4 @@
-"""Worker processes of one side, up and ready for as long as a block; they never outlive us."""
+"""Runs the worker processes of one side for the duration of a block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.marks import FOLDER, Seen, ready_in, seen_in
+from bench.marks import FOLDER, BodyTotals, ready_in, totals_in
 from interlock.workers.processes.bound import end_bound, start_bound
 
 READY_S = 60.0
@@ -20,8 +20,8 @@ STOP_S = 20.0
 PROFILE = "BENCH_PROFILE"
 
 
-class Fleet:
-    """Some workers of one app."""
+class WorkerProcesses:
+    """Several worker processes of one app. They end with the block, or with this process."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Fleet:
             *("-c", str(concurrency), "--loglevel=WARNING", "--without-mingle", "--without-gossip"),
         ]
         self.environment = {**os.environ, **environment, FOLDER: str(folder)}
-        self._keepers: list[subprocess.Popen[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -47,14 +47,14 @@ class Fleet:
         for number in range(self.processes):
             log = self._stack.enter_context((self.folder / f"worker-{number}.log").open("wb"))
             command = [*self.command, "-n", f"{self.app}{number}@%h"]
-            keeper = start_bound(
+            process = start_bound(
                 command,
                 folder=Path.cwd(),
                 output=log,
                 grace_s=STOP_S,
                 environment=self.environment,
             )
-            self._keepers.append(keeper)
+            self._processes.append(process)
         self._wait()
         return self
 
@@ -68,23 +68,23 @@ class Fleet:
 
     def stop(self) -> None:
         """End every worker."""
-        for keeper in self._keepers:
-            if keeper.stdin is not None:
-                keeper.stdin.close()
-        for keeper in self._keepers:
-            end_bound(keeper, patience_s=STOP_S + 2)
-        self._keepers.clear()
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in self._processes:
+            end_bound(process, patience_s=STOP_S + 2)
+        self._processes.clear()
         self._stack.close()
 
-    def seen(self) -> Seen:
-        """Return what the ended workers have left."""
-        return seen_in(self.folder)
+    def totals(self) -> BodyTotals:
+        """Return the counts of the workers, which they write when they end."""
+        return totals_in(self.folder)
 
     def _wait(self) -> None:
         until = time.monotonic() + READY_S
         while ready_in(self.folder) < self.processes:
-            gone = any(keeper.poll() is not None for keeper in self._keepers)
-            if gone or time.monotonic() > until:
+            ended = any(process.poll() is not None for process in self._processes)
+            if ended or time.monotonic() > until:
                 self.stop()
                 raise RuntimeError(f"the workers did not come up; read {self.folder}")
             time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""A fresh checkout of a commit for whoever judges it, and gone with its verdict.
+"""Checks a commit out into a temporary worktree for its verification.
 
-What is judged is what is merged: not a folder in which an agent may still be at work, and in which
-a test, a hook or an earlier judge has left something.
+So exactly the commit is verified that will be merged. The worktree of the claim will not do: the
+agent may still write there, and tests, hooks or an earlier verification may have left files.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from interlock.workers.config import Settings
 from interlock.workers.gateways.git.branch import delete_branch
 from interlock.workers.gateways.git.repository import Repository
 from interlock.workers.gateways.git.worktree import add_worktree, remove_worktree
-from interlock.workers.tasks.workplace import Workplace
+from interlock.workers.tasks.claim_names import REVIEW_MARK, ClaimNames
 
 
 @asynccontextmanager
-async def checked_out(
-    repository: Repository, place: Workplace, commit: str, settings: Settings
+async def review_checkout(
+    repository: Repository, names: ClaimNames, commit: str, settings: Settings
 ) -> AsyncIterator[Path]:
-    """Check a commit out in a folder of its own as long as the block lasts. Raises GitError."""
-    branch, own = place.court(commit), place.folder(settings)
-    folder = own.with_name(f"{own.name}=={commit[:12]}")
-    # An attempt that was lost in the middle may have left its own.
+    """Check a commit out into a folder of its own during the block. Raises GitError."""
+    branch, worktree = names.review_branch(commit), names.worktree(settings)
+    folder = worktree.with_name(f"{worktree.name}{REVIEW_MARK}{commit[:12]}")
+    # A verification that was lost may have left its checkout.
     await asyncio.to_thread(_remove, repository, branch, folder, commit)
     try:
         tree = await asyncio.to_thread(

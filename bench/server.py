@@ -1,4 +1,4 @@
-"""Where a measurement happens: a server of our own, as a deployment's, and a door to it."""
+"""The store of a measurement: a server of its own, configured like a deployment's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from redis import Redis
 
-from bench.app import door
+from bench.app import open_dispatch
 from bench.machine import CHAIN
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
@@ -22,33 +22,33 @@ from interlock.workers.config import Settings
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.gateways.server import EmbeddedServer
 
-# A rewrite of the file in the middle of a round would hit one side and not the other.
-SERVER = {"auto-aof-rewrite-percentage": "0"}
+# Without this a rewrite of the append only file could slow down one side and not the other.
+SERVER_SETTINGS = {"auto-aof-rewrite-percentage": "0"}
 CAUSE = Cause("bench")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A server and how to reach it."""
+class BenchServer:
+    """A running server and a client of it."""
 
     url: str
     client: Redis
 
-    def settings(self, **given: Any) -> Settings:
-        """Return the settings of our side: the product's, without the events that Flower reads."""
-        chosen: dict[str, Any] = {"store_url": self.url, "task_events": False, "concurrency": 1}
-        return Settings.model_validate({**chosen, **given})
+    def settings(self, **options: Any) -> Settings:
+        """Return the settings of Interlock's side: the defaults, without the events for Flower."""
+        defaults: dict[str, Any] = {"store_url": self.url, "task_events": False, "concurrency": 1}
+        return Settings.model_validate({**defaults, **options})
 
-    def door(self, **given: Any) -> Dispatch:
-        """Return a producer's way in."""
-        return door(self.settings(**given))
+    def dispatch(self, **options: Any) -> Dispatch:
+        """Return a dispatch as a producer uses it."""
+        return open_dispatch(self.settings(**options))
 
     def memory(self) -> int:
-        """Return what the server has in use."""
+        """Return the bytes of memory that the server uses."""
         return int(self.client.info("memory")["used_memory"])
 
     def cpu_s(self) -> float:
-        """Return the processor time that the server has had."""
+        """Return the processor time that the server has used."""
         used = self.client.info("cpu")
         return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
@@ -59,30 +59,30 @@ class Place:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """Return settings as the variables of a worker."""
+    """Return settings as the environment variables of a worker."""
     return {
         f"INTERLOCK_{name.upper()}": str(getattr(settings, name))
         for name in settings.model_fields_set
     }
 
 
-def born(dispatch: Dispatch, count: int) -> list[Record]:
-    """Create records of the measured machine; their first effect is owed and published."""
-    made = (
+def create_records(dispatch: Dispatch, count: int) -> list[Record]:
+    """Create records of the measured machine. The first effect of each is due and published."""
+    fired_calls = (
         dispatch.create(CHAIN.name, f"ch-{uuid4().hex[:10]}", {}, Call(CAUSE)) for _ in range(count)
     )
-    return [fired.record for fired in made if fired.record is not None]
+    return [fired.record for fired in fired_calls if fired.record is not None]
 
 
 def first_key(record: Record) -> str:
-    """Return the id of the effect that a record was born with."""
+    """Return the id of the effect that a record was created with."""
     return f"{record.id}:1.0:{nonce_of(record.id)}"
 
 
 @contextmanager
-def open_place() -> Iterator[Place]:
-    """Start a server with nothing in it, for as long as the block."""
+def open_server() -> Iterator[BenchServer]:
+    """Run an empty server for the duration of the block."""
     with TemporaryDirectory(prefix="interlock-bench-") as folder:
-        server = EmbeddedServer(Path(folder), settings=SERVER)
+        server = EmbeddedServer(Path(folder), settings=SERVER_SETTINGS)
         with server, Redis.from_url(server.url) as client:
-            yield Place(server.url, client)
+            yield BenchServer(server.url, client)

@@ -1,4 +1,4 @@
-"""Graphs for tests: written, read, and refused."""
+"""Writes graph files for tests, and reads them or their refusals."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from interlock.workers.jobs.file.file import GraphFile, GraphFileError, read_gra
 HEAD = "graph: g\nsteps:\n"
 
 
-def read(file: Path, *steps: str, head: str = HEAD) -> GraphFile:
-    """Write a graph of these steps, each a flow mapping in a line of its own, and read it."""
+def read_steps(file: Path, *steps: str, head: str = HEAD) -> GraphFile:
+    """Write a graph of these steps, each a flow mapping on its own line, and read it."""
     file.write_text(head + "".join(f"  - {step}\n" for step in steps), "utf-8")
     return read_graph(file)
 
 
-def born(file: Path, fields: str, head: str = HEAD) -> dict[str, Any]:
-    """Return what the only step of a graph is born from; it has a worker."""
-    return dict(read(file, f"{{name: a, worker: w, {fields}}}", head=head).steps[0].payload)
+def payload_of(file: Path, fields: str, head: str = HEAD) -> dict[str, Any]:
+    """Return the payload of a graph's only step, which has a worker and these fields."""
+    return dict(read_steps(file, f"{{name: a, worker: w, {fields}}}", head=head).steps[0].payload)
 
 
-def told(file: Path, text: str) -> list[str]:
-    """Return what the author of a graph is told, as `<line>: <problem>`."""
+def problems_of(file: Path, text: str) -> list[str]:
+    """Return the problems of a graph's file, as `<line>: <problem>`."""
     file.write_text(text, "utf-8")
     with pytest.raises(GraphFileError) as refusal:
         read_graph(file)
@@ -35,8 +35,8 @@ def told(file: Path, text: str) -> list[str]:
     return [f"{problem.line}: {problem.text}" for problem in problems]
 
 
-def attempt(file: Path) -> GraphFile | GraphFileError:
-    """Return a graph, or its refusal."""
+def read_or_refusal(file: Path) -> GraphFile | GraphFileError:
+    """Return the graph in a file, or the error that refuses it."""
     try:
         return read_graph(file)
     except GraphFileError as refusal:

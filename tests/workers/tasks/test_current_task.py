@@ -1,0 +1,165 @@
+"""How the outcome of a task is reported, also if it is invalid or comes too late."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.kernel.machines import MACHINES
+from interlock.kernel.reason import AbortReason, TransitionReason
+from interlock.kernel.store.leases import Lease
+from interlock.workers.client import Client
+from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.server import EmbeddedServer
+from interlock.workers.processes.agent.process import Exit
+from interlock.workers.supervision.reports import AgentFailed
+from interlock.workers.tasks.current_task import (
+    CurrentTask,
+    ended_by_signal,
+    failure_outcome,
+    report_outcome,
+    stop_hook_refusal,
+)
+from interlock.workers.tasks.launch_spec import PreparedClaim
+from tests.workers.tasks.claims import Claimed, claimed
+from tests.workers.threads.threads import client_of
+
+
+@pytest.fixture
+def client(server: EmbeddedServer, prefix: str) -> Client:
+    return client_of(server.url, prefix)
+
+
+def held(client: Client, lease: Lease) -> Work:
+    dispatch, machine = client.dispatch, MACHINES[lease.record.machine]
+    resources = Resources(client.settings)
+    return Work(dispatch, resources, machine, lease, lease_ms=60_000, asked_at=time.monotonic())
+
+
+def test_an_invalid_outcome_fails_the_task_with_the_reason(client: Client) -> None:
+    claim = claimed(client, "b/one").alive()
+
+    report_outcome(
+        held(client, claim.task),
+        Outcome("completed", {"summary": " "}),
+        fallback="failed",
+    )
+
+    record = client.show("b/one")
+    assert record.state == "failed"
+    reason = record.data["failure"]["reason"]
+    assert reason.startswith("its report is refused: completed is invalid: summary")
+
+
+def test_an_outcome_that_comes_too_late_settles_the_lease_and_changes_nothing(
+    client: Client,
+) -> None:
+    claim = claimed(client, "b/one").alive()
+    work = held(client, claim.task)
+    client.cancel("b/one")
+    assert "agent" in [entry.name for entry in client.show("b/one").entries]
+
+    report_outcome(work, Outcome("completed", {"summary": "late"}), fallback="failed")
+
+    record = client.show("b/one")
+    assert record.state == "cancelled"
+    assert "agent" not in [entry.name for entry in record.entries]
+
+
+def reported_as_killed(client: Client, *, started: bool) -> Claimed:
+    """Report that an agent was killed, before or after its task was started."""
+    claim = claimed(client, "b/one")
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", "", "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    if started:
+        task.start()
+    ended = Exit(-9, None, 0, "", "", cut=False, wall_s=1.0, cpu_s=0.1, max_rss_bytes=1)
+    task.report(task.failure(ended, AbortReason.UNKNOWN, None))
+    return claim
+
+
+def test_the_turn_of_a_killed_agent_goes_on_until_the_task_is_recovered(
+    client: Client,
+) -> None:
+    claim = reported_as_killed(client, started=True)
+
+    assert client.show("b/one").state == "orphaned"
+    assert client.show(claim.names.turn).state == "running"
+
+
+def test_a_task_whose_agent_is_killed_before_it_started_has_failed(
+    client: Client,
+) -> None:
+    claim = reported_as_killed(client, started=False)
+
+    record = client.show("b/one")
+    assert record.state == "failed"
+    assert "exit code -9" in record.data["failure"]["reason"]
+    assert "refused" not in record.data["failure"]["reason"]
+    assert client.show(claim.names.turn).state == "failed"
+
+
+@pytest.mark.parametrize(
+    ("code", "by_signal"), [(0, False), (3, False), (128, False), (-9, True), (137, True)]
+)
+def test_an_exit_code_shows_whether_a_signal_ended_the_process(
+    code: int, *, by_signal: bool
+) -> None:
+    assert ended_by_signal(code) is by_signal
+
+
+@pytest.mark.parametrize(
+    ("report", "abort"),
+    [
+        (AgentFailed("no"), None),
+        (AgentFailed("no", TransitionReason.MAX_TURNS), None),
+        (AgentFailed("no", TransitionReason.PROVIDER_413), AbortReason.PROVIDER_ERROR),
+        (AgentFailed("no", TransitionReason.COMPACTION_FAILED), AbortReason.COMPACT_FAILURE),
+        (AgentFailed("no", None, AbortReason.BASH_ERROR), AbortReason.BASH_ERROR),
+    ],
+)
+def test_a_reported_failure_is_recorded_with_the_published_reasons(
+    report: AgentFailed, abort: AbortReason | None
+) -> None:
+    payload = failure_outcome(report).payload
+
+    assert (payload["why"], payload["abort"]) == (report.reason, abort)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "refusal"),
+    [
+        ([], ""),
+        (["true", "test -e here"], ""),
+        (["true", "echo why; false"], "a stop hook refused: echo why; false: exit code 1"),
+        (["sleep 60"], "it did not end within 0.5 s"),
+        (["test -z $INTERLOCK_STORE_URL"], ""),
+    ],
+)
+def test_a_stop_hook_refuses_by_its_exit_code(
+    hooks: list[str], refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE_URL", "redis://secret@nowhere")
+    (tmp_path / "here").touch()
+    refusal_found: Any = stop_hook_refusal(hooks, tmp_path, within_s=0.5)
+
+    assert (refusal in refusal_found) if refusal else refusal_found == ""
+
+
+def test_a_task_whose_worktree_is_gone_is_orphaned_and_has_not_failed(
+    client: Client, tmp_path: Path
+) -> None:
+    claim = claimed(client, "b/one")
+    gone = str(tmp_path / "gone")
+    prepared = PreparedClaim(claim.task.key, claim.task.token, claim.names.turn, "", gone, "", "")
+    task = CurrentTask(held(client, claim.task), prepared, client.show(claim.names.agent))
+    task.start()
+
+    task.report(task.finish("done", 1.0))
+
+    record = client.show("b/one")
+    assert (record.state, record.data["lost"]["reason"]) == ("orphaned", "its worktree is gone")

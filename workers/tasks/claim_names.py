@@ -1,0 +1,63 @@
+"""The names that belong to one claim of a task: its branch, folders, agent and turn. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.kernel.record import Record, root_of
+from interlock.workers.config import Settings
+from interlock.workers.tasks.work_folders import work_folder_of
+
+# The states in which the last claim of a task is still the current one.
+CLAIM_STATES = frozenset({"claimed", "in_progress", "orphaned", "done", "pending_approval"})
+BRANCHES = "interlock"
+# The name of a record cannot contain it, so a review branch is never the branch of a claim.
+REVIEW_MARK = "=="
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimNames:
+    """One claim of a task, by number. No two claims share a branch or a folder."""
+
+    task: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Return the name of the claim, unique in the backlog."""
+        return f"{self.task.partition('/')[2].replace('/', '.')}~{self.number}"
+
+    @property
+    def agent(self) -> str:
+        """Return the id of the agent's record."""
+        return f"{root_of(self.task)}/agent~{self.name}"
+
+    @property
+    def turn(self) -> str:
+        """Return the id of the turn's record."""
+        return f"{root_of(self.task)}/turn~{self.name}"
+
+    @property
+    def branch(self) -> str:
+        """Return the branch; git allows neither `~` nor two dots in its name."""
+        safe = re.sub(r"\.(?=\.|$)|^\.|(?<=/)\.", "=", self.name.replace("~", "@"))
+        return f"{BRANCHES}/{root_of(self.task)}/{safe.replace('.lock', '=lock')}"
+
+    def worktree(self, settings: Settings) -> Path:
+        """Return the folder of the worktree on this machine."""
+        return settings.home.absolute() / "worktrees" / root_of(self.task) / self.name
+
+    def review_branch(self, commit: str) -> str:
+        """Return the branch of the checkout in which a commit of this claim is verified."""
+        return f"{self.branch}{REVIEW_MARK}{commit[:12]}"
+
+    def work_folder(self, settings: Settings) -> Path:
+        """Return the folder with the launch spec, the logs and the output of the agent."""
+        return work_folder_of(self.agent, settings)
+
+
+def claim_names(record: Record) -> ClaimNames:
+    """Return the names of the current claim of a task."""
+    return ClaimNames(record.id, int(record.data["claim"]["number"]))

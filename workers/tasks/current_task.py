@@ -1,0 +1,277 @@
+"""The task that a supervised agent works on: what the agent is given, and how its work ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from interlock.kernel.errors import (
+    CallError,
+    FencedError,
+    GuardRefusedError,
+    KernelError,
+    StoreError,
+)
+from interlock.kernel.machines.tasks.breaker import BreakerLimits, Trip, tripped
+from interlock.kernel.reason import ABORT_OF, AbortReason, TransitionReason, why_of
+from interlock.kernel.record import Record
+from interlock.workers.config import environment_without_settings
+from interlock.workers.engine.work import Outcome, Work
+from interlock.workers.gateways.git.changes import changed_files, commit_all
+from interlock.workers.gateways.git.errors import GitError
+from interlock.workers.gateways.git.repository import Repository
+from interlock.workers.gateways.git.worktree import Worktree
+from interlock.workers.processes.agent.process import WATCHDOG_LOST, Exit
+from interlock.workers.specs.json_line import as_line
+from interlock.workers.supervision.reports import (
+    AgentBlocked,
+    AgentFailed,
+    CancelRequested,
+    SplitRequested,
+)
+from interlock.workers.tasks.launch_spec import PreparedClaim
+from interlock.workers.tasks.ownership import COMMITTER, outside
+from interlock.workers.tasks.turn_reports import TurnReports
+from interlock.workers.tasks.verification.check import check
+from interlock.workers.tasks.verification.signals import CompletionSignal, SignalType
+
+log = logging.getLogger(__name__)
+
+SUMMARY_LENGTH_MAX = 8_000
+REASON_LENGTH_MAX = 2_000
+# A shell's exit code for a command that a signal ended is 128 plus the number of the signal.
+SIGNALS_FROM, SIGNALS_MAX = 128, 64
+
+
+class CurrentTask:
+    """A claimed task, its lease and its turn. `settled` means that its outcome is reported."""
+
+    def __init__(self, work: Work, claim: PreparedClaim, agent: Record) -> None:
+        self.work, self.claim = work, claim
+        self.reports = TurnReports(work.dispatch, claim.turn, agent)
+        self.settled = False
+        self.outside: tuple[str, ...] = ()
+        self._tools_ended_at_check = 0
+
+    @property
+    def record_id(self) -> str:
+        """Return the task's id."""
+        return self.work.record.id
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Return the task's data, as of the claim."""
+        return self.work.record.data
+
+    # --- what the agent is given -----------------------------------------------------------------
+
+    @property
+    def prompt(self) -> str:
+        """Return the text that a plain command reads from stdin."""
+        return f"{self.data['title']}\n\n{self.data['text']}".rstrip() + "\n"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the variables that describe the task to its agent, without their prefix."""
+        return {
+            "TASK_ID": self.record_id,
+            "TASK_TITLE": self.data["title"],
+            "TASK_TEXT": self.data["text"],
+            "TASK_ROLE": self.data["role"],
+            "KEY": self.work.key,
+            "TOKEN": self.work.lease.token,
+            "WORKTREE": self.claim.worktree,
+            "BRANCH": self.claim.branch,
+        }
+
+    @property
+    def line(self) -> str:
+        """Return the JSON line that gives this task to a session."""
+        fields = {
+            name.lower().removeprefix("task_"): value for name, value in self.variables.items()
+        }
+        return as_line({"type": "task", **fields})
+
+    # --- while the agent works -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Report that the agent has started to work on the task."""
+        with suppress(KernelError):
+            self.work.fire(Outcome("started"))
+        self.reports.fire("agent_spawned")
+
+    def trip(self) -> Trip | None:
+        """Return why the circuit breaker ends the agent, or None."""
+        limits = BreakerLimits(self.data.get("budget_micro"), self.data["tool_failures_max"])
+        return tripped(
+            limits,
+            spent_micro=self.reports.spent_micro,
+            failures_in_row=self.reports.failures_in_row,
+            outside=self.outside,
+        )
+
+    def file_check_is_due(self) -> bool:
+        """Whether the task owns files, and a tool call ended since the last time this was asked."""
+        due = bool(self.data["owned_files"]) and (
+            self.reports.tools_ended > self._tools_ended_at_check
+        )
+        self._tools_ended_at_check = self.reports.tools_ended
+        return due
+
+    def check_files(self) -> None:
+        """Find the changed files that the task does not own."""
+        with suppress(GitError, OSError):
+            changed = changed_files(self._repository(), self._tree(), base=self.claim.base)
+            self.outside = outside(changed, self.data["owned_files"])
+
+    def report_end(self, end_report: AgentBlocked | SplitRequested) -> str:
+        """Report that the task is blocked or split; return why the machine refuses it, or ''.
+
+        This happens before the agent is ended, as an agent that may not do it works on.
+        """
+        try:
+            self.work.fire(_end_outcome(end_report))
+        except GuardRefusedError as refusal:
+            return refusal.why
+        except CallError as refusal:
+            reason = f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]
+            self.reports.end_report = AgentFailed(reason)
+            return ""
+        except (FencedError, StoreError):
+            log.exception("the end of the work of %s could not be reported", self.work.key)
+        self.settled = True
+        verb = type(end_report).__name__.lower()
+        self.reports.fire("task_failed", reason=f"it {verb} its task")
+        return ""
+
+    def cancel_child(self, request: CancelRequested) -> str:
+        """Cancel a subtask, as the agent asks; return why that is refused, or ''."""
+        payload = {"child": request.child, "reason": request.reason[:REASON_LENGTH_MAX]}
+        try:
+            self.work.fire(Outcome("child_cancelled", payload))
+        except GuardRefusedError as refusal:
+            return refusal.why
+        except KernelError as refusal:
+            return str(refusal)
+        return ""
+
+    # --- how the work ends -----------------------------------------------------------------------
+
+    def finish(self, output: str, took_s: float | None) -> Outcome:
+        """Commit the work, run the stop hooks, and return the outcome to report."""
+        tree = self._tree()
+        if not tree.folder.is_dir():
+            return Outcome("orphaned", {"reason": "its worktree is gone"})
+        with suppress(KernelError):
+            self.work.note("activity", {"word": "committing"})
+        try:
+            message = f"{self.data['title']}\n\nTask: {self.record_id}\n"
+            commit_all(self._repository(), tree, message=message, identity=COMMITTER)
+        except (GitError, OSError) as refusal:
+            reason = f"its work cannot be committed: {refusal}"[:REASON_LENGTH_MAX]
+            return Outcome("failed", {"reason": reason})
+        # After the commit, so that files which a hook writes are not committed as the agent's work.
+        within_s = self.work.dispatch.settings.verify_s
+        if refused := stop_hook_refusal(self.data["stop_hooks"], tree.folder, within_s=within_s):
+            why = TransitionReason.STOP_HOOK_BLOCKED
+            return Outcome("failed", {"reason": refused[:REASON_LENGTH_MAX], "why": why})
+        text = ((self.reports.summary or "").strip() or output.strip())[-SUMMARY_LENGTH_MAX:]
+        summary = text or "the agent ended well and said nothing"
+        where = {"branch": self.claim.branch, "worktree": self.claim.worktree, "took_s": took_s}
+        return Outcome("completed", {"summary": summary, **where})
+
+    def failure(self, ended: Exit, abort: AbortReason, trip: Trip | None) -> Outcome:
+        """Return the outcome to report for an agent that was ended before its work was done."""
+        if trip is not None:
+            codes = {"abort": trip.abort, "why": trip.why, "code": f"breaker_{trip.cause}"}
+            return Outcome("failed", {**codes, "reason": trip.reason, "final": trip.final})
+        by_us = ended.reason_by_us not in (None, WATCHDOG_LOST)
+        silent = not (self.reports.end_report or by_us) and ended_by_signal(ended.code)
+        if silent and self.work.record.state == "in_progress":
+            # A killed agent could not report how its work went: the recovery looks at the work.
+            reason = f"its process was killed, exit code {ended.code}"
+            return Outcome("orphaned", {"reason": reason, "abort": abort})
+        last = (ended.errors or ended.output).strip().rpartition("\n")[2][-500:]
+        reason = f"its agent ended with {abort}, exit code {ended.code}: {last or 'no output'}"
+        return Outcome("failed", {"reason": reason, "abort": abort, "why": why_of(abort)})
+
+    def report(self, outcome: Outcome) -> None:
+        """Fire the outcome at the task, and its consequence at the turn."""
+        if outcome.trigger == "completed":
+            self.reports.finish()
+        elif outcome.trigger != "orphaned":
+            # The turn of an orphaned task goes on: its worktree is kept until the recovery is over.
+            names = ("reason", "why", "abort")
+            payload = {name: value for name, value in outcome.payload.items() if name in names}
+            self.reports.fire("task_failed", **payload)
+        self.settled = True
+        report_outcome(self.work, outcome, fallback="failed")
+
+    def _repository(self) -> Repository:
+        return Repository.open(Path(self.claim.repo))
+
+    def _tree(self) -> Worktree:
+        claim = self.claim
+        return Worktree(claim.branch, Path(claim.worktree), claim.base, present=True)
+
+
+def report_outcome(work: Work, outcome: Outcome, *, fallback: str) -> None:
+    """Fire an outcome. If its payload is refused, fire the trigger `fallback` with the reason."""
+    payload = {name: value for name, value in outcome.payload.items() if value is not None}
+    reason = str(payload.get("reason", ""))
+    try:
+        work.fire(Outcome(outcome.trigger, payload, reason=reason))
+    except FencedError:
+        # The work was taken away meanwhile: only its lease is left to settle.
+        with suppress(KernelError):
+            work.dispatch.leases.settle(work.lease, work.dispatch.render)
+    except CallError as refusal:
+        refused = {"reason": f"its report is refused: {refusal}"[:REASON_LENGTH_MAX]}
+        with suppress(KernelError):
+            work.fire(Outcome(fallback, refused, reason=refused["reason"]))
+    except StoreError:
+        log.exception("%s could not be reported of %s", outcome.trigger, work.key)
+
+
+def failure_outcome(report: AgentFailed) -> Outcome:
+    """Return the outcome of a task whose agent reported that it failed."""
+    abort = report.abort or (ABORT_OF.get(report.reason) if report.reason else None)
+    payload = {"reason": report.error[:REASON_LENGTH_MAX], "why": report.reason, "abort": abort}
+    return Outcome("failed", {**payload, "retry_after_s": report.retry_after_s})
+
+
+def _end_outcome(end_report: AgentBlocked | SplitRequested) -> Outcome:
+    match end_report:
+        case AgentBlocked(task=str(task)):
+            return Outcome("blocked", {"on": task, "kind": "task"})
+        case AgentBlocked(text=text):
+            return Outcome("blocked", {"on": str(text)[:REASON_LENGTH_MAX], "kind": "text"})
+        case SplitRequested(subtasks=subtasks):
+            parts = [{"title": subtask.title, "text": subtask.text} for subtask in subtasks]
+            return Outcome("split", {"subtasks": parts})
+
+
+def ended_by_signal(code: int) -> bool:
+    """Whether a signal ended a process, by its exit code or by that of its shell."""
+    return code < 0 or SIGNALS_FROM < code <= SIGNALS_FROM + SIGNALS_MAX
+
+
+def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str:
+    """Run the commands that may refuse a completion; return the first refusal, or ''."""
+    if not hooks:
+        return ""
+    signals = [CompletionSignal(SignalType.TEST_PASSES, hook) for hook in hooks]
+    checked = check(
+        signals,
+        folder=folder,
+        reviewer=None,
+        judge=None,
+        environment=environment_without_settings(),
+        test_s=within_s,
+    )
+    refused = [result for result in asyncio.run(checked).results if not result.passed]
+    return f"a stop hook refused: {refused[0].value}: {refused[0].detail}" if refused else ""
