@@ -92,7 +92,7 @@ class Demonstration:
         return lines[-1] if lines else ""
 
     def _remarks(self, codon: str) -> list[dict[str, Any]]:
-        log = self.client.hidemonstration(codon)
+        log = self.client.history(codon)
         return [
             dict(line.detail)
             for line in log

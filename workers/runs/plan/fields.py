@@ -41,63 +41,63 @@ _POLICY = "write abort, ignore or {retry: {attempts: <n>, delay_ms: <ms>}}"
 _UNTIL = "write {iterations: <n>} or context_exceeded"
 
 _Part = TypeVar("_Part", bound=PlanPart)
-# Reads the value of a field at its place in the file. Where it refuses the value, it reports the
-# problem at the place and returns None.
+# Reads the value of a field at its location in the file. Where it refuses the value, it reports
+# the problem at that location and returns None.
 Reader: TypeAlias = Callable[[Node, Location], Any]
 # For each field of the file: the name of the field in the model, and its reader.
 FieldReaders: TypeAlias = Mapping[str, tuple[str, Reader]]
 
 
 def read_part(
-    model: type[_Part], node: Node, readers: FieldReaders, place: Location, **more: Any
+    model: type[_Part], node: Node, readers: FieldReaders, location: Location, **more: Any
 ) -> _Part | None:
     """Return the part that a mapping describes, or None where anything in it is refused.
 
     A field with the value null counts as absent. `more` are fields that are written elsewhere.
     """
-    before = place.problems.count
+    before = location.problems.count
     written = {
         field: inner
-        for field, inner in place.fields(node, readers).items()
+        for field, inner in location.fields(node, readers).items()
         if inner.value is not None
     }
     parts = {
-        readers[field][0]: readers[field][1](inner, place.inside(field))
+        readers[field][0]: readers[field][1](inner, location.inside(field))
         for field, inner in written.items()
     }
     if isinstance(node.value, dict) and (problem := model.mismatch(parts)):
-        place.refuse(node.line, problem)
+        location.refuse(node.line, problem)
     whole = {name: part for name, part in (parts | more).items() if part is not None}
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     # The caller has already reported a required field that is missing.
-    if place.problems.count > before or not required <= {*whole}:
+    if location.problems.count > before or not required <= {*whole}:
         return None
     return model.model_validate(whole)
 
 
-def require(node: Node, field: str, advice: str, place: Location) -> bool:
-    """Return whether a field has a value; report it at the place if it has none."""
+def require(node: Node, field: str, advice: str, location: Location) -> bool:
+    """Return whether a field has a value; report it at the location if it has none."""
     if not isinstance(node.value, dict):
         return False
     if field in node.value and node.value[field].value is not None:
         return True
-    place.refuse(node.value[field].line if field in node.value else node.line, advice)
+    location.refuse(node.value[field].line if field in node.value else node.line, advice)
     return False
 
 
-def read_entries(node: Node, place: Location, *, maximum: int, noun: str) -> list[Node]:
+def read_entries(node: Node, location: Location, *, maximum: int, noun: str) -> list[Node]:
     """Return the entries of a list that has at least one."""
-    entries = place.entries(node)
+    entries = location.entries(node)
     if isinstance(node.value, list) and not entries:
-        place.refuse(node.line, f"it is empty; write at least one {noun}")
+        location.refuse(node.line, f"it is empty; write at least one {noun}")
     if len(entries) > maximum:
-        place.refuse(node.line, f"these are {len(entries)}, at most {maximum} are allowed")
+        location.refuse(node.line, f"these are {len(entries)}, at most {maximum} are allowed")
     return entries
 
 
 def value_reader(model: type[BaseModel], name: str, kind: ValueKind = PLAIN) -> Reader:
     """Return the reader of a single value, which must fit the field of a model."""
-    return lambda node, place: read_value(model, name, kind, node, place)
+    return lambda node, location: read_value(model, name, kind, node, location)
 
 
 def choice_of(choices: type[StrEnum]) -> ValueKind:
@@ -121,89 +121,89 @@ def command_or_model_readers(model: type[CommandOrModel]) -> FieldReaders:
     }
 
 
-def read_sentinel(name: str, node: Node, place: Location) -> PlannedSentinel | None:
+def read_sentinel(name: str, node: Node, location: Location) -> PlannedSentinel | None:
     """Read a sentinel."""
-    return read_part(PlannedSentinel, node, _SENTINEL, place, id=name)
+    return read_part(PlannedSentinel, node, _SENTINEL, location, id=name)
 
 
-def read_budget(node: Node, place: Location) -> Budget | None:
+def read_budget(node: Node, location: Location) -> Budget | None:
     """Read the budget of a codon or of the run."""
-    return read_part(Budget, node, _BUDGET, place)
+    return read_part(Budget, node, _BUDGET, location)
 
 
-def read_environment(node: Node, place: Location) -> Any:
+def read_environment(node: Node, location: Location) -> Any:
     """Read environment variables."""
     if not isinstance(node.value, dict):
-        place.refuse(node.line, f"{shown(node.plain())}: write lines of the form KEY: value")
+        location.refuse(node.line, f"{shown(node.plain())}: write lines of the form KEY: value")
         return {}
     if len(node.value) > VARIABLES_MAX:
         problem = f"these are {len(node.value)}, at most {VARIABLES_MAX} are allowed"
-        place.refuse(node.line, problem)
+        location.refuse(node.line, problem)
         return {}
     valid: dict[str, Node] = {}
     for key, inner in node.value.items():
         if not isinstance(key, str) or not _VARIABLE.fullmatch(key):
             problem = f"{shown(key)} cannot be a variable; write letters, digits and _"
-            place.refuse(inner.line, problem)
+            location.refuse(inner.line, problem)
         elif isinstance(inner.value, str) and "\0" in inner.value:
-            place.inside(key).refuse(inner.line, _NUL)
+            location.inside(key).refuse(inner.line, _NUL)
         else:
             valid[key] = inner
-    return read_value(RunPlan, "environment", PLAIN, Node(node.line, valid), place)
+    return read_value(RunPlan, "environment", PLAIN, Node(node.line, valid), location)
 
 
-def read_on_failure(node: Node, place: Location) -> OnFailure | None:
+def read_on_failure(node: Node, location: Location) -> OnFailure | None:
     """Read how the run goes on after a failure."""
     if node.value in (FailurePolicy.ABORT, FailurePolicy.IGNORE):
         return OnFailure(policy=FailurePolicy(node.value))
     if not isinstance(node.value, dict) or not node.value:
-        place.refuse(node.line, f"{shown(node.plain())}: {_POLICY}")
+        location.refuse(node.line, f"{shown(node.plain())}: {_POLICY}")
         return None
-    written = place.fields(node, ("retry",))
+    written = location.fields(node, ("retry",))
     if "retry" not in written:
         return None
     # `retry:` without settings has the defaults.
     line, settings, _ = written["retry"]
     node = Node(line, {} if settings is None else settings)
-    return read_part(OnFailure, node, _RETRY, place.inside("retry"), policy=FailurePolicy.RETRY)
+    return read_part(OnFailure, node, _RETRY, location.inside("retry"), policy=FailurePolicy.RETRY)
 
 
-def read_until(node: Node, place: Location) -> LoopEnd | None:
+def read_until(node: Node, location: Location) -> LoopEnd | None:
     """Read when a loop ends."""
     if node.value == "context_exceeded":
         return LoopEnd(context_exceeded=True)
     if not isinstance(node.value, dict):
-        place.refuse(node.line, f"{shown(node.plain())}: {_UNTIL}")
+        location.refuse(node.line, f"{shown(node.plain())}: {_UNTIL}")
         return None
-    return read_part(LoopEnd, node, _ENDS, place)
+    return read_part(LoopEnd, node, _ENDS, location)
 
 
-def _strategy(node: Node, place: Location) -> PlannedStrategy | None:
+def _strategy(node: Node, location: Location) -> PlannedStrategy | None:
     if node.value == "immediate":
         return PlannedStrategy()
     if not isinstance(node.value, dict) or not node.value:
-        place.refuse(node.line, f"{shown(node.plain())}: {_STRATEGY}")
+        location.refuse(node.line, f"{shown(node.plain())}: {_STRATEGY}")
         return None
-    return read_part(PlannedStrategy, node, _STRATEGIES, place)
+    return read_part(PlannedStrategy, node, _STRATEGIES, location)
 
 
-def _events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
+def _events(node: Node, location: Location) -> tuple[SentinelEventName, ...]:
     found: list[SentinelEventName] = []
-    for index, entry in enumerate(read_entries(node, place, maximum=SEQUENCE_MAX, noun="event")):
+    for index, entry in enumerate(read_entries(node, location, maximum=SEQUENCE_MAX, noun="event")):
         known = tuple(each.value for each in SentinelEventName)
         if isinstance(entry.value, str) and entry.value in known:
             found.append(SentinelEventName(entry.value))
             continue
-        suggestion = place.problems.suggestion(str(entry.value), known)
+        suggestion = location.problems.suggestion(str(entry.value), known)
         problem = f"{shown(entry.plain())} is no event; known: {', '.join(known)}{suggestion}"
-        place.inside(index).refuse(entry.line, problem)
+        location.inside(index).refuse(entry.line, problem)
     return tuple(found)
 
 
-def _distinct_events(node: Node, place: Location) -> tuple[SentinelEventName, ...]:
-    found = _events(node, place)
+def _distinct_events(node: Node, location: Location) -> tuple[SentinelEventName, ...]:
+    found = _events(node, location)
     for event in sorted({each for each in found if found.count(each) > 1}):
-        place.refuse(node.line, f"{event} is listed more than once; write it once")
+        location.refuse(node.line, f"{event} is listed more than once; write it once")
     return found
 
 

@@ -96,7 +96,7 @@ class _RunPlanReader:
 
     def plan(self, root: Node) -> RunPlan | None:
         """Return the plan, or None where there is a problem."""
-        place = Location(self.problems)
+        location = Location(self.problems)
         sentinels = root.value.get("sentinels") if isinstance(root.value, dict) else None
         if sentinels is not None and isinstance(sentinels.value, dict):
             self.sentinels = frozenset(key for key in sentinels.value if isinstance(key, str))
@@ -107,31 +107,31 @@ class _RunPlanReader:
             "sentinels": ("sentinels", self._sentinels),
             "codons": ("steps", self._steps),
         }
-        require(root, "plan", "name the plan: `plan: <name>`", place)
-        require(root, "codons", "write `codons:` and a list of at least one codon", place)
-        plan = read_part(RunPlan, root, readers, place)
+        require(root, "plan", "name the plan: `plan: <name>`", location)
+        require(root, "codons", "write `codons:` and a list of at least one codon", location)
+        plan = read_part(RunPlan, root, readers, location)
         if plan is None:
             return None
         try:
             encode(plan.stored(), "the plan", STORED_BYTES_MAX)
         except InvalidPayloadError as refusal:
-            place.refuse(root.line, "; ".join(refusal.problems))
+            location.refuse(root.line, "; ".join(refusal.problems))
             return None
         return plan
 
-    def _sentinels(self, node: Node, place: Location) -> tuple[PlannedSentinel | None, ...]:
+    def _sentinels(self, node: Node, location: Location) -> tuple[PlannedSentinel | None, ...]:
         if not isinstance(node.value, dict):
             problem = f"{shown(node.plain())}: write each below its name, like `watcher:`"
-            place.refuse(node.line, problem)
+            location.refuse(node.line, problem)
             return ()
         if len(node.value) > SENTINELS_MAX:
             problem = f"these are {len(node.value)}, at most {SENTINELS_MAX} are allowed"
-            place.refuse(node.line, problem)
+            location.refuse(node.line, problem)
         found = []
         for key, inner in node.value.items():
-            name = read_value(PlannedSentinel, "id", NAME, Node(inner.line, key), place)
+            name = read_value(PlannedSentinel, "id", NAME, Node(inner.line, key), location)
             of_sentinel = (
-                Location(self.problems, f"sentinel {name!r}") if name else place.inside(key)
+                Location(self.problems, f"sentinel {name!r}") if name else location.inside(key)
             )
             found.append(read_sentinel(name, self._with_on(inner), of_sentinel))
         return tuple(found)
@@ -146,8 +146,10 @@ class _RunPlanReader:
         }
         return Node(node.line, found)
 
-    def _steps(self, node: Node, place: Location) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
-        entries = read_entries(node, place, maximum=CODONS_MAX, noun="codon")
+    def _steps(
+        self, node: Node, location: Location
+    ) -> tuple[PlannedCodon | PlannedLoop | None, ...]:
+        entries = read_entries(node, location, maximum=CODONS_MAX, noun="codon")
         found: list[PlannedCodon | PlannedLoop | None] = []
         for index, entry in enumerate(entries):
             step = self._loop if _is_loop(entry) else self._codon
@@ -155,46 +157,48 @@ class _RunPlanReader:
         # Codons in loops count too; a list that is too long by itself was refused already.
         if self.codons > CODONS_MAX >= len(entries):
             problem = f"these are {self.codons}, at most {CODONS_MAX} are allowed"
-            place.refuse(node.line, f"{problem}; split them into plans of several runs")
+            location.refuse(node.line, f"{problem}; split them into plans of several runs")
         if entries:
-            self._refuse_continuing(_first_codon(entries[0]), place)
+            self._refuse_continuing(_first_codon(entries[0]), location)
         return tuple(found)
 
-    def _refuse_continuing(self, codon: Node, place: Location) -> None:
+    def _refuse_continuing(self, codon: Node, location: Location) -> None:
         """Refuse a first codon that is to continue the session of the codon before it."""
         written = codon.value.get("continuation") if isinstance(codon.value, dict) else None
         if written is not None and written.value == SessionChoice.CONTINUE_PREVIOUS:
             problem = "no codon comes before the first one; write fresh, or take it out"
-            place.inside(0).inside("continuation").refuse(written.line, problem)
+            location.inside(0).inside("continuation").refuse(written.line, problem)
 
     def _loop(self, index: int, node: Node) -> PlannedLoop | None:
-        name, place = self._name(index, node, "loop")
+        name, location = self._name(index, node, "loop")
         readers: FieldReaders = {
-            "loop": ("id", lambda _node, _place: name),
+            "loop": ("id", lambda _node, _location: name),
             "until": ("until", read_until),
             "codons": ("codons", self._codons_of_loop),
         }
         advice = "write when it ends: `until: {iterations: <n>}`, or `until: context_exceeded`"
-        require(node, "until", advice, place)
-        require(node, "codons", "write `codons:` and a list of at least one codon", place)
-        return read_part(PlannedLoop, node, readers, place)
+        require(node, "until", advice, location)
+        require(node, "codons", "write `codons:` and a list of at least one codon", location)
+        return read_part(PlannedLoop, node, readers, location)
 
-    def _codons_of_loop(self, node: Node, place: Location) -> tuple[PlannedCodon | None, ...]:
+    def _codons_of_loop(self, node: Node, location: Location) -> tuple[PlannedCodon | None, ...]:
         found = []
-        for index, entry in enumerate(read_entries(node, place, maximum=CODONS_MAX, noun="codon")):
+        for index, entry in enumerate(
+            read_entries(node, location, maximum=CODONS_MAX, noun="codon")
+        ):
             if _is_loop(entry):
                 problem = "a loop cannot be in a loop; write its codons here, or put it beside"
-                place.inside(index).refuse(entry.line, problem)
+                location.inside(index).refuse(entry.line, problem)
             else:
                 found.append(self._codon(index, entry))
         return tuple(found)
 
     def _codon(self, index: int, node: Node) -> PlannedCodon | None:
         self.codons += 1
-        name, place = self._name(index, node, "codon")
+        name, location = self._name(index, node, "codon")
         speaks, continuation = choice_of(OutputFormat), choice_of(SessionChoice)
         readers: FieldReaders = {
-            "codon": ("id", lambda _node, _place: name),
+            "codon": ("id", lambda _node, _location: name),
             "rig": ("rig", self._rig),
             **command_or_model_readers(PlannedCodon),
             "speaks": ("speaks", value_reader(PlannedCodon, "speaks", speaks)),
@@ -209,80 +213,80 @@ class _RunPlanReader:
             "idle_s": ("idle_s", value_reader(PlannedCodon, "idle_s")),
             "environment": ("environment", read_environment),
         }
-        return read_part(PlannedCodon, node, readers, place)
+        return read_part(PlannedCodon, node, readers, location)
 
     def _name(self, index: int, node: Node, noun: str) -> tuple[str | None, Location]:
-        """Return the name of a codon or loop, None where it is refused, and its place."""
-        place = Location(self.problems, f"{noun} {index + 1}")
-        if not require(node, noun, f"name it: `{noun}: <name>`", place):
-            return None, place
+        """Return the name of a codon or loop, None where it is refused, and its location."""
+        location = Location(self.problems, f"{noun} {index + 1}")
+        if not require(node, noun, f"name it: `{noun}: <name>`", location):
+            return None, location
         written: Node = node.value[noun]
-        name: str | None = read_value(PlannedCodon, "id", NAME, written, place.inside(noun))
+        name: str | None = read_value(PlannedCodon, "id", NAME, written, location.inside(noun))
         if name is None:
-            return None, place
-        place = Location(self.problems, f"{noun} {name!r}")
+            return None, location
+        location = Location(self.problems, f"{noun} {name!r}")
         if name in self.names:
             problem = f"line {self.names[name]} has a codon or loop of this name; choose another"
-            place.inside(noun).refuse(written.line, problem)
+            location.inside(noun).refuse(written.line, problem)
         else:
             self.names[name] = written.line
-        return name, place
+        return name, location
 
-    def _sentinels_of_codon(self, node: Node, place: Location) -> tuple[str, ...]:
+    def _sentinels_of_codon(self, node: Node, location: Location) -> tuple[str, ...]:
         found: list[str] = []
         for index, entry in enumerate(
-            read_entries(node, place, maximum=SENTINELS_MAX, noun="sentinel")
+            read_entries(node, location, maximum=SENTINELS_MAX, noun="sentinel")
         ):
             name = entry.plain()
             if not isinstance(name, str) or name not in self.sentinels:
                 suggestion = self.problems.suggestion(str(name), self.sentinels)
                 problem = f"{shown(name)} is no sentinel of this plan; write it below `sentinels:`"
-                place.inside(index).refuse(entry.line, problem + suggestion)
+                location.inside(index).refuse(entry.line, problem + suggestion)
             elif name in found:
-                place.inside(index).refuse(entry.line, f"{name} is listed twice; take one out")
+                location.inside(index).refuse(entry.line, f"{name} is listed twice; take one out")
             else:
                 found.append(name)
         return tuple(found)
 
-    def _rig(self, node: Node, place: Location) -> tuple[RigCopy | RigCommand | None, ...]:
+    def _rig(self, node: Node, location: Location) -> tuple[RigCopy | RigCommand | None, ...]:
         found: list[RigCopy | RigCommand | None] = []
         copied = False
         for index, entry in enumerate(
-            read_entries(node, place, maximum=RIG_ITEMS_MAX, noun="item")
+            read_entries(node, location, maximum=RIG_ITEMS_MAX, noun="item")
         ):
-            found.append(self._rig_item(entry, place.inside(index), copied=copied))
+            found.append(self._rig_item(entry, location.inside(index), copied=copied))
             copied = copied or (isinstance(entry.value, dict) and "copy" in entry.value)
         return tuple(found)
 
     def _rig_item(
-        self, node: Node, place: Location, *, copied: bool
+        self, node: Node, location: Location, *, copied: bool
     ) -> RigCopy | RigCommand | None:
-        written = place.fields(node, ("copy", "command", "allow_failure"))
+        written = location.fields(node, ("copy", "command", "allow_failure"))
         kinds = [word for word in ("copy", "command") if word in written]
         if isinstance(node.value, dict) and len(kinds) != 1:
             advice = "`copy: {from: <path>, to: <path>}` or `command: {run: <command>}`"
-            place.refuse(node.line, f"write one thing, {advice}")
+            location.refuse(node.line, f"write one thing, {advice}")
         allowed: bool | None = False
         if "allow_failure" in written:
             read = value_reader(RigCopy, "allow_failure")
-            allowed = read(written["allow_failure"], place.inside("allow_failure"))
+            allowed = read(written["allow_failure"], location.inside("allow_failure"))
         found: RigCopy | RigCommand | None = None
         if "copy" in written:
-            found = self._rig_copy(written["copy"], place.inside("copy"), allowed=allowed)
+            found = self._rig_copy(written["copy"], location.inside("copy"), allowed=allowed)
         if "command" in written:
-            inside = place.inside("command")
+            inside = location.inside("command")
             found = _rig_command(written["command"], inside, allowed=allowed, copied=copied)
         return found
 
-    def _rig_copy(self, node: Node, place: Location, *, allowed: bool | None) -> RigCopy | None:
+    def _rig_copy(self, node: Node, location: Location, *, allowed: bool | None) -> RigCopy | None:
         path = ValueKind(self._path, str)
         readers: FieldReaders = {
             "from": ("source", value_reader(RigCopy, "source", path)),
             "to": ("target", value_reader(RigCopy, "target", path)),
         }
-        require(node, "from", "write what to copy: `from: <path>`", place)
-        require(node, "to", "write where to: `to: <path>`", place)
-        found = read_part(RigCopy, node, readers, place, allow_failure=allowed)
+        require(node, "from", "write what to copy: `from: <path>`", location)
+        require(node, "to", "write where to: `to: <path>`", location)
+        found = read_part(RigCopy, node, readers, location, allow_failure=allowed)
         if found is not None:
             source = path_within(self.workspace, found.source)
             target = path_within(self.workspace, found.target)
@@ -291,7 +295,7 @@ class _RunPlanReader:
                 problem = (
                     f"{found.source} and {found.target} are inside each other; keep them apart"
                 )
-                place.refuse(node.line, problem)
+                location.refuse(node.line, problem)
         return found
 
     def _path(self, node: Node) -> str:
@@ -303,18 +307,18 @@ class _RunPlanReader:
 
 
 def _rig_command(
-    node: Node, place: Location, *, allowed: bool | None, copied: bool
+    node: Node, location: Location, *, allowed: bool | None, copied: bool
 ) -> RigCommand | None:
     readers: FieldReaders = {
         "run": ("run", value_reader(RigCommand, "run", TEXT)),
         "in": ("folder", value_reader(RigCommand, "folder", choice_of(RigFolder))),
         "timeout_s": ("timeout_s", value_reader(RigCommand, "timeout_s")),
     }
-    require(node, "run", "write what to run: `run: <command>`", place)
-    found = read_part(RigCommand, node, readers, place, allow_failure=allowed)
+    require(node, "run", "write what to run: `run: <command>`", location)
+    found = read_part(RigCommand, node, readers, location, allow_failure=allowed)
     if found is not None and found.folder is RigFolder.COPIED and not copied:
         problem = "no copy comes before it; write workspace, or put a copy before it"
-        place.inside("in").refuse(node.value["in"].line, problem)
+        location.inside("in").refuse(node.value["in"].line, problem)
     return found
 
 
