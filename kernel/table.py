@@ -8,6 +8,7 @@ from enum import StrEnum, auto
 from typing import Any, TypedDict, Unpack
 
 from interlock.kernel.effect import Effect, Kind
+from interlock.kernel.question import shall_begin
 from interlock.kernel.reason import TransitionReason
 
 Data = Mapping[str, Any]
@@ -161,7 +162,9 @@ class Waiting(Stage):
     notifies: Effect | None = None  # owed on entry and on leaving, while a person is asked
     offers: Effect | None = None  # owed on entry: it tries to move the record on
     offered: Callable[[Data], bool] = always  # whether that is owed
-    card: str = ""
+    card: str = ""  # the kind of its card
+    question: Callable[[Data], str] = shall_begin  # what the card asks
+    shows: str = ""  # the proposal that the card shows, of those in the record's data
     affordances: tuple[tuple[str, str], ...] = ()  # what a person may choose -> trigger
     countdown: str = ""
 
@@ -205,6 +208,7 @@ class Terminal(Stage):
 
     tells: Effect | None = None  # owed on entry: it tells those who wait for this end
     clears: Effect | None = None  # owed on entry: it clears away what is left behind
+    is_success: bool = False  # to its subscribers; any other end is a loss to them
 
     def owes(self) -> Iterator[Effect | None]:
         """Name every effect that this stage may owe."""

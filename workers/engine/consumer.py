@@ -22,7 +22,7 @@ class Consumer(CeleryConsumer):
         """Connect, and ask the transport to pass on items that are not messages."""
         connection = super().connect()
         # Only our Redis transport has this callback; other brokers take nothing but messages.
-        if hasattr(connection.transport, "on_junk"):
+        if hasattr(connection.transport, "on_rejected"):
             connection.transport.on_rejected = self._keep
         return connection
 

@@ -128,7 +128,7 @@ class RunSupervisor:
             dispatch=self.dispatch,
             heartbeat=self.heartbeat,
             plan=self.plan,
-            workspace=shadow.workspace,
+            workspace=shadow.root,
             paths=self.paths,
             shadow=shadow,
         )

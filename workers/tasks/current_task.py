@@ -37,7 +37,7 @@ from interlock.workers.tasks.launch_spec import PreparedClaim
 from interlock.workers.tasks.ownership import COMMITTER, outside
 from interlock.workers.tasks.turn_reports import TurnReports
 from interlock.workers.tasks.verification.check import check
-from interlock.workers.tasks.verification.signals import CompletionSignal, SignalType
+from interlock.workers.tasks.verification.signals import ParsedSignal, SignalType
 
 log = logging.getLogger(__name__)
 
@@ -264,7 +264,7 @@ def stop_hook_refusal(hooks: list[str], folder: Path, *, within_s: float) -> str
     """Run the commands that may refuse a completion; return the first refusal, or ''."""
     if not hooks:
         return ""
-    signals = [CompletionSignal(SignalType.TEST_PASSES, hook) for hook in hooks]
+    signals = [ParsedSignal(SignalType.TEST_PASSES, hook) for hook in hooks]
     checked = check(
         signals,
         folder=folder,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause
-from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.table import Terminal
 from interlock.workers.engine.work import Work
 
 COMPONENT = "notification"
@@ -18,9 +18,11 @@ def notification(work: Work) -> None:
     A loss is fired before that, so that it is known when the countdown ends.
     """
     record = work.record
+    stage = work.machine.stage(record.state)
+    is_loss = not (isinstance(stage, Terminal) and stage.is_success)
     for dependent in work.dispatch.subscriptions.dependents(record.id):
         work.raise_if_stopped()
-        if record.state != State.SUCCESS:
+        if is_loss:
             fire_loss(work, dependent)
         work.dispatch.leave_countdown(dependent, record.id, record.state)
 

@@ -32,11 +32,11 @@ from interlock.workers.gateways.git.shadow_restore import (
 from interlock.workers.gateways.git.shadow_tree import (
     EntryKind,
     HashCache,
-    OpenedWorkspace,
+    OpenedRoot,
     ShadowError,
     TreeEntry,
     hash_entries,
-    list_workspace,
+    list_root,
     read_entry,
     trees,
 )
@@ -110,34 +110,34 @@ class _Session:
     """The tools of one call: git under the lock, a scratch folder, and the time of its start."""
 
     git: Git
-    opened: OpenedWorkspace
+    opened: OpenedRoot
     scratch: Path
     cache: HashCache
     began_ns: int
 
     def compare(self, target: Mapping[bytes, TreeEntry]) -> RestorePlan:
-        listing = list_workspace(self.opened)
+        listing = list_root(self.opened)
         return plan(target, hash_entries(self.opened, listing, self.cache), listing)
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The checkpoints of one workspace."""
+    """The checkpoints of one workspace; `root` is its folder."""
 
-    workspace: Path
+    root: Path
     store: Path
     git: Git
 
     @classmethod
-    def open(cls, workspace: Path, *, command_s: float = COMMAND_S) -> Shadow:
+    def open(cls, root: Path, *, command_s: float = COMMAND_S) -> Shadow:
         """Open the store of a workspace; make it if it is missing. Raises GitError.
 
         Each git command may last `command_s`, and a call waits as long for another call.
         """
-        if not workspace.is_dir():
-            problem = f"the workspace {workspace} is not a folder"
+        if not root.is_dir():
+            problem = f"the workspace {root} is not a folder"
             raise RefusedError(Refusal.FOLDER_MISSING, problem, "make it, or name another")
-        root = workspace.resolve()
+        root = root.resolve()
         store = root / _FOLDER / _STORE
         shadow = cls(root, store, Git(store, command_s, {**_ISOLATED, "GIT_DIR": str(store)}))
         try:
@@ -159,7 +159,7 @@ class Shadow:
         """
         with self._session() as session:
             onto = self._expect(session.git, branch, parent)
-            listing = list_workspace(session.opened)
+            listing = list_root(session.opened)
             entries = hash_entries(session.opened, listing, session.cache)
             entries = _store_contents(session, entries)
             session.cache.keep(entries, seen_ns=session.began_ns)
@@ -292,7 +292,7 @@ class Shadow:
 
     @contextmanager
     def _session(self) -> Iterator[_Session]:
-        opened = OpenedWorkspace(self.workspace)
+        opened = OpenedRoot(self.root)
         scratch = self.store / _SCRATCH
         with self._locked() as git:
             try:

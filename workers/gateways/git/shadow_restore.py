@@ -20,7 +20,7 @@ from interlock.workers.gateways.git.shadow_tree import (
     REPOSITORY,
     EntryKind,
     Listing,
-    OpenedWorkspace,
+    OpenedRoot,
     ShadowError,
     TreeEntry,
     hash_content,
@@ -130,7 +130,7 @@ def write_contents(
     return files
 
 
-def apply(opened: OpenedWorkspace, steps: RestorePlan, files: Mapping[bytes, Path]) -> None:
+def apply(opened: OpenedRoot, steps: RestorePlan, files: Mapping[bytes, Path]) -> None:
     """Change the workspace. After a ShadowError it can be repeated."""
     for path in steps.unlinked:
         with _parent(opened, path) as (folder, name):
@@ -169,7 +169,7 @@ def _mode(folder: int, name: bytes, kind: EntryKind, file: Path) -> int:
 
 
 @contextmanager
-def _parent(opened: OpenedWorkspace, path: bytes) -> Iterator[tuple[int, bytes]]:
+def _parent(opened: OpenedRoot, path: bytes) -> Iterator[tuple[int, bytes]]:
     outer, _, name = path.rpartition(b"/")
     try:
         folder = opened.folder(outer)

@@ -75,7 +75,7 @@ class Listing:
 
 
 @dataclass(slots=True)
-class OpenedWorkspace:
+class OpenedRoot:
     """A workspace whose folders are opened one at a time; the last one stays open."""
 
     root: Path
@@ -151,7 +151,7 @@ class HashCache:
         replace_bytes(self.file, hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
 
 
-def list_workspace(opened: OpenedWorkspace) -> Listing:
+def list_root(opened: OpenedRoot) -> Listing:
     """Return all paths of a workspace, without those of git and Interlock. Raises ShadowError."""
     listing = Listing()
     waiting = [b""]
@@ -170,9 +170,7 @@ def list_workspace(opened: OpenedWorkspace) -> Listing:
     return listing
 
 
-def hash_entries(
-    opened: OpenedWorkspace, listing: Listing, cache: HashCache
-) -> dict[bytes, TreeEntry]:
+def hash_entries(opened: OpenedRoot, listing: Listing, cache: HashCache) -> dict[bytes, TreeEntry]:
     """Return the entry at each path that still exists. Raises ShadowError."""
     entries = {path: TreeEntry(EntryKind.FOLDER) for path in listing.folders}
     for path in listing.files:
@@ -182,7 +180,7 @@ def hash_entries(
 
 
 def read_entry(
-    opened: OpenedWorkspace,
+    opened: OpenedRoot,
     path: bytes,
     *,
     cache: HashCache | None = None,
@@ -333,7 +331,7 @@ def _stamp(state: os.stat_result) -> Stamp:
 
 
 @contextmanager
-def _errors_named(opened: OpenedWorkspace, path: bytes) -> Iterator[None]:
+def _errors_named(opened: OpenedRoot, path: bytes) -> Iterator[None]:
     """Turn an error of the system into a ShadowError with the path, unless the file is gone."""
     try:
         yield
@@ -348,6 +346,6 @@ def _errors_named(opened: OpenedWorkspace, path: bytes) -> Iterator[None]:
         raise ShadowError(f"{problem}; {remedy}") from error
 
 
-def shown(opened: OpenedWorkspace, path: bytes) -> str:
+def shown(opened: OpenedRoot, path: bytes) -> str:
     """Return a path as text for people."""
     return repr(str(opened.root / os.fsdecode(path)))

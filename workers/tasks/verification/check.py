@@ -21,8 +21,8 @@ from interlock.workers.tasks.verification.model_verdict import (
     ask_reviewer,
 )
 from interlock.workers.tasks.verification.signals import (
-    CompletionSignal,
     CompletionVerdict,
+    ParsedSignal,
     SignalResult,
     SignalType,
     file_and_text,
@@ -36,7 +36,7 @@ _READ_S = 2.0
 
 
 async def check(
-    signals: Sequence[CompletionSignal],
+    signals: Sequence[ParsedSignal],
     *,
     folder: Path,
     reviewer: AskModel | None,
@@ -80,13 +80,13 @@ class _SignalChecker:
     test_s: float
     answer_s: float
 
-    async def result(self, signal: CompletionSignal) -> SignalResult:
+    async def result(self, signal: ParsedSignal) -> SignalResult:
         loop = asyncio.get_running_loop()
         started = loop.time()
         finding = await self._check(signal)
         return replace(_result(signal, finding), seconds=loop.time() - started)
 
-    async def _check(self, signal: CompletionSignal) -> _Finding | ModelVerdict:
+    async def _check(self, signal: ParsedSignal) -> _Finding | ModelVerdict:
         if signal.type not in set(SignalType):
             return _Finding(sentence(f"{signal.type!r} is not a type of signal"))
         match SignalType(signal.type):
@@ -134,7 +134,7 @@ class _SignalChecker:
         return exit_code, output.text()
 
 
-def _check_files(root: Path, signal: CompletionSignal) -> _Finding:
+def _check_files(root: Path, signal: ParsedSignal) -> _Finding:
     try:
         folder = UntrustedFolder(root)
         if signal.type == SignalType.PATH_EXISTS:
@@ -153,7 +153,7 @@ def _check_files(root: Path, signal: CompletionSignal) -> _Finding:
         return _Finding(sentence(str(error)))
 
 
-def _result(signal: CompletionSignal, finding: _Finding | ModelVerdict) -> SignalResult:
+def _result(signal: ParsedSignal, finding: _Finding | ModelVerdict) -> SignalResult:
     verdict = finding if isinstance(finding, ModelVerdict) else None
     return SignalResult(
         type=signal.type,

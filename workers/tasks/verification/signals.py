@@ -38,7 +38,7 @@ class InvalidSignalError(CallError):
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionSignal:
+class ParsedSignal:
     """One condition. Its type may be one that only another version of Interlock knows."""
 
     type: str
@@ -66,7 +66,7 @@ class CompletionVerdict:
     results: tuple[SignalResult, ...]
 
 
-def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[CompletionSignal, ...]:
+def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[ParsedSignal, ...]:
     """Read a task's signals: each has a type and a value. Raises InvalidSignalError."""
     if len(values) > SIGNALS_MAX:
         too_many = f"a task has at most {SIGNALS_MAX} signals, these are {len(values)}"
@@ -77,7 +77,7 @@ def parse_signals(values: Sequence[Mapping[str, Any]]) -> tuple[CompletionSignal
         if problem is not None:
             shown = value.get("value", value) if isinstance(value, Mapping) else value
             raise InvalidSignalError(index, shown, problem)
-        signals.append(CompletionSignal(SignalType(value["type"]), value["value"]))
+        signals.append(ParsedSignal(SignalType(value["type"]), value["value"]))
     return tuple(signals)
 
 

@@ -16,8 +16,8 @@ from interlock.workers.tasks.verification.evidence import task_text
 from interlock.workers.tasks.verification.judge_model import InquiryKind
 from interlock.workers.tasks.verification.judges import Judges
 from interlock.workers.tasks.verification.signals import (
-    CompletionSignal,
     CompletionVerdict,
+    ParsedSignal,
     SignalType,
 )
 
@@ -45,9 +45,7 @@ async def verify(judges: Judges, folder: Path, changes: Callable[[], str]) -> Co
     Test commands see no setting of Interlock. `changes` is called only if a model is asked.
     """
     record, settings = judges.work.record, judges.work.dispatch.settings
-    signals = [
-        CompletionSignal(signal["type"], signal["value"]) for signal in record.data["signals"]
-    ]
+    signals = [ParsedSignal(signal["type"], signal["value"]) for signal in record.data["signals"]]
     reviewer = judge = None
     if judges.available and any(signal.type in MODEL_SIGNALS for signal in signals):
         shown = {"task": task_text(record), "changes": await asyncio.to_thread(changes)}

@@ -9,6 +9,7 @@ from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.effects import GRAPH_UPKEEP, REVIEWER, SCHEDULING, WORKER
 from interlock.kernel.machines.jobs.graph import payloads
 from interlock.kernel.payload import validated
+from interlock.kernel.question import failure_detail
 from interlock.kernel.table import (
     PERSON,
     PRODUCER,
@@ -105,6 +106,7 @@ STAGES = (
         (Timer("reminder", reminder, effect=RESOLUTION), RECHECK),
         notifies=RESOLUTION,
         card="limit",
+        question=lambda data: f"{failure_detail(data)} Raise it?",
         affordances=(("raise", "raise_limits"),),
     ),
     Terminal(State.FINISHED),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from interlock.kernel.effect import NOTIFICATION, RESOLUTION
 from interlock.kernel.machines.jobs.effects import APPROVAL, REVIEWER, SCHEDULING, WORKER
-from interlock.kernel.machines.jobs.job import changes
+from interlock.kernel.machines.jobs.job import changes, questions
 from interlock.kernel.machines.jobs.job.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, always
 
@@ -112,6 +112,7 @@ STAGES = (
         ),
         asks=changes.held,
         card="draft",
+        question=questions.always_asks("It is a draft. Shall it be activated?"),
         affordances=DRAFT,
     ),
     Waiting(
@@ -127,12 +128,14 @@ STAGES = (
         offered=changes.startable,
         has_slot=changes.has_slot,
         card="pending",
+        question=questions.run_it,
         affordances=PENDING,
     ),
     Waiting(
         State.SUSPENDED,
         (reminder(always),),
         card="suspended",
+        question=questions.always_asks("It is suspended. Shall it be resumed?"),
         affordances=SUSPENDED,
     ),
     Active(
@@ -160,6 +163,7 @@ STAGES = (
         has_slot=changes.has_slot,
         notifies=RESOLUTION,
         card="paused",
+        question=questions.always_asks("It is paused. Shall it go on?"),
         affordances=PAUSED,
     ),
     Waiting(
@@ -174,6 +178,7 @@ STAGES = (
         offers=SCHEDULING,
         offered=changes.reviewable,
         card="review_required",
+        question=questions.always_asks("Its work is done. Shall it be reviewed now?"),
         affordances=REVIEW,
     ),
     Active(
@@ -190,6 +195,7 @@ STAGES = (
         (reminder(always),),
         notifies=RESOLUTION,
         card="intervention",
+        question=questions.resubmit,
         affordances=INTERVENTION,
     ),
     Waiting(
@@ -207,9 +213,10 @@ STAGES = (
         offers=APPROVAL,
         offered=lambda data: not signed_by_person(data),
         card="sign_off",
+        question=questions.approve,
         affordances=SIGN_OFF,
     ),
-    Terminal(State.SUCCESS, tells=NOTIFICATION),
+    Terminal(State.SUCCESS, tells=NOTIFICATION, is_success=True),
     Terminal(State.CANCELED, tells=NOTIFICATION),
     Terminal(
         State.FAILED,

@@ -13,7 +13,7 @@ from interlock.kernel.machines.tasks.effects import (
     RECOVERY,
     VERIFICATION,
 )
-from interlock.kernel.machines.tasks.task import changes
+from interlock.kernel.machines.tasks.task import changes, questions
 from interlock.kernel.machines.tasks.task.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
@@ -83,6 +83,7 @@ STAGES = (
         external="a task is created here where its plan must be approved first",
         notifies=RESOLUTION,
         card="plan",
+        question=questions.approve_plan,
         affordances=APPROVAL,
     ),
     Active(
@@ -134,6 +135,7 @@ STAGES = (
         counts_as_ended=changes.given_up,
         notifies=RESOLUTION,
         card="dead_letter",
+        question=questions.try_again,
         affordances=GIVEN_UP,
     ),
     Waiting(
@@ -149,6 +151,7 @@ STAGES = (
         asks=changes.waits_for_person,
         notifies=RESOLUTION,
         card="block",
+        question=questions.is_settled,
         affordances=BLOCK,
     ),
     Waiting(
@@ -172,6 +175,7 @@ STAGES = (
         (REMIND,),
         notifies=RESOLUTION,
         card="approval",
+        question=questions.approve_merge,
         affordances=APPROVAL,
     ),
     Terminal(State.CLOSED),

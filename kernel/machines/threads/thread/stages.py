@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from interlock.kernel.effect import CASCADE, RESOLUTION
 from interlock.kernel.machines.threads.effects import CLEANUP, EXECUTION, INFERENCE
+from interlock.kernel.machines.threads.thread import questions
 from interlock.kernel.machines.threads.thread.names import State, Trigger
 from interlock.kernel.table import Active, Data, Terminal, Timer, Waiting, never
 
@@ -72,10 +73,24 @@ def stall(ms: int, trigger: Trigger) -> Timer:
     return Timer("stall", after(ms), trigger, payload={"code": "stalled"})
 
 
-def asks(state: State, card: str, affordances: tuple[tuple[str, str], ...]) -> Waiting:
+def asks(
+    state: State,
+    card: str,
+    affordances: tuple[tuple[str, str], ...],
+    question: Callable[[Data], str],
+    shows: str = questions.ACTION,
+) -> Waiting:
     """Return a state in which a person is asked and reminded, until the expiry if there is one."""
     timers = (REMIND, EXPIRE)
-    return Waiting(state, timers, notifies=RESOLUTION, card=card, affordances=affordances)
+    return Waiting(
+        state,
+        timers,
+        notifies=RESOLUTION,
+        card=card,
+        question=question,
+        shows=shows,
+        affordances=affordances,
+    )
 
 
 def infers(state: State) -> Active:
@@ -99,6 +114,7 @@ STAGES = (
         asks=held,
         notifies=RESOLUTION,
         card="proposal",
+        shows=questions.ACTION,
         affordances=PROPOSAL,
     ),
     Active(
@@ -112,12 +128,41 @@ STAGES = (
     infers(State.INFERRING_INTENT),
     infers(State.INFERRING_CONTEXT),
     infers(State.INFERRING_ACTION),
-    asks(State.AWAITING_INTENT_CONFIRMATION, "confirmation", CONFIRMATION),
-    asks(State.AWAITING_INTENT_CLARIFICATION, "clarification", CLARIFICATION),
-    asks(State.AWAITING_CONTEXT_CONFIRMATION, "confirmation", CONFIRMATION),
-    asks(State.AWAITING_CONTEXT_CLARIFICATION, "clarification", CLARIFICATION),
-    asks(State.AWAITING_ACTION_CLARIFICATION, "clarification", CLARIFICATION),
-    asks(State.AWAITING_CONFIRMATION, "consent", CONSENT),
+    asks(
+        State.AWAITING_INTENT_CONFIRMATION,
+        "confirmation",
+        CONFIRMATION,
+        questions.is_intent_right,
+        questions.INTENT,
+    ),
+    asks(
+        State.AWAITING_INTENT_CLARIFICATION,
+        "clarification",
+        CLARIFICATION,
+        questions.what_is(questions.INTENT),
+        questions.INTENT,
+    ),
+    asks(
+        State.AWAITING_CONTEXT_CONFIRMATION,
+        "confirmation",
+        CONFIRMATION,
+        questions.is_context_right,
+        questions.CONTEXT,
+    ),
+    asks(
+        State.AWAITING_CONTEXT_CLARIFICATION,
+        "clarification",
+        CLARIFICATION,
+        questions.what_is(questions.CONTEXT),
+        questions.CONTEXT,
+    ),
+    asks(
+        State.AWAITING_ACTION_CLARIFICATION,
+        "clarification",
+        CLARIFICATION,
+        questions.what_is(questions.ACTION),
+    ),
+    asks(State.AWAITING_CONFIRMATION, "consent", CONSENT, questions.may_it_be_done),
     Active(
         State.EXECUTING,
         (stall(EXECUTION_QUEUE_MS, Trigger.EXECUTION_FAILED),),
@@ -132,8 +177,8 @@ STAGES = (
         exhausted=Trigger.EXECUTION_FAILED,
         once=irrevocable,
     ),
-    asks(State.AWAITING_REVIEW, "review", REVIEW),
-    asks(State.AWAITING_REDIRECT, "redirect", REDIRECT),
+    asks(State.AWAITING_REVIEW, "review", REVIEW, questions.is_result_right),
+    asks(State.AWAITING_REDIRECT, "redirect", REDIRECT, questions.what_now),
     Waiting(
         State.MONITORING,
         (Timer("recheck", after(RECHECK_MS), effect=CASCADE),),
@@ -152,6 +197,8 @@ STAGES = (
         (REMIND,),
         notifies=RESOLUTION,
         card="cleanup_failure",
+        question=questions.try_cleanup_again,
+        shows=questions.ACTION,
         affordances=CLEANUP_FAILURE,
     ),
     Terminal(State.DONE),

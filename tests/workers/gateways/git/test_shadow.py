@@ -24,7 +24,7 @@ from interlock.workers.gateways.git.shadow import (
 from interlock.workers.gateways.git.shadow_tree import (
     EntryKind,
     HashCache,
-    OpenedWorkspace,
+    OpenedRoot,
     ShadowError,
     Stamp,
     TreeEntry,
@@ -300,7 +300,7 @@ def test_what_vanishes_while_a_checkpoint_is_taken_is_not_in_it(
     shadow = Shadow.open(place)
     real = shadow_tree.read_entry
 
-    def late(opened: OpenedWorkspace, path: bytes, *, cache: HashCache) -> TreeEntry | None:
+    def late(opened: OpenedRoot, path: bytes, *, cache: HashCache) -> TreeEntry | None:
         shutil.rmtree(place / "a", ignore_errors=True)
         return real(opened, path, cache=cache)
 
@@ -338,7 +338,7 @@ def test_a_file_that_may_not_be_read_is_named_and_nothing_is_taken(
 
 def remember(shadow: Shadow, path: str) -> None:
     """Let a file be known as if it had been at rest for long."""
-    found = read_entry(OpenedWorkspace(shadow.workspace), os.fsencode(path))
+    found = read_entry(OpenedRoot(shadow.root), os.fsencode(path))
     assert found
     HashCache.load(shadow.store / "hashes").keep({os.fsencode(path): found}, seen_ns=2**63)
 

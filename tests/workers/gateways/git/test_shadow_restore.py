@@ -19,7 +19,7 @@ from interlock.workers.gateways.git.shadow import (
 )
 from interlock.workers.gateways.git.shadow_tree import (
     EntryKind,
-    OpenedWorkspace,
+    OpenedRoot,
     ShadowError,
     read_entry,
 )
@@ -412,7 +412,7 @@ def test_names_that_git_sorts_in_its_own_way_are_kept(place: Path) -> None:
 def test_a_folder_behind_a_link_is_never_entered(place: Path) -> None:
     outside = put(place.parent, "outside/inner/file", b"theirs").parent
     (place / "link").symlink_to(outside.parent)
-    opened = OpenedWorkspace(place)
+    opened = OpenedRoot(place)
 
     for path in (b"link", b"link/inner"):
         with pytest.raises(NotADirectoryError):

@@ -12,8 +12,8 @@ from interlock.workers.tasks.verification import check as check_module
 from interlock.workers.tasks.verification.check import OUTPUT_BYTES_MAX, check
 from interlock.workers.tasks.verification.model_verdict import UNCONFIGURED, AskModel
 from interlock.workers.tasks.verification.signals import (
-    CompletionSignal,
     CompletionVerdict,
+    ParsedSignal,
     SignalResult,
 )
 
@@ -40,9 +40,7 @@ async def hangs(instruction: str) -> object:
 
 def checked(folder: Path, *pairs: tuple[str, str], **options: Any) -> CompletionVerdict:
     arguments = {"reviewer": None, "judge": None, **options}
-    return asyncio.run(
-        check([CompletionSignal(*pair) for pair in pairs], folder=folder, **arguments)
-    )
+    return asyncio.run(check([ParsedSignal(*pair) for pair in pairs], folder=folder, **arguments))
 
 
 def only(folder: Path, signal_type: str, value: str, **options: Any) -> SignalResult:
@@ -213,7 +211,7 @@ def test_cancelling_ends_the_test_with_its_grandchild(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 
     async def cancelled() -> None:
-        signals = [CompletionSignal("test_passes", f"{STUBBORN} wait")]
+        signals = [ParsedSignal("test_passes", f"{STUBBORN} wait")]
         task = asyncio.create_task(check(signals, folder=tmp_path, reviewer=None, judge=None))
         while not (pid.exists() and pid.read_text()):  # noqa: ASYNC110 - nothing announces a file
             await asyncio.sleep(0.01)

@@ -10,8 +10,8 @@ from interlock.kernel.errors import CallError
 from interlock.workers.tasks.verification.signals import (
     SIGNALS_MAX,
     VALUE_LENGTH_MAX,
-    CompletionSignal,
     InvalidSignalError,
+    ParsedSignal,
     SignalType,
     parse_signals,
 )
@@ -31,7 +31,7 @@ def test_signals_of_every_type_are_read_in_their_order() -> None:
         ("llm_judge", "Is it done?"),
     ]
 
-    assert parse_signals(signals(*pairs)) == tuple(CompletionSignal(*pair) for pair in pairs)
+    assert parse_signals(signals(*pairs)) == tuple(ParsedSignal(*pair) for pair in pairs)
     assert sorted(signal_type for signal_type, _ in pairs) == sorted(SignalType)
 
 

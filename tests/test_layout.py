@@ -1,0 +1,205 @@
+"""Where files lie, what they are called, and which of them may name a system (CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock.kernel.machines import MACHINES
+from interlock.workers.engine.builtin import BUILTIN
+from interlock.workers.engine.system import load
+from interlock.workers.systems import SYSTEMS, SystemsError, handlers, sweeps
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = [system.name for system in SYSTEMS]
+MODULES = {"__init__", "main", "intake", "cli", "systems", "client", "config", "text"}
+FOLDERS = {"ops", "supervision", "terminal", "engine", "gateways", "processes", "specs", "files"}
+# Homeless code under another name: each of these hides a noun that is missing.
+REFUSED = {"utils", "util", "common", "helpers", "base", "misc", "types", "manager", "core"}
+# What knows records, leases and processes, and no system.
+BLIND = (
+    "kernel/*.py",
+    "workers/client.py",
+    *(f"workers/{one}/**/*.py" for one in ("engine", "supervision", "terminal", "gateways")),
+)
+# As parts of an identifier these mean one system; `run`, `task` or `thread` mean other things too.
+UNMISTAKABLE = {"job", "jobs", "codon", "codons", "workspace", "workspaces"}
+# The same word with another meaning, by file and word.
+OTHER_MEANINGS = {
+    ("workers/engine/sweeper.py", "task"): "the key of Celery's schedule",
+    ("workers/gateways/git/errors.py", "identity"): "who git says has made a commit",
+}
+MACHINE_MODULES = {"State", "Trigger"}  # one of each in every machine
+
+
+def sources(*patterns: str) -> list[Path]:
+    found = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return [path for path in found if "__pycache__" not in path.parts]
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+# --- where files lie ---------------------------------------------------------------------------
+
+
+def test_at_the_top_of_workers_lie_entries_floors_and_systems_only() -> None:
+    folders = {path.name for path in (ROOT / "workers").iterdir() if path.is_dir()}
+
+    assert {path.stem for path in (ROOT / "workers").glob("*.py")} == MODULES
+    assert folders - {"__pycache__"} == FOLDERS | set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_system_has_the_same_name_and_shape_everywhere(name: str) -> None:
+    for folder in ("kernel/machines", "workers", "tests/kernel", "tests/workers"):
+        assert (ROOT / folder / name).is_dir(), f"{folder}/{name}/ is missing"
+    assert (ROOT / "tests/end_to_end" / name).is_dir()
+    for file in ("system.py", "client.py", "cli.py", "screen.py", "effects/__init__.py"):
+        assert (ROOT / "workers" / name / file).is_file(), f"workers/{name}/{file} is missing"
+    assert (ROOT / "kernel/machines" / name / "effects.py").is_file()
+
+
+def test_every_machine_is_a_folder_of_its_system() -> None:
+    found = {
+        path.parent.name: path.parents[1].name for path in sources("kernel/machines/*/*/table.py")
+    }
+
+    assert set(found) == set(MACHINES)
+    assert set(found.values()) == set(NAMES)
+    top = {path.name for path in (ROOT / "kernel/machines").iterdir()} - {"__pycache__"}
+    assert top == {"__init__.py", *NAMES}
+
+
+@pytest.mark.parametrize("system", [BUILTIN, *SYSTEMS], ids=lambda system: system.name)
+def test_an_effect_is_a_file_of_its_own_name(system: object) -> None:
+    name, effects = system.name, system.effects  # type: ignore[attr-defined]
+    folder = ROOT / "workers" / name / "effects"
+
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(
+        load(f"{effects}:HANDLERS")
+    )
+
+
+def test_a_sweep_is_a_file_of_its_own_name() -> None:
+    found = sources("workers/*/sweeps/*.py")
+
+    assert {path.stem for path in found} - {"__init__"} == {sweep.name for sweep in sweeps()}
+
+
+@pytest.mark.parametrize("folder", ["kernel", "workers"])
+def test_tests_mirror_the_folders_of_the_code(folder: str) -> None:
+    code, tests = ROOT / folder, ROOT / "tests" / folder
+    known = {path.relative_to(code) for path in code.rglob("*") if path.is_dir()}
+    # A module whose tests need more than a file has a folder of its own name.
+    known |= {path.relative_to(code).with_suffix("") for path in code.rglob("*.py")}
+    # kernel/machines/<system>/ is tested in tests/kernel/<system>/.
+    known |= {Path(name) for name in NAMES}
+
+    strange = [
+        shown(path)
+        for path in sorted(tests.rglob("*"))
+        if path.is_dir() and path.name != "__pycache__" and path.relative_to(tests) not in known
+    ]
+    assert not strange
+
+
+def test_no_module_is_called_after_nothing() -> None:
+    assert not [
+        shown(path) for path in sources("kernel/**/*.py", "workers/**/*.py") if path.stem in REFUSED
+    ]
+
+
+def test_every_folder_of_code_is_a_package_that_says_what_it_is_for() -> None:
+    folders = {path.parent for path in sources("kernel/**/*.py", "workers/**/*.py")}
+
+    silent = [
+        shown(folder)
+        for folder in sorted(folders)
+        if not (folder / "__init__.py").exists()
+        or not ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
+    ]
+    assert not silent
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def test_a_class_name_stands_once() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sources("kernel/**/*.py", "workers/**/*.py"):
+        machine = path.match("kernel/machines/*/*/*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not (machine and node.name in MACHINE_MODULES):
+                found[node.name].append(shown(path))
+
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+def named(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each mention of a system in a file: an import from it, or its name as a string."""
+    tree = ast.parse(path.read_text("utf-8"))
+    words = {*NAMES, *MACHINES}
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    homes = tuple(
+        f"interlock.{home}.{name}" for home in ("workers", "kernel.machines") for name in NAMES
+    )
+    for node in ast.walk(tree):
+        identifiers = [getattr(node, field, None) for field in ("id", "name", "attr", "arg")]
+        for written in (one for one in identifiers if isinstance(one, str)):
+            parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", written).lower().split("_")
+            if UNMISTAKABLE & set(parts):
+                yield getattr(node, "lineno", 0), f"calls something {written}"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(homes):
+            yield node.lineno, f"imports {node.module}"
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            written = node.value
+            if id(node) not in documentation and (
+                (written in words and (shown(path), written) not in OTHER_MEANINGS)
+                or written.startswith(homes)
+            ):
+                yield node.lineno, f"says {written!r}"
+
+
+@pytest.mark.parametrize("path", sources(*BLIND), ids=shown)
+def test_what_serves_every_system_names_none(path: Path) -> None:
+    assert not [f"{shown(path)}:{line} {fault}" for line, fault in named(path)]
+
+
+# --- the registry ------------------------------------------------------------------------------
+
+
+def test_every_line_of_the_registry_can_be_loaded() -> None:
+    for system in SYSTEMS:
+        for module in system.commands.values():
+            assert load(f"{module}:app")
+        assert all(map(callable, map(load, system.submit.values())))
+        assert set(system.submit) | set(system.counted) <= set(MACHINES)
+
+
+def test_every_effect_that_a_machine_owes_has_one_handler() -> None:
+    owed = {
+        name
+        for machine in MACHINES.values()
+        for name, effect in machine.effects.items()
+        if not effect.kept
+    }
+
+    assert set(handlers()) == owed
+
+
+def test_two_systems_cannot_share_the_name_of_an_effect() -> None:
+    with pytest.raises(SystemsError, match="two systems have an effect called"):
+        handlers((*SYSTEMS, SYSTEMS[0]))
