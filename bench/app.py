@@ -8,7 +8,7 @@ from bench.machine import MACHINES, STEP, Trigger
 from bench.marks import Marks
 from interlock.workers.config import Settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.app import SWEEPS_QUEUE, make_app
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.resources import Resources
 from interlock.workers.engine.runner import Runner, register_effects

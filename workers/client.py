@@ -24,8 +24,8 @@ from interlock.kernel.store.commands import Call, Warrant
 from interlock.kernel.store.views import RecordInState
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.config import Settings, local_settings
-from interlock.workers.engine.app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.card import Card, card_of, quarantine_of
+from interlock.workers.engine.celery_app import PRIORITY_LAST, SWEEPS_QUEUE, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.polling import polls
 from interlock.workers.gateways.capabilities.registry import Registry, load_registry

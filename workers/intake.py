@@ -25,7 +25,7 @@ from tenacity import (
 from interlock.kernel.errors import CallError, ConflictError, InvalidPayloadError, StoreError
 from interlock.workers.client import Client, Submitted
 from interlock.workers.config import Settings, read_settings
-from interlock.workers.engine.app import INTAKE_QUEUE, make_app
+from interlock.workers.engine.celery_app import INTAKE_QUEUE, make_app
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.system import load
 from interlock.workers.systems import SYSTEMS

@@ -9,7 +9,7 @@ from interlock.kernel.errors import KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import Settings, SettingsError, read_settings
 from interlock.workers.engine.affinity import tune_when_ready
-from interlock.workers.engine.app import SWEEPS_QUEUE, local_queue, make_app
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, local_queue, make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.liveness import write_liveness_file
 from interlock.workers.engine.resources import Resources

@@ -141,7 +141,7 @@ class Indexes:
         """
         flag = "1" if passing else ""
         args = [run_id, FORMAT, PARTITIONS, uuid4().hex[:8], flag, period_ms, lease_ms]
-        reply = call(self.client, "check_server", [self.keys.meta(partition)], args)
+        reply = call(self.client, "identify_server", [self.keys.meta(partition)], args)
         incarnation, written, partitions, gate, changed, server = (p.decode() for p in reply)
         if (int(written), int(partitions)) != (FORMAT, PARTITIONS):
             raise StoreMisconfiguredError(

@@ -27,7 +27,7 @@ from interlock.kernel.record import PARTITIONS
 from interlock.kernel.store.commands import Call
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client, WaitTimeoutError
-from interlock.workers.engine.app import queue_of
+from interlock.workers.engine.celery_app import queue_of
 from interlock.workers.engine.sweeps import prune
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from tests.workers.threads.threads import bring, client_of, thread_payload

@@ -10,7 +10,7 @@ from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.exceptions import KombuError
 
 from interlock.kernel.errors import KernelError
-from interlock.workers.engine.broker import SHAPE_ERRORS
+from interlock.workers.engine.redis_transport import SHAPE_ERRORS
 
 log = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from interlock.kernel.store.subscriptions import Dependent, Tells
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
-from interlock.workers.engine.app import broker_priority, host_queue, make_app, queue_of
+from interlock.workers.engine.celery_app import broker_priority, host_queue, make_app, queue_of
 from interlock.workers.engine.messages import MessageTemplates
 
 log = logging.getLogger(__name__)

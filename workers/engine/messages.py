@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from celery import Celery
 
-from interlock.workers.engine.broker import PublishBatch
+from interlock.workers.engine.redis_transport import PublishBatch
 
 # Placeholders that occur nowhere else in a message and need no escaping in JSON.
 SHOWN, ARGUMENT = "@@interlock-shown@@", "@@interlock-argument@@"

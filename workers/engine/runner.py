@@ -26,12 +26,11 @@ from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
 from interlock.workers.engine.resources import Resources
+from interlock.workers.engine.retry_delay import retry_delay_ms
 from interlock.workers.engine.work import Handler, Outcome, Work
 
 log = logging.getLogger(__name__)
 
-BACKOFF_MS_FIRST = 1_000
-BACKOFF_MS_MAX = 600_000
 DETAIL_MAX = 2_000
 
 
@@ -231,7 +230,7 @@ class Runner:
     def _retry_later(self, work: Work, failure: Exception) -> str:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
-        delay_ms = min(BACKOFF_MS_FIRST * 2 ** (work.attempt - 1), BACKOFF_MS_MAX)
+        delay_ms = retry_delay_ms(work.attempt)
         draft = Jot(
             "effect_failed",
             {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},

@@ -13,7 +13,7 @@ from celery import Celery
 
 from interlock.kernel.errors import KernelError, StoreError
 from interlock.kernel.record import PARTITIONS
-from interlock.workers.engine.app import SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.engine.dispatch import Dispatch
 
 log = logging.getLogger(__name__)

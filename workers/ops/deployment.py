@@ -12,7 +12,7 @@ from typing import Self
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.config import PREFIX, Settings, SetupError, environment_without_settings
-from interlock.workers.engine.app import SWEEPS_QUEUE, queue_of
+from interlock.workers.engine.celery_app import SWEEPS_QUEUE, queue_of
 from interlock.workers.gateways.server import EmbeddedServer, free_port
 from interlock.workers.processes.bound import end_bound, start_bound
 

@@ -23,7 +23,7 @@ MODULES = (
     "celery.concurrency.thread",
     "openai",
     "pydantic_ai.models.openai",
-    "interlock.workers.engine.broker",
+    "interlock.workers.engine.redis_transport",
     "interlock.workers.client",
     "interlock.workers.engine.consumer",
     "interlock.workers.engine.runner",

@@ -12,7 +12,7 @@ from celery import Celery
 
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.store.commands import Doorbell
-from interlock.workers.engine.app import make_app
+from interlock.workers.engine.celery_app import make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.messages import MessageTemplates
 from interlock.workers.gateways.server import EmbeddedServer

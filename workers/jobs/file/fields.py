@@ -19,7 +19,7 @@ from interlock.kernel.machines.jobs.job.payloads import (
     JobPhase,
     NewJob,
 )
-from interlock.workers.jobs.file.field import (
+from interlock.workers.jobs.file.field_reader import (
     Field,
     PartialPayload,
     flat_fields,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from interlock.kernel.errors import CallError, InvalidPayloadError
 from interlock.kernel.store.codec import encode
 from interlock.workers.jobs.file.dependencies import Dependencies, DependentStep, problem_of_id
-from interlock.workers.jobs.file.field import PartialPayload, merged, read_fields
+from interlock.workers.jobs.file.field_reader import PartialPayload, merged, read_fields
 from interlock.workers.jobs.file.fields import (
     DEFAULTS,
     GRAPH,

@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from interlock.kernel.errors import CallError
-from interlock.workers.jobs.file.field import PartialPayload, write_fields
+from interlock.workers.jobs.file.field_reader import PartialPayload, write_fields
 from interlock.workers.jobs.file.fields import GRAPH, INHERITED, STEP, graph_payload, job_payload
 from interlock.workers.jobs.file.file import GraphFileError, Step, parse_graph
 from interlock.workers.specs.values import PRIORITY_DEFAULT, Dollars

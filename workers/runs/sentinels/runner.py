@@ -17,9 +17,9 @@ from interlock.workers.runs.sentinels.call import (
     SentinelCall,
     SentinelCallError,
 )
+from interlock.workers.runs.sentinels.call_strategy import Batch, PendingEvents
 from interlock.workers.runs.sentinels.journal import Journal, Remark
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sentinels.strategy import Batch, PendingEvents
 from interlock.workers.runs.sentinels.trigger import SentinelEvent
 from interlock.workers.specs.json_line import COUNT_MAX
 

@@ -11,9 +11,9 @@ from typing import Any
 from interlock.kernel.machines.runs.values import SentinelState
 from interlock.workers.config import environment_without_settings
 from interlock.workers.runs.sentinels.call import ModelAccess
+from interlock.workers.runs.sentinels.call_strategy import BatchingKind, BatchingStrategy
 from interlock.workers.runs.sentinels.host import SentinelHost
 from interlock.workers.runs.sentinels.specification import SentinelSpecification
-from interlock.workers.runs.sentinels.strategy import BatchingKind, BatchingStrategy
 from interlock.workers.runs.sentinels.trigger import SentinelEvent, SentinelTrigger
 from tests.waiting import until
 

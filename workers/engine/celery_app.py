@@ -23,7 +23,7 @@ def make_app(settings: Settings, queues: tuple[str, ...]) -> Celery:
     app = Celery(settings.namespace, set_as_current=False)
     app.conf.update(
         broker_url=_address(settings.broker),
-        broker_transport="interlock.workers.engine.broker:Transport" if redis else None,
+        broker_transport="interlock.workers.engine.redis_transport:Transport" if redis else None,
         broker_transport_options=_redis_options(settings) if redis else {"confirm_publish": True},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
