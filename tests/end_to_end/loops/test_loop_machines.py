@@ -84,7 +84,7 @@ def agents(new_deployment: NewDeployment, tmp_path: Path) -> Agents:
 
 
 @pytest.fixture(autouse=True)
-def no_process_left(tmp_path: Path) -> Iterator[None]:
+def no_session_left(tmp_path: Path) -> Iterator[None]:
     """Kill the processes of both machines: a deployment only ends those in its own folder."""
     yield
     for pid in processes(lambda _, words: str(tmp_path).encode() in words):
