@@ -15,7 +15,7 @@ from redis import Redis
 from bench.machine import CHAIN, STEP, Trigger
 from bench.server import CAUSE, BenchServer, create_records, first_key
 from interlock.kernel.store.commands import Call
-from interlock.kernel.store.connections import Line
+from interlock.kernel.store.connections import ConnectionCache
 from interlock.kernel.store.leases import Lease
 from interlock.kernel.store.scripts import call
 from interlock.workers.client import Client
@@ -36,7 +36,7 @@ def transitions(server: BenchServer) -> dict[str, Any]:
     keys, args = _commit_of(server)
     sha = server.client.script_load(BARE_SCRIPT)
     assert isinstance(dispatch.client, Redis), "the server is not a cluster"
-    connections = Line(dispatch.client.connection_pool)
+    connections = ConnectionCache(dispatch.client.connection_pool)
     fired_s, bare_s = [], []
     # In turns and with medians, so that a busy moment of the machine affects both or neither.
     for record in create_records(dispatch, TRANSITIONS):

@@ -41,9 +41,9 @@ from interlock.kernel.store.commands import (
     NO_WARRANT,
     Answer,
     Call,
-    Doorbell,
+    EffectMessage,
     InitialLease,
-    Jot,
+    NoteDraft,
     Render,
     Warrant,
     entitled,
@@ -74,7 +74,7 @@ class Fired:
     version: int
     record: Record | None
     replayed: bool = False
-    owed: tuple[Doorbell, ...] = ()
+    owed: tuple[EffectMessage, ...] = ()
     ignored: str = ""
 
 
@@ -142,14 +142,14 @@ class Lifecycle:
             bounds=bounds,
             initial_lease=initial_lease,
         )
-        match answer.word:
+        match answer.status:
             case "taken":
                 raise IdTakenError(new_id)
             case "held":
                 raise HeldError(new_id, f"{answer.detail} holds what it needs")
             case "closed":
                 raise ClosedParentError(new_id.rpartition("/")[0])
-        replayed = answer.word != "created"
+        replayed = answer.status != "created"
         return Fired(answer.version, None if replayed else newborn, replayed, answer.owed)
 
     def fire(
@@ -209,7 +209,7 @@ class Lifecycle:
                 render=self.render,
                 initial_lease=initial_lease,
             )
-            match answer.word:
+            match answer.status:
                 case "committed":
                     return Fired(answer.version, decision.after, owed=answer.owed)
                 case "replayed":
@@ -221,14 +221,14 @@ class Lifecycle:
                 case "fenced":
                     self._fenced(of, call.warrant)
                 case "held" | "paused" | "busy" | "over":
-                    raise HeldError(of, IN_THE_WAY[answer.word].format(answer.detail))
+                    raise HeldError(of, IN_THE_WAY[answer.status].format(answer.detail))
             record = None
         raise ConflictError(f"{of}: {trigger} lost {CONFLICTS_MAX} races in a row; try again")
 
     def note(
         self,
         record: Record,
-        jot: Jot,
+        draft: NoteDraft,
         *,
         op_id: str = "",
         warrant: Warrant = NO_WARRANT,
@@ -239,14 +239,14 @@ class Lifecycle:
         shows the record elsewhere is owed with each cost.
         """
         machine = self.machine(record.machine)
-        if jot.deltas and machine.mirror and machine.is_mirrored(record.data):
-            jot = replace(jot, owes=(*jot.owes, machine.mirror))
-        if jot.deltas or jot.owes:
+        if draft.deltas and machine.mirror and machine.is_mirrored(record.data):
+            draft = replace(draft, owes=(*draft.owes, machine.mirror))
+        if draft.deltas or draft.owes:
             nameable(op_id)
-        countable(jot.deltas)
-        summed(jot.deltas, machine.counters(record.data) if machine.counters else {})
-        answer = self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
-        match answer.word:
+        countable(draft.deltas)
+        summed(draft.deltas, machine.counters(record.data) if machine.counters else {})
+        answer = self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
+        match answer.status:
             case "fenced":
                 raise FencedError(record.id, warrant.kind)
             case "reused":
@@ -271,7 +271,7 @@ class Lifecycle:
             op_id=op_id,
             render=self.render,
         )
-        match answer.word:
+        match answer.status:
             case "reused":
                 raise OpIdReusedError(op_id)
             case "missing":
@@ -290,20 +290,20 @@ class Lifecycle:
         delay_ms = (found.delay(record.data) if found else None) or self.store.limits.remind_ms
         owes: tuple[Effect, ...] = (found.effect,) if found and found.effect else ()
         again_ms = delay_ms * 2 ** min(fired + 1, 5)
-        jot = Jot(
+        draft = NoteDraft(
             "reminder",
             {"timer": timer, "times": fired + 1},
             timers=((timer, again_ms, fired + 1),),
             owes=owes,
         )
-        return self.store.note(record, jot, op_id=op_id, warrant=warrant, render=self.render)
+        return self.store.note(record, draft, op_id=op_id, warrant=warrant, render=self.render)
 
     def flag(self, name: str, of: str, *, op_id: str, cause: Cause) -> Answer:
         """Pause, resume or retry a record: acts of a person that leave the version alone."""
         nameable(op_id)
         record = self.store.load(record_id(of)).record
         answer = self.store.flag(name, record, op_id=op_id, cause=cause)
-        if answer.word == "reused":
+        if answer.status == "reused":
             raise OpIdReusedError(op_id)
         return answer
 
@@ -344,8 +344,8 @@ class Lifecycle:
         why = machine.gate(trigger, record.data, decision.facts)
         if why:
             suffix, token = warrant.words
-            jot = Jot("refused", {"effect": suffix, "trigger": trigger, "why": why})
-            self.note(record, jot, op_id=f"{token}:{trigger}/refused")
+            draft = NoteDraft("refused", {"effect": suffix, "trigger": trigger, "why": why})
+            self.note(record, draft, op_id=f"{token}:{trigger}/refused")
             raise GuardRefusedError(machine.name, record.state, trigger, why)
 
     def _load(self, of: str, trigger: str, op_id: str) -> tuple[Record, str, Data]:
@@ -368,9 +368,9 @@ class Lifecycle:
 
     def _ignored(self, of: str, trigger: str, why: str, call: Call) -> Fired:
         record = self.store.load(of).record
-        jot = Jot("ignored", {"trigger": trigger, "why": why, "actor": call.cause.actor})
-        answer = self.note(record, jot, op_id=f"{call.op_id}/ignored"[-OP_ID_LENGTH_MAX:])
-        return Fired(record.version, record, answer.word == "replayed", ignored=why)
+        draft = NoteDraft("ignored", {"trigger": trigger, "why": why, "actor": call.cause.actor})
+        answer = self.note(record, draft, op_id=f"{call.op_id}/ignored"[-OP_ID_LENGTH_MAX:])
+        return Fired(record.version, record, answer.status == "replayed", ignored=why)
 
     def _asked(self, record: Record, warrant: Warrant) -> None:
         if warrant.kind == "person" and warrant.words[0] != str(record.entered):

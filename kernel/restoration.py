@@ -124,7 +124,7 @@ class Restoration:
         return Restored.WRITTEN if word == "restored" else Restored.THERE
 
     def relist(self, root: str, commits: Sequence[Commit]) -> None:
-        """List the commits of a family that comes back in its chronicle, where they stood."""
+        """List the commits of a family that is restored in its family log, in their old order."""
         for position, of, version in commits:
             if not POSITION.fullmatch(position) or root_of(of) != root or version < 1:
                 raise RestoreRefusedError(root, f"{position} {of} {version} is no commit of it")

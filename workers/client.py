@@ -171,15 +171,15 @@ class Client:
 
     def pause(self, record_id: str, *, reason: str = "") -> str:
         """Start no new effect on a record until it is resumed. Running effects finish."""
-        return self.dispatch.flag("pause", record_id, self._call(None, reason)).word
+        return self.dispatch.flag("pause", record_id, self._call(None, reason)).status
 
     def resume(self, record_id: str, *, reason: str = "") -> str:
         """Resume a paused record."""
-        return self.dispatch.flag("resume", record_id, self._call(None, reason)).word
+        return self.dispatch.flag("resume", record_id, self._call(None, reason)).status
 
     def retry(self, record_id: str, *, reason: str = "") -> str:
         """Give every quarantined effect of a record new attempts."""
-        return self.dispatch.flag("retry", record_id, self._call(None, reason)).word
+        return self.dispatch.flag("retry", record_id, self._call(None, reason)).status
 
     def explain(
         self, record_id: str, trigger: str, payload: Mapping[str, Any] | None = None

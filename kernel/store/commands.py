@@ -17,8 +17,8 @@ from interlock.kernel.record import Entry, Record, RecordId, ancestors
 from interlock.kernel.table import Bounds, Owed, Shares, TimerDue
 
 DAY_MS = 86_400_000
-CHRONICLE_MIN = 100_000  # commits that a family's chronicle goes back, at least
-Commit = tuple[str, str, int]  # of a chronicle: its position, the record, the version it came to
+FAMILY_LOG_MIN = 100_000  # commits that a family log goes back, at least
+Commit = tuple[str, str, int]  # of a family log: its position, the record, the version it came to
 _PACKED = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -34,7 +34,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Doorbell:
+class EffectMessage:
     """An effect that is owed and should be published."""
 
     key: str
@@ -44,7 +44,7 @@ class Doorbell:
 
 
 # Renders the broker's message for an effect: (list, message), or None to publish after the commit.
-Render = Callable[[Doorbell], tuple[str, bytes] | None]
+Render = Callable[[EffectMessage], tuple[str, bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Warrant:
         return cls("due", (timer, str(due_at), str(born)))
 
     @classmethod
-    def party(cls, name: str) -> Warrant:
+    def component(cls, name: str) -> Warrant:
         """A part of this house acts on a record whose work it does not hold; it says which part."""
         return cls("component", (name,))
 
@@ -120,15 +120,15 @@ class InitialLease:
 class Answer:
     """What a script said. `owed` should be published unless it was pushed in the script."""
 
-    word: str
+    status: str
     version: int = 0
     at_ms: int = 0
-    owed: tuple[Doorbell, ...] = ()
+    owed: tuple[EffectMessage, ...] = ()
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Jot:
+class NoteDraft:
     """A note to write. `timers` are set anew if they run: name, ms, times fired."""
 
     kind: str
@@ -192,9 +192,9 @@ def bounds_plan(bounds: Bounds) -> dict[str, int]:
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
-def chronicle_plan(machine: Machine) -> dict[str, int]:
+def family_log_plan(machine: Machine) -> dict[str, int]:
     """Return what the scripts need to add a commit to the log of its family."""
-    return {"family_log_length": CHRONICLE_MIN} if machine.in_family_log else {}
+    return {"family_log_length": FAMILY_LOG_MIN} if machine.in_family_log else {}
 
 
 def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict[str, Any]:
@@ -202,22 +202,22 @@ def lease_plan(initial_lease: InitialLease | None, owes: Sequence[Owed]) -> dict
     if initial_lease is None:
         return {}
     exclusive = any(one.effect.exclusive for one in owes if one.kind is Kind.STATE)
-    holder = word_of(initial_lease.holder)
+    holder = sanitized(initial_lease.holder)
     lease = {"nonce": initial_lease.nonce, "holder": holder, "lease_ms": initial_lease.lease_ms}
     return {"initial_lease": lease | {"exclusive": exclusive}}
 
 
-def rings(
-    bells: Sequence[Doorbell], owes: Sequence[Owed], initial_lease: InitialLease | None
-) -> tuple[Doorbell, ...]:
+def without_leased(
+    messages: Sequence[EffectMessage], owes: Sequence[Owed], initial_lease: InitialLease | None
+) -> tuple[EffectMessage, ...]:
     """Leave out the message of an effect that is leased from its birth."""
-    pairs = zip(bells, owes, strict=True)
+    pairs = zip(messages, owes, strict=True)
     return tuple(
-        bell for bell, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
+        message for message, owed in pairs if initial_lease is None or owed.kind is not Kind.STATE
     )
 
 
-def word_of(holder: str) -> str:
+def sanitized(holder: str) -> str:
     """Return a holder's name as one word: an entry is a line of words, its note JSON in Lua."""
     return re.sub(r"[^\w.:@-]", "_", holder, flags=re.ASCII) or "_"
 
@@ -247,10 +247,10 @@ def owed_plan(owed: Owed, *, fires: bool) -> dict[str, Any]:
     }
 
 
-def doorbells(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[Doorbell, ...]:
+def effect_messages(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[EffectMessage, ...]:
     """Return the messages of a decision's effects, in the order in which they are owed."""
     return tuple(
-        Doorbell(
+        EffectMessage(
             f"{record.id}:{record.version}.{n}:{nonce}",
             record.machine,
             owed.effect.name,
@@ -260,13 +260,13 @@ def doorbells(record: Record, nonce: str, owes: Sequence[Owed]) -> tuple[Doorbel
     )
 
 
-def advance_bell(
+def advance_message(
     parent: RecordId, machine: str, countdown: str, nonce: str, priority: int
-) -> Doorbell:
+) -> EffectMessage:
     """Return the message of the advance that whoever empties a countdown owes."""
     name, _, generation = countdown.partition(":")
     key = f"{parent}:{generation}.advance.{name}:{nonce}"
-    return Doorbell(key, machine, CASCADE.name, priority)
+    return EffectMessage(key, machine, CASCADE.name, priority)
 
 
 def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits) -> dict[str, Any]:
@@ -281,11 +281,13 @@ def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits)
     }
 
 
-def pushes(doors: Sequence[Doorbell], render: Render) -> tuple[list[str], list[bytes]]:
+def rendered_messages(
+    messages_due: Sequence[EffectMessage], render: Render
+) -> tuple[list[str], list[bytes]]:
     """Render every message, or none: a script pushes all of its messages or leaves all to us."""
-    rendered = [render(door) for door in doors]
+    rendered = [render(door) for door in messages_due]
     pushed = [pair for pair in rendered if pair is not None]
-    if len(pushed) != len(doors):
+    if len(pushed) != len(messages_due):
         if pushed:
             raise KernelError("a render port must render every message or none")
         return [], []

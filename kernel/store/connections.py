@@ -13,7 +13,7 @@ from redis import ConnectionPool, exceptions
 KEPT_MAX = 32
 
 
-class Line:
+class ConnectionCache:
     """The way without redis-py's pool, whose lock, probe and measurements cost as much as the rest.
 
     A connection that fails is given up; the caller then goes the long way.

@@ -12,12 +12,12 @@ from interlock.kernel.record import Record, partition_of
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
-    Doorbell,
+    EffectMessage,
     Limits,
     Render,
     owed_plan,
     packed,
-    pushes,
+    rendered_messages,
 )
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read, read_all
@@ -62,10 +62,10 @@ class Inboxes:
         keys, partition = self.keys, partition_of(record.id)
         written = codec.encode(mail, "the mail")
         nonce = codec.nonce_of(op_id)
-        bell = Doorbell(
+        message = EffectMessage(
             f"{record.id}:{record.version}.0:{nonce}", record.machine, drains.name, record.priority
         )
-        queues, messages = pushes((bell,), render)
+        queues, messages = rendered_messages((message,), render)
         plan = {
             "id": record.id,
             "op_id": op_id,
@@ -89,7 +89,7 @@ class Inboxes:
         about = {name: mail[name] for name in ("sender", "kind", "urgent") if name in mail}
         args = [packed(plan), written, codec.encode(about, "the note"), *messages]
         word, detail, owed = (part.decode() for part in call(self.client, "post", names, args))
-        return Answer(word, 0, owed=(bell,) if owed and not messages else (), detail=detail)
+        return Answer(word, 0, owed=(message,) if owed and not messages else (), detail=detail)
 
     def after(self, record_id: str, cursor: str, limit: int) -> list[Mail]:
         """Return what came after a mail's id, the oldest first; '0-0' is before all."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from interlock.kernel.errors import StoreMisconfiguredError
 from interlock.kernel.record import PARTITIONS, Record, RecordId, partition_of, split_key
-from interlock.kernel.store.commands import Doorbell, Limits
+from interlock.kernel.store.commands import EffectMessage, Limits
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
@@ -20,18 +20,18 @@ BUSY_MS = 600_000  # until a family that could not be forgotten is looked at aga
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DueEffect:
     """What a take said of one due effect: publish, crash, exhausted, quarantined, gone, later."""
 
     key: str
-    word: str
+    status: str
     detail: str
 
     @property
-    def bell(self) -> Doorbell:
+    def message(self) -> EffectMessage:
         """What to publish."""
         name, machine, priority, _ = self.detail.split(" ")
-        return Doorbell(self.key, machine, name, int(priority))
+        return EffectMessage(self.key, machine, name, int(priority))
 
     @property
     def since_ms(self) -> int:
@@ -40,19 +40,19 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class TimerLook:
+class DueTimer:
     """What a take said of one due timer: due, later, gone, taken."""
 
     record_id: RecordId
     name: str
-    word: str
+    status: str
     due_at: int
     born: int
     fired: int
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class ServerCheck:
     """What a partition knows of its server. `gate_open`: orphans of this life may be declared."""
 
     incarnation: str
@@ -77,9 +77,9 @@ class Indexes:
         reply = call(self.client, "list_due", [self.keys.timers(partition)], [limit])
         return [member.decode() for member in reply]
 
-    def take(
+    def poll_effects(
         self, partition: int, members: Sequence[str], *, gate_open: bool, server: str = ""
-    ) -> list[Look]:
+    ) -> list[DueEffect]:
         """Look at due effects of one partition; each one's score moves in the same step.
 
         With the `server` of the meeting, an open gate counts in that life of the server alone.
@@ -107,9 +107,9 @@ class Indexes:
             part.decode() for part in call(self.client, "poll_effects", names, [json.dumps(plan)])
         ]
         answers = zip(members, reply[::2], reply[1::2], strict=True)
-        return [Look(*answer) for answer in answers]
+        return [DueEffect(*answer) for answer in answers]
 
-    def take_timers(self, partition: int, members: Sequence[str]) -> list[TimerLook]:
+    def poll_timers(self, partition: int, members: Sequence[str]) -> list[DueTimer]:
         """Look at due timers of one partition; each one's score moves in the same step."""
         names = [self.keys.timers(partition)]
         polls: list[dict[str, Any]] = []
@@ -121,10 +121,10 @@ class Indexes:
         reply = call(self.client, "poll_timers", names, [json.dumps(plan)])
         rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
         return [
-            TimerLook(
+            DueTimer(
                 record_id=RecordId(poll["id"]),
                 name=poll["name"],
-                word=row[0].decode(),
+                status=row[0].decode(),
                 due_at=int(row[1]),
                 born=int(row[2]),
                 fired=int(row[3]),
@@ -132,9 +132,9 @@ class Indexes:
             for poll, row in zip(polls, rows, strict=True)
         ]
 
-    def meet(
+    def identify_server(
         self, partition: int, *, passing: bool, period_ms: int, lease_ms: int, run_id: str = ""
-    ) -> Meeting:
+    ) -> ServerCheck:
         """Meet the server of a partition, and note a changed one once.
 
         Asked in the script, its run id cannot be that of an earlier life or of another node.
@@ -148,7 +148,7 @@ class Indexes:
                 f"the store holds format {written} in {partitions} partitions, this process speaks "
                 f"format {FORMAT} in {PARTITIONS}; use another prefix or the matching version"
             )
-        return Meeting(incarnation, gate == "open", changed == "1", server)
+        return ServerCheck(incarnation, gate == "open", changed == "1", server)
 
     def postpone(self, root: RecordId, age_ms: int) -> None:
         """Look at an ended family again when it would be `age_ms` older."""
@@ -174,11 +174,11 @@ class Indexes:
             keys.ops(record.id),
             keys.op_times(record.id),
             keys.tombstone(record.id),
-            keys.kids(record.id),
+            keys.children(record.id),
             keys.state_index(record.id, record.machine, record.state),
             keys.ended(partition_of(record.id)),
             *(self._shared(record) if last else ()),
-            keys.dependents(record.id),
+            keys.subscribers(record.id),
             *(keys.members(record.id, countdown) for countdown in countdowns),
             *(keys.tally(record.id, countdown) for countdown in countdowns),
         ]
@@ -194,7 +194,7 @@ class Indexes:
             keys.inbox(of),
             keys.posts(of),
             keys.post_times(of),
-            keys.chronicle(of),
+            keys.family_log(of),
         )
 
 

@@ -54,7 +54,7 @@ class Keys:
         """String: what remains of a pruned record, so that its id stays taken."""
         return f"{self._of(record_id)}x:{record_id}"
 
-    def kids(self, record_id: str) -> str:
+    def children(self, record_id: str) -> str:
         """Set: every child ever born."""
         return f"{self._of(record_id)}children:{record_id}"
 
@@ -66,7 +66,7 @@ class Keys:
         """Hash: how many left a countdown, by outcome."""
         return f"{self._of(record_id)}tally:{record_id}:{countdown}"
 
-    def dependents(self, record_id: str) -> str:
+    def subscribers(self, record_id: str) -> str:
         """Set: who is to be told of a record's end."""
         return f"{self._of(record_id)}subscribers:{record_id}"
 
@@ -82,7 +82,7 @@ class Keys:
         """Sorted set: these op-ids by ms, to trim them."""
         return f"{self._of(record_id)}post-times:{root_of(record_id)}"
 
-    def chronicle(self, record_id: str) -> str:
+    def family_log(self, record_id: str) -> str:
         """Stream: which record of this one's family came to which version, in order."""
         return f"{self._of(record_id)}family-log:{root_of(record_id)}"
 
@@ -90,7 +90,7 @@ class Keys:
         """Sorted set: who has a slot of this name, by since when."""
         return f"{self._of(name)}slots:{name}"
 
-    def slots_line(self, name: str) -> str:
+    def slots_queue(self, name: str) -> str:
         """Sorted set: who waits for a slot of this name, first come first."""
         return f"{self._of(name)}slots-queue:{name}"
 
@@ -98,11 +98,11 @@ class Keys:
         """Hash: names that a record of this one's family holds, and which."""
         return f"{self._of(record_id)}holds:{root_of(record_id)}"
 
-    def line(self, record_id: str, name: str) -> str:
+    def queue(self, record_id: str, name: str) -> str:
         """Sorted set: records of this one's family that wait to be taken, first come first."""
         return f"{self._of(record_id)}queue:{root_of(record_id)}:{name}"
 
-    def lines(self, record_id: str) -> str:
+    def queues(self, record_id: str) -> str:
         """Set: the lines of this one's family in which somebody stands."""
         return f"{self._of(record_id)}queues:{root_of(record_id)}"
 

@@ -12,7 +12,14 @@ from interlock.kernel.effect import CASCADE, Effect, Kind
 from interlock.kernel.errors import FencedError
 from interlock.kernel.record import Record, partition_of, split_key
 from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Answer, Doorbell, Limits, Render, parent_plan, word_of
+from interlock.kernel.store.commands import (
+    Answer,
+    EffectMessage,
+    Limits,
+    Render,
+    parent_plan,
+    sanitized,
+)
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
 
@@ -50,7 +57,7 @@ class Lease:
 class Refused:
     """Why an effect was not given: gone, held, paused, quarantined, carried, early ..."""
 
-    word: str
+    status: str
     detail: str
 
 
@@ -66,7 +73,7 @@ class Leases:
         """Claim an effect. A repeat with the same nonce gets its own lease back, renewed."""
         record_id, suffix = split_key(key)
         names = [*self._held(record_id), *self.keys.chain(record_id)]
-        args = [record_id, suffix, nonce, word_of(holder), effect.lease_ms, schema, effect.name]
+        args = [record_id, suffix, nonce, sanitized(holder), effect.lease_ms, schema, effect.name]
         word, token, attempt, pairs, counters = call(self.client, "claim", names, args)
         if word != b"granted":
             return Refused(word.decode(), token.decode())
@@ -81,7 +88,7 @@ class Leases:
         """
         record_id, suffix = split_key(key)
         names = [*self._held(record_id), self.keys.counters(record_id)]
-        args = [record_id, suffix, token, nonce, word_of(holder), effect.lease_ms]
+        args = [record_id, suffix, token, nonce, sanitized(holder), effect.lease_ms]
         word, new_token, attempt, pairs, counters = call(self.client, "adopt", names, args)
         if word != b"adopted":
             raise FencedError(record_id, "token")
@@ -160,13 +167,13 @@ class Leases:
             "token": lease.token,
             "chain_length": len(chain),
         }
-        bell = Doorbell(
+        message = EffectMessage(
             f"{record_id}:{generation}.advance.{name}:{nonce}",
             lease.record.machine,
             CASCADE.name,
             lease.record.priority,
         )
-        pushed = render(bell) if name else None
+        pushed = render(message) if name else None
         if name:
             plan["parent"] = parent_plan(record_id, countdown, nonce=nonce, limits=self.limits)
         names = [
@@ -181,7 +188,7 @@ class Leases:
         ]
         args = [json.dumps(plan), *([pushed[1]] if pushed else [])]
         word, advance = (part.decode() for part in call(self.client, "settle", names, args))
-        return Answer(word, owed=(bell,) if advance and not pushed else ())
+        return Answer(word, owed=(message,) if advance and not pushed else ())
 
     def release(self, lease: Lease, *, delay_ms: int = 0, counted: bool) -> str:
         """Give an effect back. The answer is the entry's new state, gone, or lost."""

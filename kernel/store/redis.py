@@ -14,30 +14,30 @@ from interlock.kernel.record import Record, RecordId, ancestors, parent_of, part
 from interlock.kernel.store import codec
 from interlock.kernel.store.commands import (
     Answer,
-    Doorbell,
+    EffectMessage,
     InitialLease,
-    Jot,
     Limits,
     Loaded,
+    NoteDraft,
     Render,
     Warrant,
-    advance_bell,
+    advance_message,
     bounds_plan,
-    chronicle_plan,
-    doorbells,
+    effect_messages,
+    family_log_plan,
     lease_plan,
     owed_plan,
     owes_plan,
     packed,
     parent_plan,
-    pushes,
-    rings,
+    rendered_messages,
     shares_plan,
     timers_plan,
+    without_leased,
 )
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call
-from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.table import UNBOUND, Bounds, Owed
 
 
@@ -99,10 +99,10 @@ class Store:
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= chronicle_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
+        plan |= family_log_plan(machine) | ({"needs_parent": True} if machine.needs_parent else {})
         born = self._event(machine, decision, cause, nonce, data, {})
-        owed = doorbells(record, nonce, decision.owes)
-        queues, messages = pushes(owed, render)
+        owed = effect_messages(record, nonce, decision.owes)
+        queues, messages = rendered_messages(owed, render)
         names = [
             keys.record(record.id),
             keys.counters(record.id),
@@ -114,17 +114,19 @@ class Store:
             keys.state_index(record.id, machine.name, record.state),
         ]
         if parent:
-            names += [keys.record(parent), keys.members(parent, countdown), keys.kids(parent)]
+            names += [keys.record(parent), keys.members(parent, countdown), keys.children(parent)]
         names += self._shared(decision)
         names += [keys.record(ancestors(record.id)[-1])] if machine.needs_parent else []
-        names += [keys.chronicle(record.id)] if machine.in_family_log else []
+        names += [keys.family_log(record.id)] if machine.in_family_log else []
         names += queues
         args = [packed(plan), data, born, *messages]
         word, version, at_ms = call(self.client, "create", names, args)
         if word == b"held":
             return Answer("held", detail=version.decode())
         publish = (
-            () if messages or word != b"created" else rings(owed, decision.owes, initial_lease)
+            ()
+            if messages or word != b"created"
+            else without_leased(owed, decision.owes, initial_lease)
         )
         return Answer(word.decode(), int(version), int(at_ms), publish)
 
@@ -148,16 +150,16 @@ class Store:
         changed = after.data is not before.data
         leaves = decision.ends or decision.counts_as_ended
         counted = self._counted(before, nonce) if leaves else None
-        owed = doorbells(after, nonce, decision.owes)
+        owed = effect_messages(after, nonce, decision.owes)
         chain = keys.chain(after.id)
         names = self._named(machine, decision, chain)
-        doors = owed
+        messages_due = owed
         if counted:
-            parent, begun, bell = counted
+            parent, begun, message = counted
             names += [keys.record(parent), keys.members(parent, begun), keys.tally(parent, begun)]
-            doors = (*owed, bell)
+            messages_due = (*owed, message)
         names += self._shared(decision)
-        queues, messages = pushes(doors, render)
+        queues, messages = rendered_messages(messages_due, render)
         plan = {
             "id": after.id,
             "op_id": op_id,
@@ -185,39 +187,41 @@ class Store:
             plan["parent"] = parent_plan(*counted[:2], nonce=nonce, limits=self.limits)
         plan |= bounds_plan(decision.bounds)
         plan |= shares_plan(decision.shares) | lease_plan(initial_lease, decision.owes)
-        plan |= chronicle_plan(machine)
+        plan |= family_log_plan(machine)
         event = self._event(machine, decision, cause, op_id, data, deltas)
         args = [packed(plan), data if changed else b"", event, *messages]
-        names += [*([keys.chronicle(after.id)] if machine.in_family_log else []), *queues]
+        names += [*([keys.family_log(after.id)] if machine.in_family_log else []), *queues]
         reply = call(self.client, "commit", names, args)
         word, version, at_ms, paused, advance = (part.decode() for part in reply)
-        publish: tuple[Doorbell, ...] = ()
+        publish: tuple[EffectMessage, ...] = ()
         if word == "committed" and not messages:
-            publish = () if paused else rings(owed, decision.owes, initial_lease)
+            publish = () if paused else without_leased(owed, decision.owes, initial_lease)
             publish += (counted[2],) if counted and advance else ()
         detail = "" if word == "committed" else advance
         return Answer(word, int(version), int(at_ms), publish, detail)
 
     def note(
-        self, record: Record, jot: Jot, *, op_id: str, warrant: Warrant, render: Render
+        self, record: Record, draft: NoteDraft, *, op_id: str, warrant: Warrant, render: Render
     ) -> Answer:
         """Write a line that changes no state. Without an op-id a repeat writes it twice."""
         keys, partition = self.keys, partition_of(record.id)
         nonce = codec.nonce_of(op_id)
-        owes = tuple(Owed(effect, Kind.TRANSITION) for effect in jot.owes)
-        detail = dict(jot.detail) | ({"deltas": dict(jot.deltas)} if jot.deltas else {})
+        owes = tuple(Owed(effect, Kind.TRANSITION) for effect in draft.owes)
+        detail = dict(draft.detail) | ({"deltas": dict(draft.deltas)} if draft.deltas else {})
         written = codec.encode(detail, "the note")
         chain = keys.chain(record.id)
         plan = {
             "id": record.id,
             "op_id": op_id,
-            "digest": codec.digest(jot.kind, written),
+            "digest": codec.digest(draft.kind, written),
             "warrant": [warrant.kind, *warrant.words],
-            "kind": jot.kind,
+            "kind": draft.kind,
             "nonce": nonce,
             "chain_length": len(chain),
-            "deltas": dict(jot.deltas),
-            "timers": [{"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in jot.timers],
+            "deltas": dict(draft.deltas),
+            "timers": [
+                {"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in draft.timers
+            ],
             "effects": [owed_plan(owed, fires=False) for owed in owes],
             "poll_ms": self.limits.look_ms,
             "window_ms": self.limits.op_window_ms,
@@ -231,8 +235,8 @@ class Store:
             keys.timers(partition),
             *chain,
         ]
-        owed = doorbells(record, nonce, owes)
-        queues, messages = pushes(owed, render)
+        owed = effect_messages(record, nonce, owes)
+        queues, messages = rendered_messages(owed, render)
         reply = call(self.client, "note", names + queues, [packed(plan), written, *messages])
         word, version, _ = (part.decode() for part in reply)
         if word == "missing":
@@ -256,15 +260,17 @@ class Store:
         args = [record.id, op_id, codec.digest(name), detail, self.limits.op_window_ms]
         word, *owed = (part.decode() for part in call(self.client, name, names, args))
         pairs = zip(owed[::2], owed[1::2], strict=True)
-        bells = tuple(self._bell(record, suffix, effect) for suffix, effect in pairs)
-        return Answer(word, owed=bells)
+        messages = tuple(self._message(record, suffix, effect) for suffix, effect in pairs)
+        return Answer(word, owed=messages)
 
-    def depart(self, parent: Dependent, member: str, outcome: str, render: Render) -> Answer:
+    def leave_countdown(
+        self, parent: Subscriber, member: str, outcome: str, render: Render
+    ) -> Answer:
         """Take a member that has ended out of a countdown, whatever partition it is in itself."""
         keys, countdown = self.keys, parent.countdown
         nonce = codec.nonce_of(f"depart:{member}")
-        bell = advance_bell(parent.id, parent.machine, countdown, nonce, parent.priority)
-        queues, messages = pushes((bell,), render)
+        message = advance_message(parent.id, parent.machine, countdown, nonce, parent.priority)
+        queues, messages = rendered_messages((message,), render)
         plan = {
             "parent": parent_plan(parent.id, countdown, nonce=nonce, limits=self.limits),
             "member": member,
@@ -278,23 +284,23 @@ class Store:
             *queues,
         ]
         advance = call(self.client, "leave_countdown", names, [packed(plan), *messages])[0].decode()
-        return Answer("departed", owed=(bell,) if advance and not messages else ())
+        return Answer("departed", owed=(message,) if advance and not messages else ())
 
-    def _bell(self, record: Record, suffix: str, effect: str) -> Doorbell:
-        return Doorbell(f"{record.id}:{suffix}", record.machine, effect, record.priority)
+    def _message(self, record: Record, suffix: str, effect: str) -> EffectMessage:
+        return EffectMessage(f"{record.id}:{suffix}", record.machine, effect, record.priority)
 
-    def _counted(self, record: Record, nonce: str) -> tuple[RecordId, str, Doorbell] | None:
+    def _counted(self, record: Record, nonce: str) -> tuple[RecordId, str, EffectMessage] | None:
         parent = parent_of(record.id)
         if parent is None or not record.counted:
             return None
-        bell = advance_bell(parent, record.machine, record.counted, nonce, record.priority)
-        return parent, record.counted, bell
+        message = advance_message(parent, record.machine, record.counted, nonce, record.priority)
+        return parent, record.counted, message
 
     def _shared(self, decision: Decision) -> list[str]:
         shares, of, keys = decision.shares, decision.after.id, self.keys
         if shares is None:
             return []
-        lines = [keys.line(of, shares.left), keys.line(of, shares.line), keys.lines(of)]
+        lines = [keys.queue(of, shares.left), keys.queue(of, shares.line), keys.queues(of)]
         return [keys.holds(of), *lines]
 
     def _named(self, machine: Machine, decision: Decision, chain: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ BODY_MAX = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedMessage:
     """One message: what kind of fault, the sentence for people, and the beginning of its body."""
 
     kind: str
@@ -22,7 +22,7 @@ class Rejected:
     body: str
 
 
-class Aside:
+class RejectedMessages:
     """The list and the counts, over one client."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
@@ -42,10 +42,10 @@ class Aside:
         pairs = read(self.client, "HGETALL", self.keys.rejected_counts())
         return {name.decode(): int(count) for name, count in dict(pairs).items()}
 
-    def newest(self, limit: int) -> list[Rejected]:
+    def newest(self, limit: int) -> list[RejectedMessage]:
         """Return what is kept, the newest first."""
         rows = read(self.client, "LRANGE", self.keys.rejected(), 0, limit - 1)
-        return [Rejected(**json.loads(row)) for row in rows]
+        return [RejectedMessage(**json.loads(row)) for row in rows]
 
     def _read(self, *words: Any) -> Any:
         return read(self.client, *words)

@@ -20,8 +20,8 @@ class Repairs:
         self.client, self.keys = client, keys
 
     def position(self, root: str) -> str:
-        """Return where the newest commit of a family stands in its chronicle."""
-        newest = read(self.client, "XREVRANGE", self.keys.chronicle(root), "+", "-", "COUNT", 1)
+        """Return where the newest commit of a family is in its log."""
+        newest = read(self.client, "XREVRANGE", self.keys.family_log(root), "+", "-", "COUNT", 1)
         return str(newest[0][0].decode()) if newest else NOTHING_YET
 
     def recount(
@@ -31,7 +31,7 @@ class Repairs:
 
         They are refused where anything was committed after `position`; `why` is noted on the root.
         """
-        names = [self.keys.chronicle(root), self.keys.record(root), self.keys.log(root)]
+        names = [self.keys.family_log(root), self.keys.record(root), self.keys.log(root)]
         names += map(self.keys.counters, sums)
         told = [{name: str(n) for name, n in one.items()} for one in sums.values()]
         plan = packed({"position": position, "sums": told})

@@ -91,7 +91,7 @@ class Restores:
 
     def relist(self, root: str, commits: Sequence[Commit], lock: Lock) -> str:
         """Write commits into a family's log again, the oldest first: restored or closed."""
-        names = [self.keys.chronicle(root), self.keys.holds(root)]
+        names = [self.keys.family_log(root), self.keys.holds(root)]
         word = b"restored"
         for start in range(0, len(commits), PAGE):
             rows = [part for commit in commits[start : start + PAGE] for part in commit]

@@ -19,7 +19,7 @@ from interlock.kernel.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from interlock.kernel.store.connections import Line
+from interlock.kernel.store.connections import ConnectionCache
 
 Client = Redis | RedisCluster
 # A cluster's own trouble is no RedisError.
@@ -53,7 +53,7 @@ def sha_of(name: str) -> str:
 
 
 # A line goes with its client.
-_LINES: WeakKeyDictionary[Redis, Line] = WeakKeyDictionary()
+_LINES: WeakKeyDictionary[Redis, ConnectionCache] = WeakKeyDictionary()
 
 
 def call(client: Client, name: str, keys: list[str], args: list[Any]) -> Any:
@@ -72,7 +72,7 @@ def _run(client: Client, *words: Any) -> Any:
         return client.evalsha(*words)
     line = _LINES.get(client)
     if line is None:
-        line = _LINES.setdefault(client, Line(client.connection_pool))
+        line = _LINES.setdefault(client, ConnectionCache(client.connection_pool))
     try:
         return line.exchange("EVALSHA", *words)
     except (exceptions.ConnectionError, exceptions.TimeoutError):

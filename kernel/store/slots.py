@@ -26,15 +26,15 @@ class Slots:
     def __init__(self, client: Client, keys: Keys) -> None:
         self.client, self.keys = client, keys
 
-    def occupy(self, name: str, record: Record, limit: int) -> Occupied:
+    def acquire(self, name: str, record: Record, limit: int) -> Occupied:
         """Take a slot, or stand in the line for one. `limit` 0 sets none."""
         score = record.priority * PRIORITY_SCALE + record.created_ms
-        names = [self.keys.slots(name), self.keys.slots_line(name)]
+        names = [self.keys.slots(name), self.keys.slots_queue(name)]
         word, *given = call(self.client, "acquire_slot", names, [record.id, limit, score])
         return Occupied(word == b"held", tuple(RecordId(one.decode()) for one in given))
 
-    def vacate(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
+    def release(self, name: str, record_id: str, limit: int) -> tuple[RecordId, ...]:
         """Give a slot back, with '' only hand out what is free; return whom to ring."""
-        names = [self.keys.slots(name), self.keys.slots_line(name)]
+        names = [self.keys.slots(name), self.keys.slots_queue(name)]
         _, *given = call(self.client, "release_slot", names, [record_id, limit])
         return tuple(RecordId(one.decode()) for one in given)

@@ -79,7 +79,7 @@ class Views:
 
     def children(self, record_id: str) -> list[RecordId]:
         """Return every child ever born to a record, by name."""
-        found = read(self.client, "SMEMBERS", self.keys.kids(record_id))
+        found = read(self.client, "SMEMBERS", self.keys.children(record_id))
         return sorted(RecordId(member.decode()) for member in found)
 
     def counted(self, record_id: str, countdown: str) -> set[str]:
@@ -250,14 +250,14 @@ class Views:
             # More came in one millisecond than a page holds: only a longer one goes beyond them.
             last, limit = (fresh[-1], PAGE) if fresh else (last, 2 * limit)
 
-    def line(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
+    def queue(self, root: str, name: str, start: int, limit: int) -> list[RecordId]:
         """Return a page of a family's line: who is to be taken next comes first."""
-        found = read(self.client, "ZRANGE", self.keys.line(root, name), start, start + limit - 1)
+        found = read(self.client, "ZRANGE", self.keys.queue(root, name), start, start + limit - 1)
         return [RecordId(member.decode()) for member in found]
 
-    def lines(self, root: str) -> list[str]:
+    def queues(self, root: str) -> list[str]:
         """Return the lines of a family in which somebody stands."""
-        found = read(self.client, "SMEMBERS", self.keys.lines(root))
+        found = read(self.client, "SMEMBERS", self.keys.queues(root))
         return sorted(member.decode() for member in found)
 
     def holds(self, root: str) -> dict[str, str]:
@@ -265,13 +265,13 @@ class Views:
         pairs = _flat(read(self.client, "HGETALL", self.keys.holds(root)))
         return {name: value.decode() for name, value in codec.fields(pairs).items()}
 
-    def chronicle(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
+    def family_log(self, root: str, after: str, limit: int) -> list[tuple[str, RecordId, int]]:
         """Return what was committed in a family after a position, in order.
 
         Each is its position, the record and its version; '0-0' is before all that is kept. Raises
         MissedError where another position is not kept any more: something may be missing.
         """
-        key, begins = self.keys.chronicle(root), after == "0-0"
+        key, begins = self.keys.family_log(root), after == "0-0"
         rows = read(self.client, "XRANGE", key, after, "+", "COUNT", limit + 1)
         if not begins:
             if not rows or rows[0][0].decode() != after:

@@ -95,7 +95,7 @@ def awaiting_approval(lifecycle: Lifecycle, *, auto_approve: bool) -> Record:
         ("scheduling", "step", {}),
         ("reviewer", "review_completed", {"verdict": "approval_required"}),
     ):
-        lifecycle.fire("g/j", trigger, payload, Call(Cause(by), warrant=Warrant.party(by)))
+        lifecycle.fire("g/j", trigger, payload, Call(Cause(by), warrant=Warrant.component(by)))
     return lifecycle.store.load("g/j").record
 
 
@@ -114,7 +114,7 @@ def test_auto_approval_is_fired_by_its_effect_and_by_no_other(
     mine = tokens.pop("approval")
     assert tokens, "it is owed other effects, too"
 
-    for warrant in (*tokens.values(), Warrant.party("scheduling"), Warrant.party("worker")):
+    for warrant in (*tokens.values(), Warrant.component("scheduling"), Warrant.component("worker")):
         with pytest.raises(GuardRefusedError, match="approval or person fires it"):
             lifecycle.fire("g/j", "approve", {}, Call(Cause("x"), warrant=warrant))
     for actor in ("producer", "person"):
@@ -142,10 +142,10 @@ def test_a_component_fires_without_a_lease_where_a_row_names_it(
     lifecycle.create("turn", "b/t~1", {"task": "b/t", "number": 1}, Cause("assignment"))
 
     def as_party(name: str, trigger: str) -> Fired:
-        call = Call(Cause(name), warrant=Warrant.party(name))
+        call = Call(Cause(name), warrant=Warrant.component(name))
         return lifecycle.fire("b/t~1", trigger, {}, call)
 
-    for stranger in (Warrant(), Warrant.party("supervision")):
+    for stranger in (Warrant(), Warrant.component("supervision")):
         with pytest.raises(GuardRefusedError, match="assignment or turn_cleanup fires it"):
             lifecycle.fire("b/t~1", "task_claimed", {}, Call(Cause("x"), warrant=stranger))
     as_party("assignment", "task_claimed")

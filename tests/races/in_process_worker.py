@@ -124,7 +124,7 @@ class InProcessWorker:
         self.text.now_us = (self.text.now_us or START_US) + RECOVERED_MS * 1_000
         for partition in range(PARTITIONS):
             if members := self.dispatch.indexes.due_effects(partition, 1_000):
-                self.dispatch.indexes.take(partition, members, gate_open=True)
+                self.dispatch.indexes.poll_effects(partition, members, gate_open=True)
 
     def count_events(self, record_id: str, trigger: str) -> int:
         lines = self.client.history(record_id)

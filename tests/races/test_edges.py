@@ -84,7 +84,7 @@ def test_sixty_four_claims_have_one_holder(world: World) -> None:
     results = race(lambda n: world.ask(key, f"n{n}"))
 
     assert sum(isinstance(one, Lease) for one in results) == 1
-    assert {result.word for result in results if isinstance(result, Refused)} == {"held"}
+    assert {result.status for result in results if isinstance(result, Refused)} == {"held"}
     assert world.entry().attempts == 1
 
 
@@ -112,7 +112,7 @@ def test_a_renewal_that_races_the_orphan_sweep_keeps_its_lease(world: World, tex
     world.fire(lease.record, "go_on", warrant=token(lease))
     world.later(LEASE_MS)
     look = world.take()[lease.key]
-    assert look.word == "crash"
+    assert look.status == "crash"
     assert world.renew(lease) is Order.GO
 
     with pytest.raises(FencedError):
@@ -155,6 +155,6 @@ def test_sweeps_that_run_at_once_hand_out_each_effect_once(world: World, text: T
     key = world.key()
     world.later(1_000)
     partition = world.partition()
-    results = race(lambda _: world.indexes.take(partition, [key], gate_open=True)[0].word)
+    results = race(lambda _: world.indexes.poll_effects(partition, [key], gate_open=True)[0].status)
 
     assert sorted(str(word) for word in results) == ["publish"] + ["taken"] * (RACERS - 1)

@@ -137,7 +137,7 @@ def test_a_job_that_runs_since_a_limit_was_lifted_is_in_no_queue(worker: InProce
 
 def test_a_slot_offered_to_a_job_that_was_deleted_goes_to_the_next(worker: InProcessWorker) -> None:
     first, second = job(worker, "a/first", queue="q"), job(worker, "b/second", queue="q")
-    queue_key = worker.dispatch.keys.slots_line("queue:q")
+    queue_key = worker.dispatch.keys.slots_queue("queue:q")
     worker.dispatch.client.zadd(queue_key, {"gone/1": 0, "gone/2": 1})
     worker.perform(first, "worker", done)
     rest(worker, first, second)
@@ -147,5 +147,5 @@ def test_a_slot_offered_to_a_job_that_was_deleted_goes_to_the_next(worker: InPro
 
 
 def queued_jobs(worker: InProcessWorker, name: str) -> list[bytes]:
-    key = worker.dispatch.keys.slots_line(name)
+    key = worker.dispatch.keys.slots_queue(name)
     return list(read(worker.dispatch.client, "ZRANGE", key, 0, -1))

@@ -78,7 +78,7 @@ def test_a_settling_whose_reply_was_lost_ends_the_countdown_once(
     world.at("asking", "other")
     world.settle(world.claim("notify", of="other"))
     losing(proxy, text, "settle")
-    word = remote.settle(spawn).word
+    word = remote.settle(spawn).status
 
     assert proxy.replies_lost == 1
     assert word == "lost"

@@ -23,22 +23,22 @@ from interlock.kernel.record import Record
 from interlock.kernel.store.commands import (
     Answer,
     Call,
-    Doorbell,
+    EffectMessage,
     InitialLease,
-    Jot,
     Limits,
+    NoteDraft,
     Warrant,
 )
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.inboxes import Inboxes
-from interlock.kernel.store.indexes import Indexes, Meeting
+from interlock.kernel.store.indexes import Indexes, ServerCheck
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Leases
 from interlock.kernel.store.redis import Store
-from interlock.kernel.store.rejected import Aside
+from interlock.kernel.store.rejected import RejectedMessages
 from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
-from interlock.kernel.store.subscriptions import Dependent, Tells
+from interlock.kernel.store.subscriptions import Subscriber, Subscriptions
 from interlock.kernel.store.views import Views
 from interlock.kernel.table import Data
 from interlock.workers.config import Settings
@@ -95,9 +95,9 @@ class Dispatch:
         return Leases(self.client, self.keys, self.limits)
 
     @cached_property
-    def subscriptions(self) -> Tells:
+    def subscriptions(self) -> Subscriptions:
         """Subscriptions to the end of other records."""
-        return Tells(self.client, self.keys)
+        return Subscriptions(self.client, self.keys)
 
     @property
     def inboxes(self) -> Inboxes:
@@ -115,9 +115,9 @@ class Dispatch:
         return Indexes(self.client, self.keys, self.limits)
 
     @cached_property
-    def rejected(self) -> Aside:
+    def rejected(self) -> RejectedMessages:
         """Messages that nobody can act on, kept for people."""
-        return Aside(self.client, self.keys)
+        return RejectedMessages(self.client, self.keys)
 
     @cached_property
     def views(self) -> Views:
@@ -172,7 +172,7 @@ class Dispatch:
         return self.lifecycle.store.load(record_id, op_id).op_outcome
 
     def note(
-        self, record: Record, draft: Jot, *, op_id: str = "", warrant: Warrant | None = None
+        self, record: Record, draft: NoteDraft, *, op_id: str = "", warrant: Warrant | None = None
     ) -> Answer:
         """Write a note to a record's log; its state does not change."""
         options = {"warrant": warrant} if warrant else {}
@@ -200,16 +200,16 @@ class Dispatch:
         self.publish(answer.owed)
         return answer
 
-    def leave_countdown(self, parent: Dependent, member: str, outcome: str) -> Answer:
+    def leave_countdown(self, parent: Subscriber, member: str, outcome: str) -> Answer:
         """Take an ended record out of a countdown that waits for it."""
-        answer = self.lifecycle.store.depart(parent, member, outcome, self.render)
+        answer = self.lifecycle.store.leave_countdown(parent, member, outcome, self.render)
         self.publish(answer.owed)
         return answer
 
     def wake(self, record_id: str, effect: Effect, why: Data, op_id: str) -> None:
         """Make an effect of a record due again, because a thing it waits for may have come."""
         record = self.views.record(record_id)
-        self.note(record, Jot(f"{effect}_owed", why, owes=(effect,)), op_id=op_id)
+        self.note(record, NoteDraft(f"{effect}_owed", why, owes=(effect,)), op_id=op_id)
 
     def reject(self, kind: str, reason: str, body: object) -> int:
         """Keep a message that nobody can act on; return how many of its kind there were."""
@@ -222,10 +222,10 @@ class Dispatch:
             effect = replace(effect, lease_ms=ms(self.settings.lease_s))
         return effect
 
-    def check_server(self, partition: int, *, passing: bool) -> Meeting:
+    def check_server(self, partition: int, *, passing: bool) -> ServerCheck:
         """Note a changed server of a partition; return whether sweeps may act on its leases."""
         lease_s = self.settings.lease_s or LEASE_S
-        return self.indexes.meet(
+        return self.indexes.identify_server(
             partition,
             passing=passing,
             # A sweep that is late by less than half a lease mistakes no live holder for a lost one.
@@ -233,7 +233,7 @@ class Dispatch:
             lease_ms=ms(lease_s),
         )
 
-    def render(self, message: Doorbell) -> tuple[str, bytes] | None:
+    def render(self, message: EffectMessage) -> tuple[str, bytes] | None:
         """Render an effect's message for the commit to push; None if store and broker differ."""
         if not self.settings.fused:
             return None
@@ -255,7 +255,7 @@ class Dispatch:
             self._queue_lengths[name] = (time.monotonic(), length)
         return length
 
-    def publish(self, messages: Sequence[Doorbell]) -> int:
+    def publish(self, messages: Sequence[EffectMessage]) -> int:
         """Publish messages and return how many the broker took; a sweep repeats the others."""
         published = 0
         for message in messages:
@@ -279,7 +279,7 @@ class Dispatch:
             published += 1
         return published
 
-    def publish_to_host(self, message: Doorbell, host: str) -> None:
+    def publish_to_host(self, message: EffectMessage, host: str) -> None:
         """Publish a message to the workers of one host. Raises OperationalError if it cannot."""
         task, _, priority, shown = self._address(message)
         self.app.send_task(
@@ -304,7 +304,7 @@ class Dispatch:
                 return 0
         return int(declared.message_count)
 
-    def _address(self, message: Doorbell) -> tuple[str, str, int, str]:
+    def _address(self, message: EffectMessage) -> tuple[str, str, int, str]:
         task = f"{message.machine}.{message.name}"
         queue = queue_of(self.settings, message.name)
         priority = broker_priority(self.settings, message.priority)

@@ -24,5 +24,5 @@ def claim_initial_lease(dispatch: Dispatch, record_id: str, initial_lease: Initi
         schema=machine.schema,
     )
     if isinstance(lease, Refused):
-        raise HeldError(record_id, f"another process took its effect at once: {lease.word}")
+        raise HeldError(record_id, f"another process took its effect at once: {lease.status}")
     return lease

@@ -20,7 +20,7 @@ from interlock.kernel.effect import Effect, Kind
 from interlock.kernel.errors import FencedError, InvalidIdError, KernelError, StoreError
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import split_key
-from interlock.kernel.store.commands import Doorbell, Jot
+from interlock.kernel.store.commands import EffectMessage, NoteDraft
 from interlock.kernel.store.leases import Refused
 from interlock.workers.engine.affinity import Affinity
 from interlock.workers.engine.dispatch import Dispatch
@@ -76,10 +76,10 @@ class Runner:
         except StoreError as refusal:
             log.warning("%s is not claimed: %s; a sweep will repeat it", key, refusal)
             return f"not claimed: {refusal}"
-        if isinstance(lease, Refused) and lease.word == "other":
+        if isinstance(lease, Refused) and lease.status == "other":
             return self.reject(f"{machine.name}.{name}", (key,), {"it is": lease.detail})
         if isinstance(lease, Refused):
-            return f"not claimed: {lease.word} {lease.detail}".rstrip()
+            return f"not claimed: {lease.status} {lease.detail}".rstrip()
         work = Work(
             self.dispatch,
             self.resources,
@@ -116,7 +116,9 @@ class Runner:
             if host in ("", self.dispatch.settings.host):
                 return ""
             name = next(each.name for each in record.entries if each.key(record.id) == key)
-            self.dispatch.publish_to_host(Doorbell(key, machine.name, name, record.priority), host)
+            self.dispatch.publish_to_host(
+                EffectMessage(key, machine.name, name, record.priority), host
+            )
         except (KernelError, OperationalError, StopIteration):
             # Ignored here: the claim that follows reports the error.
             return ""
@@ -211,7 +213,7 @@ class Runner:
         except StoreError as refusal:
             return f"not settled: {refusal}"
         self.dispatch.publish(answer.owed)
-        if answer.word == "refused":
+        if answer.status == "refused":
             assert kind is Kind.STATE, "only the effect of the current state is refused"
             return self._retry_later(work, RuntimeError("the handler ended without an outcome"))
         return line
@@ -231,7 +233,7 @@ class Runner:
         detail = f"{type(failure).__name__}: {failure}"[:DETAIL_MAX]
         log.warning("%s failed, attempt %d: %s", work.key, work.attempt, detail)
         delay_ms = retry_delay_ms(work.attempt)
-        draft = Jot(
+        draft = NoteDraft(
             "effect_failed",
             {"effect": work.lease.suffix, "attempt": work.attempt, "detail": detail},
         )

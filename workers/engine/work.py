@@ -15,7 +15,7 @@ from interlock.kernel.errors import ConflictError, StoreError
 from interlock.kernel.event import Cause
 from interlock.kernel.machine import Machine
 from interlock.kernel.record import Entry, Record
-from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease, Order
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
@@ -138,18 +138,18 @@ class Work:
     def note(self, kind: str, detail: Mapping[str, Any], *, stall_ms: int | None = None) -> None:
         """Write a note to the record's log. `stall_ms` restarts the record's stall timer."""
         timers = (("stall", stall_ms, 0),) if stall_ms is not None else ()
-        draft = Jot(kind, {"effect": self.lease.suffix, **detail}, timers=timers)
+        draft = NoteDraft(kind, {"effect": self.lease.suffix, **detail}, timers=timers)
         self._write(draft, uuid4().hex, self.warrant)
 
     def audit(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Write a note without the lease: it stays true after another process took the effect."""
-        self._write(Jot(kind, {"effect": self.lease.suffix, **detail}), uuid4().hex)
+        self._write(NoteDraft(kind, {"effect": self.lease.suffix, **detail}), uuid4().hex)
 
     def note_late(self, outcome: Outcome) -> None:
         """Note an outcome that came too late to be fired, and count its costs."""
         token, trigger = self.lease.token, outcome.trigger
         detail = {"effect": self.lease.suffix, "trigger": trigger, "token": token}
-        draft = Jot("stale_result", detail, deltas=outcome.deltas)
+        draft = NoteDraft("stale_result", detail, deltas=outcome.deltas)
         self._write(draft, f"{token}:{trigger}/late")
 
     def reserve(self, estimate_micro: int) -> bool:
@@ -188,7 +188,7 @@ class Work:
         for callback in tuple(self._callbacks):
             callback()
 
-    def _write(self, draft: Jot, op_id: str, warrant: Warrant | None = None) -> None:
+    def _write(self, draft: NoteDraft, op_id: str, warrant: Warrant | None = None) -> None:
         self.retried(lambda: self.dispatch.note(self.record, draft, op_id=op_id, warrant=warrant))
 
     def retried(self, call: Callable[[], Result]) -> Result:

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from interlock.kernel.errors import CallError
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.work import Outcome, Work
 from interlock.workers.gateways.capabilities.call import call_capability
 from interlock.workers.gateways.capabilities.registry import open_registry
@@ -108,7 +108,7 @@ def check_limits(work: Work, role: str) -> None:
     left_ms = time_left_ms(found)
     limited = () if left_ms is None else (("limit", left_ms, 0),)
     timers = (("stall", silence_ms, 0), *limited)
-    note = Jot("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
+    note = NoteDraft("sign_of_life", {"effect": work.lease.suffix, "began": role}, timers=timers)
     work.dispatch.note(record, note, op_id=uuid4().hex, warrant=work.warrant)
 
 

@@ -10,7 +10,7 @@ from interlock.kernel.event import Event
 from interlock.kernel.machine import Machine
 from interlock.kernel.machines.jobs.job.names import State
 from interlock.kernel.record import Record
-from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import Outcome, Work
@@ -72,7 +72,7 @@ def recount(work: Work) -> Outcome | None:
     begun = countdowns(dispatch, work.machine, record)
     if not begun:
         return None
-    dependent = Dependent.of(record, begun[-1])
+    dependent = Subscriber.of(record, begun[-1])
     left = dispatch.views.counted(record.id, dependent.countdown) - {REGISTERING}
     for dependency in sorted(left):
         work.raise_if_stopped()

@@ -10,7 +10,7 @@ from typing import Any
 from interlock.kernel.errors import CallError, OpIdReusedError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.workers.engine.work import Work
 
 JOB, GRAPH = "job", "graph"
@@ -77,7 +77,7 @@ def note_warnings(work: Work, found: list[LimitUsage]) -> None:
     """Write a note to the job's log, once for each limit of which most is used."""
     for usage in found:
         if usage.warns:
-            note = Jot("limit_warning", {**usage.payload(), "of": usage.owner})
+            note = NoteDraft("limit_warning", {**usage.payload(), "of": usage.owner})
             op_id = f"limit:{usage.owner}:{usage.limit}:{usage.allowed:g}"
             # The op id was used for the warning before, when less of the limit was used.
             with suppress(OpIdReusedError):
@@ -99,7 +99,7 @@ def halt_graph(work: Work, graph: Record, reached: LimitUsage) -> None:
     call = Call(
         cause=Cause(work.lease.name, f"seen by {work.record.id}"),
         op_id=f"limit:{graph.entered}:{reached.limit}:{reached.allowed:g}",
-        warrant=Warrant.party(work.lease.name),
+        warrant=Warrant.component(work.lease.name),
     )
     # Another job may have halted the graph first, or a steward has raised the limit.
     with suppress(CallError):

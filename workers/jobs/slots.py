@@ -40,7 +40,7 @@ def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
     could use that, though another job may be able to run with it.
     """
     for name, limit in slots.items():
-        answer = work.dispatch.slots.occupy(name, work.record, limit)
+        answer = work.dispatch.slots.acquire(name, work.record, limit)
         wake(work, name, limit, answer.rings)
         if not answer.held:
             release_slots(work, {other: n for other, n in slots.items() if other != name})
@@ -51,7 +51,7 @@ def acquire_slots(work: Work, slots: Mapping[str, int]) -> list[str]:
 def release_slots(work: Work, slots: Mapping[str, int]) -> None:
     """Release slots, or leave their queues, and wake the jobs that get them."""
     for name, limit in slots.items():
-        wake(work, name, limit, work.dispatch.slots.vacate(name, work.record.id, limit))
+        wake(work, name, limit, work.dispatch.slots.release(name, work.record.id, limit))
 
 
 def possible_slots(dispatch: Dispatch, job: Record, graph: Record | None) -> dict[str, int]:
@@ -73,4 +73,4 @@ def wake(work: Work, name: str, limit: int, jobs: Iterable[RecordId]) -> None:
         except UnknownRecordError:
             usable = False
         if not usable:
-            left += work.dispatch.slots.vacate(name, job_id, limit)
+            left += work.dispatch.slots.release(name, job_id, limit)

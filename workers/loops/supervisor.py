@@ -20,7 +20,7 @@ from uuid import uuid4
 from interlock.kernel.errors import CallError, FencedError, KernelError
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.loops.effects import SESSION
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, open_dispatch
 from interlock.workers.engine.heartbeat import Heartbeat
@@ -209,7 +209,7 @@ class SessionSupervisor:
 
     def _count_usage(self, usage: TokensUsed) -> None:
         if usage.deltas:
-            draft = Jot("usage", {}, deltas=usage.deltas)
+            draft = NoteDraft("usage", {}, deltas=usage.deltas)
             with suppress(KernelError):
                 self.dispatch.note(self.work.record, draft, op_id=uuid4().hex)
 

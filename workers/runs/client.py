@@ -258,7 +258,7 @@ class Runs:
         """
         if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", position):
             raise InvalidPayloadError("the position", [f"{position!r} does not look like 17-0"])
-        commits = self.dispatch.views.chronicle(workspace.id, position, PAGE)
+        commits = self.dispatch.views.family_log(workspace.id, position, PAGE)
         lines = self.dispatch.views.events((record, version) for _, record, version in commits)
         line_of = {(str(line.record_id), int(line.version)): line for line in lines}
         records = self.dispatch.views.records({record for _, record, _ in commits})

@@ -56,7 +56,7 @@ def assign(dispatch: Dispatch, root: str) -> int:
     # A folder that cannot be deleted now is tried again at the next assignment.
     with suppress(OSError):
         delete_old_work_folders(dispatch.settings)
-    for queue in dispatch.views.lines(root):
+    for queue in dispatch.views.queues(root):
         for record in queued_tasks(dispatch, root, queue):
             if not is_local(record.data):
                 continue

@@ -50,7 +50,7 @@ def component_call(name: str, trigger: str, record_id: str) -> Call:
     The component's name is recorded as the actor.
     """
     op_id = f"{name}:{trigger}:{record_id}:{uuid4().hex[:8]}"
-    return Call(Cause(name), op_id, Warrant.party(name))
+    return Call(Cause(name), op_id, Warrant.component(name))
 
 
 def holder_call(lease: Lease, trigger: str, reason: str) -> Call:
@@ -65,7 +65,7 @@ def holder_call(lease: Lease, trigger: str, reason: str) -> Call:
 def queued_tasks(dispatch: Dispatch, root: str, queue: str) -> Iterator[Record]:
     """Yield the open tasks of a queue in their order, at most QUEUE_READ_MAX of them."""
     for start in range(0, QUEUE_READ_MAX, PAGE):
-        page = dispatch.views.line(root, queue, start, PAGE)
+        page = dispatch.views.queue(root, queue, start, PAGE)
         for record_id in page:
             try:
                 yield dispatch.views.record(record_id)

@@ -19,7 +19,7 @@ from interlock.kernel.machines import MACHINES
 from interlock.kernel.machines.tasks.breaker import Trip, TripCause
 from interlock.kernel.machines.tasks.effects import AGENT, SUPERVISION
 from interlock.kernel.reason import AbortReason, TransitionReason, abort_reason
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.leases import Lease
 from interlock.workers.config import PREFIX, environment_of_work, read_settings
 from interlock.workers.engine.dispatch import Dispatch, open_dispatch
@@ -256,7 +256,7 @@ class TaskSupervisor:
             return
         self.progressed_at, self.progress_noted_at = progressed_at, now
         limit_ms = int(self.agent.record.data["progress_limit_s"]) * 1_000
-        draft = Jot("progress", {}, timers=(("progress", limit_ms, 0),))
+        draft = NoteDraft("progress", {}, timers=(("progress", limit_ms, 0),))
         with suppress(KernelError):
             self.dispatch.note(self.agent.record, draft, warrant=self.agent.warrant)
 

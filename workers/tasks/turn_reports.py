@@ -10,7 +10,7 @@ from uuid import uuid4
 from interlock.kernel.errors import KernelError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.supervision.reports import (
     AbortRaised,
@@ -62,7 +62,7 @@ class TurnReports:
 
     def fire(self, trigger: str, **payload: Any) -> None:
         """Fire a trigger at the turn."""
-        call = Call(Cause(COMPONENT), warrant=Warrant.party(COMPONENT))
+        call = Call(Cause(COMPONENT), warrant=Warrant.component(COMPONENT))
         fields = {name: value for name, value in payload.items() if value is not None}
         try:
             self.dispatch.fire(self.turn_id, trigger, fields, call)
@@ -150,6 +150,6 @@ class TurnReports:
     def _note(
         self, kind: str, detail: dict[str, Any], deltas: dict[str, int] | None = None
     ) -> None:
-        draft = Jot(kind, detail, deltas or {})
+        draft = NoteDraft(kind, detail, deltas or {})
         with suppress(KernelError):
             self.dispatch.note(self.agent, draft, op_id=uuid4().hex)

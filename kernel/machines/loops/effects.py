@@ -1,6 +1,6 @@
 """The effects that long-lived agents owe.
 
-A new effect also needs its handler in the registry line of its system.
+A new effect also needs its line in HANDLERS of workers/loops/effects/__init__.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The effects that runs, workspaces and codons owe.
 
-A new effect also needs its handler in the registry line of its system.
+A new effect also needs its line in HANDLERS of workers/runs/effects/__init__.py.
 """
 
 from __future__ import annotations

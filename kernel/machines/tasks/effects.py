@@ -1,6 +1,6 @@
 """The effects that coding tasks and their agents and turns owe.
 
-A new effect also needs its handler in the registry line of its system.
+A new effect also needs its line in HANDLERS of workers/tasks/effects/__init__.py.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def left(deployment: Deployment, plan: Plan) -> Iterator[str]:
     """Yield every member that is left in slots, their queues, and countdowns."""
     dispatch = deployment.client.dispatch
     names = [f"graph:{graph}" for graph in SLOTS] + [f"queue:{queue}" for queue in QUEUES]
-    for name, key in itertools.product(names, (dispatch.keys.slots, dispatch.keys.slots_line)):
+    for name, key in itertools.product(names, (dispatch.keys.slots, dispatch.keys.slots_queue)):
         yield from map(str, read(dispatch.client, "ZRANGE", key(name), 0, -1))
     for job_id in plan.jobs:
         begun = [

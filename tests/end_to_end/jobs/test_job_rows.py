@@ -261,7 +261,7 @@ def missed_ends(play: Scenes) -> Iterator[None]:
     yield
     play.registered(starved, dies, goes_on)
     for job_id in (lost, won):
-        play.redis.delete(play.dispatch.keys.dependents(job_id))
+        play.redis.delete(play.dispatch.keys.subscribers(job_id))
     play.graphs.command(lost, "cancel")
     play.graphs.command(won, "activate")
     play.reaches(won, "success")

@@ -193,7 +193,7 @@ def test_costs_add_up_after_supervisors_are_killed_at_random(new_workspace: NewW
     wait_for_crash = 0
 
     def events() -> int:
-        return len(views.chronicle(record_id, "0-0", 10_000))
+        return len(views.family_log(record_id, "0-0", 10_000))
 
     while wait_for_crash < KILLS and workspace.last.state == "running":
         supervisor = workspace.supervisor()

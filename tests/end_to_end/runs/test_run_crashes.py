@@ -264,7 +264,7 @@ def kill_after(workspace: RunWorkspace, number: int) -> None:
     views, record_id = workspace.deployment.client.dispatch.views, workspace.record.id
     supervisor = workspace.supervisor()
     until(
-        lambda: len(views.chronicle(record_id, "0-0", 100)) >= number or not is_alive(supervisor),
+        lambda: len(views.family_log(record_id, "0-0", 100)) >= number or not is_alive(supervisor),
         what=f"{number} events",
     )
     kill(supervisor)

@@ -128,7 +128,7 @@ def test_a_follower_that_starts_again_from_its_last_position_misses_and_repeats_
     workspace.wait_for_end(run)
 
     assert applied == workspace.applied_events()
-    rows = workspace.deployment.client.dispatch.views.chronicle(workspace.record.id, "0-0", 1_000)
+    rows = workspace.deployment.client.dispatch.views.family_log(workspace.record.id, "0-0", 1_000)
     assert [one.position for one in applied] == [row[0] for row in rows]
     versions: dict[str, list[int]] = {}
     for _, record_id, version in rows:

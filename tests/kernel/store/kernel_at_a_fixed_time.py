@@ -26,18 +26,18 @@ from interlock.kernel.store.commands import (
     Answer,
     Call,
     InitialLease,
-    Jot,
     Limits,
+    NoteDraft,
     Render,
     Warrant,
 )
-from interlock.kernel.store.indexes import Indexes, Look, TimerLook
+from interlock.kernel.store.indexes import DueEffect, DueTimer, Indexes
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.leases import Lease, Leases, Order, Refused
 from interlock.kernel.store.redis import Store
 from interlock.kernel.store.scripts import Client
 from interlock.kernel.store.slots import Slots
-from interlock.kernel.store.subscriptions import Tells
+from interlock.kernel.store.subscriptions import Subscriptions
 from interlock.kernel.store.views import Views
 from tests.kernel.store.machines_nodes import NODE, ROOT
 from tests.kernel.store.machines_tickets import SESSION, TICKET
@@ -98,7 +98,7 @@ class World:
         self.leases = Leases(client, self.keys, LIMITS)
         self.indexes = Indexes(client, self.keys, LIMITS)
         self.views = Views(client, self.keys)
-        self.tells, self.slots = Tells(client, self.keys), Slots(client, self.keys)
+        self.tells, self.slots = Subscriptions(client, self.keys), Slots(client, self.keys)
         self._ops = 0
 
     @property
@@ -209,7 +209,7 @@ class World:
     def refused(self, key: str, nonce: str = "z") -> str:
         answer = self.ask(key, nonce)
         assert isinstance(answer, Refused), answer
-        return answer.word
+        return answer.status
 
     def renew(self, lease: Lease, acknowledged: int = 0) -> Order:
         return self.leases.renew({lease.key: (lease.token, 10_000, acknowledged)})[lease.key][0]
@@ -217,25 +217,25 @@ class World:
     def settle(self, lease: Lease) -> Answer:
         return self.leases.settle(lease, self.lifecycle.render)
 
-    def take(self, of: str = "r", *, gate_open: bool = True) -> dict[str, Look]:
+    def take(self, of: str = "r", *, gate_open: bool = True) -> dict[str, DueEffect]:
         """Look at everything that is due in the record's partition."""
         partition = partition_of(of)
         due = self.indexes.due_effects(partition, 100)
         if not due:
             return {}
-        looks = self.indexes.take(partition, due, gate_open=gate_open)
+        looks = self.indexes.poll_effects(partition, due, gate_open=gate_open)
         return {look.key: look for look in looks}
 
     def word(self, key: str, *, gate_open: bool = True) -> str:
         looks = self.take(key.partition(":")[0], gate_open=gate_open)
-        return looks[key].word if key in looks else "not due"
+        return looks[key].status if key in looks else "not due"
 
-    def take_timers(self, of: str = "r") -> dict[str, TimerLook]:
+    def take_timers(self, of: str = "r") -> dict[str, DueTimer]:
         partition = partition_of(of)
         due = self.indexes.due_timers(partition, 100)
         if not due:
             return {}
-        return {look.name: look for look in self.indexes.take_timers(partition, due)}
+        return {look.name: look for look in self.indexes.poll_timers(partition, due)}
 
     def score(self, key: str) -> int | None:
         """Say when the index looks at an effect again; None where it is not in there."""
@@ -259,7 +259,7 @@ class World:
         warrant: Warrant = NO_WARRANT,
         timers: tuple[tuple[str, int, int], ...] = (),
     ) -> Answer:
-        jot = Jot(kind, {}, deltas or {}, timers)
+        jot = NoteDraft(kind, {}, deltas or {}, timers)
         return self.lifecycle.note(self.record(of), jot, op_id=op, warrant=warrant)
 
     def counter(self, name: str, of: str = "r") -> int:
@@ -293,7 +293,7 @@ class World:
             return type(refusal).__name__
         raise AssertionError(f"{trigger} was accepted")
 
-    def due(self, look: TimerLook) -> Warrant:
+    def due(self, look: DueTimer) -> Warrant:
         return Warrant.due(look.name, look.due_at, look.born)
 
     def spend(self, name: str) -> None:

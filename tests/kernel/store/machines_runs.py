@@ -17,8 +17,8 @@ from tests.kernel.store.kernel_at_a_fixed_time import World
 
 DATA, RUN, CODON = "data", "data/1", "data/1/1"
 HOLDER = InitialLease("hold", "here", 10_000)
-EVENTS = Warrant.party("events")
-LAUNCH = Warrant.party("launch")
+EVENTS = Warrant.component("events")
+LAUNCH = Warrant.component("launch")
 Listed = list[tuple[RecordId, int]]
 
 
@@ -86,9 +86,9 @@ def settle(world: World, of: str) -> None:
 
 
 def listed(world: World, of: str = DATA, after: str = "0-0", limit: int = 100_000) -> Listed:
-    return [(one, version) for _, one, version in world.views.chronicle(of, after, limit)]
+    return [(one, version) for _, one, version in world.views.family_log(of, after, limit)]
 
 
 def logged(world: World, of: str = DATA) -> list[Event]:
-    """Return the events that a family's chronicle lists, in its order."""
+    """Return the events that a family log lists, in its order."""
     return world.views.events(listed(world, of))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kernel.store import test_chronicle as chronicle
+from tests.kernel.store import test_family_log as family_log
 from tests.kernel.store import test_run_sums as sums
 from tests.kernel.store import test_runs as runs
 from tests.kernel.store.mutant import Mutant
@@ -13,14 +13,14 @@ RUNS: tuple[Mutant, ...] = (
         "create",
         "add_to_family_log(family_log_keys[1], plan.family_log_length, id, '1')",
         "",
-        chronicle.test_births_and_commits_are_listed_in_the_order_in_which_they_came,
+        family_log.test_births_and_commits_are_listed_in_the_order_in_which_they_came,
     ),
     Mutant(
         "a commit is in the family log",
         "commit",
         "add_to_family_log(family_log_keys[1], plan.family_log_length, id, version)",
         "",
-        chronicle.test_writers_that_race_are_listed_in_the_order_of_their_commits,
+        family_log.test_writers_that_race_are_listed_in_the_order_of_their_commits,
     ),
     Mutant(
         "a refused commit is not in the family log",
@@ -30,28 +30,28 @@ RUNS: tuple[Mutant, ...] = (
             "add_to_family_log(family_log_keys[1], 9, id, plan.version)\nif stored_version ~= "
             "plan.version then"
         ),
-        chronicle.test_a_repeat_and_a_refusal_add_nothing,
+        family_log.test_a_repeat_and_a_refusal_add_nothing,
     ),
     Mutant(
         "only some machines have a family log",
         "commit",
         "  if family_log then",
         "  family_log, length = family_log or KEYS[#KEYS], length or 9\n  if true then",
-        chronicle.test_a_family_has_its_own_chronicle_and_who_needs_none_has_none,
+        family_log.test_a_family_has_its_own_log_and_who_needs_none_has_none,
     ),
     Mutant(
         "a family log has a limit",
         "commit",
         "'MAXLEN', '~', length, ",
         "",
-        chronicle.test_a_chronicle_goes_back_a_bounded_number_of_commits,
+        family_log.test_a_family_log_goes_back_a_bounded_number_of_commits,
     ),
     Mutant(
         "the newest commits of a family log are kept",
         "commit",
         "'MAXLEN', '~', length",
         "'MAXLEN', '=', 1",
-        chronicle.test_a_chronicle_goes_back_a_bounded_number_of_commits,
+        family_log.test_a_family_log_goes_back_a_bounded_number_of_commits,
     ),
     Mutant(
         "no record is created in a parent that has ended",

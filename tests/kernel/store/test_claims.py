@@ -107,7 +107,7 @@ def test_a_message_of_another_effect_is_refused(world: World) -> None:
     )
 
     assert isinstance(answer, Refused)
-    assert answer.word == "other"
+    assert answer.status == "other"
     assert world.state_of("work") == "owed"
     assert suffix
 
@@ -179,7 +179,7 @@ def test_an_older_worker_leaves_a_newer_record_alone_and_no_attempt_is_counted(
     answer = world.ask(world.key(), schema=0)
 
     assert isinstance(answer, Refused)
-    assert answer.word == "newer"
+    assert answer.status == "newer"
     assert world.entry().attempts == 0
 
 

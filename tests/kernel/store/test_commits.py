@@ -109,7 +109,7 @@ def test_a_decision_on_a_moved_version_commits_nothing_by_itself(world: World) -
     decision = machine.decide(stale, "done", {})
     answer = world.commit(decision)
 
-    assert answer.word == "conflict"
+    assert answer.status == "conflict"
     assert world.record().state == "working"
 
 
@@ -122,7 +122,7 @@ def test_a_sweeps_timer_fires_once_and_only_when_it_is_due(world: World) -> None
     world.later(EXPIRY_MS)
 
     look = world.take_timers()["expiry"]
-    assert (look.word, look.due_at, look.born) == ("due", timer.due_at, timer.born)
+    assert (look.status, look.due_at, look.born) == ("due", timer.due_at, timer.born)
     assert world.fire("r", "expire", warrant=warrant).version == 4
 
 
@@ -180,7 +180,7 @@ def test_a_timer_that_is_due_and_not_answered_is_looked_at_less_and_less(world: 
     world.later(5_000)
     waits = []
     for _ in range(7):
-        assert world.take_timers()["kickoff"].word == "due"
+        assert world.take_timers()["kickoff"].status == "due"
         assert world.take_timers() == {}
         waited = 0
         while not world.indexes.due_timers(world.partition(), 10):
@@ -219,8 +219,8 @@ def test_the_script_compares_the_stay_itself(world: World) -> None:
     world.fire("r", "done")
     decision = world.lifecycle.machine("life").decide(world.record(), "approve", {})
 
-    assert world.commit(decision, Warrant.person(3)).word == "fenced"
-    assert world.commit(decision, Warrant.person(5)).word == "committed"
+    assert world.commit(decision, Warrant.person(3)).status == "fenced"
+    assert world.commit(decision, Warrant.person(5)).status == "committed"
 
 
 def test_a_lapsed_warrant_holds_only_while_marked_and_under_that_token(world: World) -> None:
@@ -262,7 +262,7 @@ def test_facts_are_kept_in_the_event_and_compared_at_the_commit(world: World) ->
     decision = machine.decide(world.record("r/a"), "rely", {}, facts)
     world.fire("r", "cancel")
 
-    assert world.commit(decision).word == "conflict"
+    assert world.commit(decision).status == "conflict"
     assert world.fire("r/a", "rely").version == 3
     assert world.events("r/a")[-1].facts["r"] == {"policy": None, "state": "failed", "version": 3}
 
@@ -342,7 +342,7 @@ def test_deltas_that_a_script_cannot_count_are_refused_before_anything_is_writte
 
 def test_a_fused_commit_pushes_its_messages_itself(world: World) -> None:
     queue = f"{world.keys.prefix}:{{p00}}:queue"
-    world.lifecycle.render = lambda bell: (queue, bell.key.encode())
+    world.lifecycle.render = lambda message: (queue, message.key.encode())
     fired = world.at("working")
 
     assert fired.state == "working"

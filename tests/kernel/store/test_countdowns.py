@@ -8,7 +8,7 @@ import pytest
 
 from interlock.kernel.errors import ClosedParentError
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.store.subscriptions import Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
 
@@ -16,7 +16,7 @@ from tests.kernel.store.tables import LEASE_MS
 def end(world: World, name: str, trigger: str = "cancel") -> bool:
     """End a child; tell whether that owed the parent its advance."""
     fired = world.fire(f"r/{name}", trigger)
-    return any(".advance." in bell.key for bell in fired.owed)
+    return any(".advance." in message.key for message in fired.owed)
 
 
 def advance(world: World, of: str = "r") -> Lease:
@@ -60,10 +60,10 @@ def test_when_all_ended_before_the_spawning_did_its_settling_owes_the_advance(
     end(world, "a")
     answer = world.settle(spawn)
 
-    assert [bell.name for bell in answer.owed] == ["cascade"]
+    assert [message.name for message in answer.owed] == ["cascade"]
     assert world.counted() == set()
     assert world.state_of("cascade") == "owed"
-    assert world.settle(spawn).word == "lost"
+    assert world.settle(spawn).status == "lost"
 
 
 def test_a_lapsed_or_quarantined_spawning_keeps_the_sentinel(world: World) -> None:
@@ -76,7 +76,7 @@ def test_a_lapsed_or_quarantined_spawning_keeps_the_sentinel(world: World) -> No
     assert world.counted() == {"*"}
     world.fire("r", "cancel")
     assert world.counted() == {"*"}
-    assert world.settle(spawn).word == "settled"
+    assert world.settle(spawn).status == "settled"
 
 
 def test_an_outcome_under_a_spawns_token_leaves_the_sentinel_to_its_settling(
@@ -86,7 +86,7 @@ def test_an_outcome_under_a_spawns_token_leaves_the_sentinel_to_its_settling(
     world.fire("r", "children_done", warrant=token(spawn))
 
     assert world.counted() == {"*"}
-    assert world.settle(spawn).word == "settled"
+    assert world.settle(spawn).status == "settled"
     assert world.counted() == set()
 
 
@@ -168,7 +168,7 @@ def test_an_advance_may_be_settled_without_firing(world: World) -> None:
     spawn = world.split()
     world.settle(spawn)
 
-    assert world.settle(advance(world)).word == "settled"
+    assert world.settle(advance(world)).status == "settled"
     assert world.record().state == "grouping"
 
 
@@ -191,10 +191,10 @@ def test_a_member_that_should_have_left_departs_once(world: World) -> None:
     spawn = world.split()
     world.bear("r", "a")
     world.settle(spawn)
-    parent = Dependent.of(world.record(), "children:2")
+    parent = Subscriber.of(world.record(), "children:2")
     store, render = world.lifecycle.store, world.lifecycle.render
-    first = store.depart(parent, "r/a", "missing", render)
-    second = store.depart(parent, "r/a", "missing", render)
+    first = store.leave_countdown(parent, "r/a", "missing", render)
+    second = store.leave_countdown(parent, "r/a", "missing", render)
 
     assert len(first.owed) == 1
     assert second.owed == ()

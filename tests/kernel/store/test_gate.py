@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from interlock.kernel.errors import StoreMisconfiguredError
-from interlock.kernel.store.indexes import Meeting
+from interlock.kernel.store.indexes import ServerCheck
 from tests.kernel.store.kernel_at_a_fixed_time import World
 
 PERIOD_MS, LEASE_MS = 1_000, 30_000
 
 
-def meet(world: World, run: str = "one", *, passing: bool = True) -> Meeting:
-    return world.indexes.meet(
+def meet(world: World, run: str = "one", *, passing: bool = True) -> ServerCheck:
+    return world.indexes.identify_server(
         7, run_id=run, passing=passing, period_ms=PERIOD_MS, lease_ms=LEASE_MS
     )
 

@@ -222,7 +222,7 @@ class History(RuleBasedStateMachine):
         lease = self.lease(number)
         if lease.kind is Kind.ADVANCE:
             self.fire(lease.record.id, "children_done", token(lease))
-        elif self.world.settle(lease).word == "settled":
+        elif self.world.settle(lease).status == "settled":
             self.leaves(lease)
 
     def place(self, lease: Lease) -> dict[str, int]:
@@ -281,10 +281,10 @@ class History(RuleBasedStateMachine):
                 stage = LIFE.stage(self.world.record(found).state)
                 if not isinstance(stage, Active):
                     continue
-                if look.word == "crash":
+                if look.status == "crash":
                     assert stage.crash is not None
                     self.fire(found, str(stage.crash), Warrant.lapsed(suffix, look.detail))
-                elif look.word == "exhausted":
+                elif look.status == "exhausted":
                     assert stage.exhausted is not None
                     warrant = Warrant.exhausted(suffix, int(look.detail))
                     self.fire(found, str(stage.exhausted), warrant)
@@ -293,8 +293,8 @@ class History(RuleBasedStateMachine):
     def the_stall_sweep_passes(self) -> None:
         for partition in {self.world.partition(of) for of in self.records}:
             due = self.world.indexes.due_timers(partition, 100)
-            for look in self.world.indexes.take_timers(partition, due) if due else ():
-                if look.word != "due":
+            for look in self.world.indexes.poll_timers(partition, due) if due else ():
+                if look.status != "due":
                     continue
                 record = self.world.record(look.record_id)
                 timer = LIFE.stage(record.state).timer(look.name)

@@ -81,7 +81,7 @@ def test_a_post_that_is_repeated_gets_the_first_ones_receipt_and_no_second_lette
 
     again = post(world, "once", op="mine")
 
-    assert (again.word, again.detail) == ("replayed", first.detail)
+    assert (again.status, again.detail) == ("replayed", first.detail)
     assert len(inbox(world)) == 1
     with pytest.raises(OpIdReusedError):
         post(world, "another", op="mine")
@@ -124,7 +124,7 @@ def test_who_lives_next_under_a_name_reads_on_in_the_same_inbox(world: World) ->
     agent(world, "owl/2")
 
     assert [one.id for one in inbox(world, seen, "owl/2")] == [left]
-    assert post(world, "hello again", of="owl/2").word == "posted"
+    assert post(world, "hello again", of="owl/2").status == "posted"
 
 
 @pytest.mark.parametrize("of", ["owl/abc", "Owl/1", "owl/0", "owl/01", "owl", "owl/1/2"])
@@ -253,7 +253,7 @@ def test_mail_to_what_was_forgotten_meanwhile_is_kept_nowhere(world: World) -> N
         record, {"text": "x"}, drain, read_upto="0-0", op_id="p", render=lambda _: None
     )
 
-    assert answer.word == "missing"
+    assert answer.status == "missing"
     assert world.dump() == before
 
 
@@ -273,7 +273,7 @@ def test_a_paused_agent_is_posted_to_and_looks_when_it_goes_on(world: World) -> 
     agent(world)
     world.flag("pause", OWL)
 
-    assert post(world, "for later").word == "posted"
+    assert post(world, "for later").status == "posted"
     key = world.key("mail_check", of=OWL)
     assert world.score(key) is None
 

@@ -68,7 +68,7 @@ def test_the_inbox_stays_where_somebody_lives_again_by_now(world: World) -> None
 
     assert texts(world) == ["never read"]
     assert world.views.holds("owl") == {"self": NEXT}
-    assert post(world, "hello", of=NEXT).word == "posted"
+    assert post(world, "hello", of=NEXT).status == "posted"
     assert texts(world) == ["never read", "hello"]
 
 

@@ -105,7 +105,7 @@ def test_a_refused_commit_changes_no_cap(world: World) -> None:
     world.fire(OF, "configure", {"value": 1})
     decision = NODE.decide(seen, "configure", {"cap": 7})
 
-    assert (world.commit(decision).word, decision.bounds) == ("conflict", Bounds(7))
+    assert (world.commit(decision).status, decision.bounds) == ("conflict", Bounds(7))
     assert cap(world) == 100
 
 
@@ -236,7 +236,7 @@ def test_whatever_changes_a_record_that_is_shown_elsewhere_is_shown(world: World
     for times, trigger in enumerate(("configure", "activate", "slot", "met", "begin", "poke"), 2):
         fired = world.fire(OF, trigger, {"value": times} if trigger != "activate" else {})
         assert owed(world, "show") == times, trigger
-        assert [bell.name for bell in fired.owed].count("show") == 1
+        assert [message.name for message in fired.owed].count("show") == 1
     world.fire(OF, "cancel")
 
     assert owed(world, "show") == 8
@@ -328,7 +328,7 @@ def test_an_end_owes_its_tell_beside_what_leaving_owes(world: World, end: str) -
     node(world, "activate", "begin", shown=True)
     fired = world.fire(OF, end)
 
-    assert [bell.name for bell in fired.owed] == ["notification", "show"]
+    assert [message.name for message in fired.owed] == ["notification", "show"]
 
 
 def test_every_effect_that_is_declared_is_known_by_name() -> None:

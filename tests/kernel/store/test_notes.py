@@ -12,7 +12,7 @@ from interlock.kernel.errors import (
     StoreError,
     UnknownRecordError,
 )
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.fold import fold, sums
 from interlock.kernel.store.leases import Lease
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, World, token
@@ -29,7 +29,7 @@ def test_a_note_moves_no_version_and_makes_no_decision_stale(world: World) -> No
 
 def test_a_notes_deltas_count_once_per_op_id(world: World) -> None:
     world.at("working")
-    words = [world.note(deltas={"spent": 5}, op="bill").word for _ in range(3)]
+    words = [world.note(deltas={"spent": 5}, op="bill").status for _ in range(3)]
 
     assert words == ["noted", "replayed", "replayed"]
     assert world.counter("spent") == 5
@@ -80,7 +80,7 @@ def test_an_effect_owed_by_a_note_is_owed_once(world: World) -> None:
     assert timer is not None
     assert (timer.due_at, timer.fired) == (world.now + 40_000, 1)
     with pytest.raises(InvalidPayloadError):
-        world.lifecycle.note(world.record(), Jot("x", {}, owes=(LIFE.effects["notify"],)))
+        world.lifecycle.note(world.record(), NoteDraft("x", {}, owes=(LIFE.effects["notify"],)))
 
 
 def test_a_note_about_nobody_is_refused(world: World) -> None:
@@ -88,7 +88,7 @@ def test_a_note_about_nobody_is_refused(world: World) -> None:
     world.client.delete(world.keys.record("r"))
 
     with pytest.raises(UnknownRecordError):
-        world.lifecycle.note(record, Jot("x", {}))
+        world.lifecycle.note(record, NoteDraft("x", {}))
 
 
 def test_the_log_folds_to_the_record(world: World) -> None:

@@ -85,7 +85,7 @@ def test_leaving_drains_what_lapsed(world: World) -> None:
 
     assert world.state_of() == "draining"
     assert world.renew(lease) is Order.STOP
-    assert world.settle(lease).word == "settled"
+    assert world.settle(lease).status == "settled"
     assert world.state_of() == "gone"
 
 
@@ -127,7 +127,7 @@ def test_carrying_what_was_given_back_makes_it_a_crash(world: World) -> None:
 
     assert world.state_of() == "lapsed"
     look = world.take()[lease.key]
-    assert look.word == "crash"
+    assert look.status == "crash"
     warrant = Warrant.lapsed(lease.suffix, look.detail)
     assert world.fire("r", "fail", warrant=warrant).version == 4
 
@@ -192,17 +192,17 @@ def test_a_transitions_effect_is_owed_whatever_happens_next(world: World) -> Non
     assert world.record().state == "done"
     states = sorted(entry.state for entry in world.record().entries)
     assert states == ["leased", "owed"]
-    assert world.settle(lease).word == "settled"
+    assert world.settle(lease).status == "settled"
 
 
 def test_a_live_state_effect_ends_by_an_outcome_only(world: World) -> None:
     world.at("working")
     lease = world.claim()
 
-    assert world.settle(lease).word == "refused"
+    assert world.settle(lease).status == "refused"
     assert world.state_of() == "leased"
     assert world.fire("r", "done", warrant=token(lease)).version == 3
-    assert world.settle(lease).word == "lost"
+    assert world.settle(lease).status == "lost"
 
 
 def test_settling_twice_or_with_an_old_token_changes_nothing(world: World) -> None:
@@ -212,10 +212,10 @@ def test_settling_twice_or_with_an_old_token_changes_nothing(world: World) -> No
     world.take()
     second = world.claim("notify", "b")
 
-    assert world.settle(first).word == "lost"
+    assert world.settle(first).status == "lost"
     assert world.state_of("notify") == "leased"
-    assert world.settle(second).word == "settled"
-    assert world.settle(second).word == "lost"
+    assert world.settle(second).status == "settled"
+    assert world.settle(second).status == "lost"
 
 
 def test_a_terminal_record_changes_no_more(world: World) -> None:

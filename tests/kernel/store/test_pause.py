@@ -20,7 +20,7 @@ def test_pausing_takes_what_is_owed_off_the_index_and_resuming_brings_it_back(
     assert world.record().version == 2
     answer = world.flag("resume")
 
-    assert [bell.key for bell in answer.owed] == [key]
+    assert [message.key for message in answer.owed] == [key]
     assert world.score(key) == world.now
     assert not world.record().paused
 
@@ -51,7 +51,7 @@ def test_timers_keep_their_remainder(world: World) -> None:
     assert timer is not None
     assert timer.due_at == world.now + EXPIRY_MS - 15_000
     world.later(REMIND_MS - 15_000)
-    assert world.take_timers()["reminder"].word == "due"
+    assert world.take_timers()["reminder"].status == "due"
 
 
 def test_a_paused_timer_fires_nothing(world: World) -> None:
@@ -93,15 +93,15 @@ def test_a_terminal_commit_lifts_the_pause_and_what_is_still_owed_is_seen(world:
 def test_pausing_twice_or_an_ended_record_says_so(world: World) -> None:
     world.at("working")
 
-    assert world.flag("pause", op="one").word == "paused"
-    assert world.flag("pause", op="one").word == "replayed"
-    assert world.flag("pause").word == "already"
+    assert world.flag("pause", op="one").status == "paused"
+    assert world.flag("pause", op="one").status == "replayed"
+    assert world.flag("pause").status == "already"
     with pytest.raises(OpIdReusedError):
         world.flag("resume", op="one")
-    assert world.flag("resume").word == "resumed"
-    assert world.flag("resume").word == "already"
+    assert world.flag("resume").status == "resumed"
+    assert world.flag("resume").status == "already"
     world.fire("r", "cancel")
-    assert world.flag("pause").word == "ended"
+    assert world.flag("pause").status == "ended"
 
 
 def test_an_effect_carried_under_pause_may_still_crash(world: World) -> None:

@@ -219,7 +219,7 @@ def test_the_giver_is_fenced(world: World) -> None:
 
     assert world.renew(given) is Order.LOST
     assert world.leases.release(given, counted=False) == "lost"
-    assert world.settle(given).word == "lost"
+    assert world.settle(given).status == "lost"
     assert world.fails("done", token(given)) == "FencedError"
     assert world.fire("r", "done", warrant=token(taken)).version == 3
 

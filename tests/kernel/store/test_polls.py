@@ -36,10 +36,10 @@ def test_a_look_that_another_sweep_took_is_not_taken_twice(world: World) -> None
     for partition in range(64):
         if world.indexes.due_effects(partition, 10):
             break
-    first = world.indexes.take(partition, [key], gate_open=True)
-    second = world.indexes.take(partition, [key], gate_open=True)
+    first = world.indexes.poll_effects(partition, [key], gate_open=True)
+    second = world.indexes.poll_effects(partition, [key], gate_open=True)
 
-    assert [first[0].word, second[0].word] == ["publish", "taken"]
+    assert [first[0].status, second[0].status] == ["publish", "taken"]
 
 
 def test_a_live_lease_is_looked_at_again_when_it_ends(world: World) -> None:
@@ -81,7 +81,7 @@ def test_used_up_attempts_of_a_state_with_a_way_out_are_reported(world: World) -
     world.later(LOOK_MS)
     look = world.take()[lease.key]
 
-    assert (look.word, look.detail) == ("exhausted", "2")
+    assert (look.status, look.detail) == ("exhausted", "2")
     assert world.state_of() == "owed"
     warrant = Warrant.exhausted(lease.suffix, 2)
     assert world.fire("r", "fail", warrant=warrant).version == 3
@@ -159,7 +159,7 @@ def test_a_carried_effect_that_lapsed_is_reported_as_a_crash_even_when_paused(
     world.later(LEASE_MS)
     look = world.take()[lease.key]
 
-    assert (look.word, look.detail) == ("crash", lease.token)
+    assert (look.status, look.detail) == ("crash", lease.token)
     world.fire("r", "fail", warrant=Warrant.lapsed(lease.suffix, look.detail))
     assert world.record().state == "failed"
 

@@ -119,13 +119,13 @@ def test_retry_gives_fresh_attempts_and_the_old_token_stays_good(world: World) -
     lease = quarantined(world)
     answer = world.flag("retry", op="again")
 
-    assert [bell.key for bell in answer.owed] == [lease.key]
+    assert [message.key for message in answer.owed] == [lease.key]
     assert world.state_of("polish") == "lapsed"
     assert world.entry("polish").attempts == 0
     assert world.renew(lease) is Order.GO
     released(world)
-    assert world.flag("retry", op="again").word == "replayed"
-    assert world.flag("retry").word == "nothing"
+    assert world.flag("retry", op="again").status == "replayed"
+    assert world.flag("retry").status == "nothing"
     with pytest.raises(OpIdReusedError):
         world.flag("pause", op="again")
 
@@ -164,7 +164,7 @@ def test_a_person_is_reminded_of_a_quarantine_even_after_the_end(world: World) -
         assert timer is not None
         world.later(timer.due_at - world.now)
         look = world.take_timers()["quarantine"]
-        assert look.word == "due"
+        assert look.status == "due"
         seen.append(look.fired)
         op = f"due:{look.due_at}"
         world.lifecycle.remind(world.record(), "quarantine", world.due(look), look.fired, op)
@@ -180,7 +180,7 @@ def test_the_reminder_of_a_quarantine_goes_on_when_the_end_lifts_a_pause(world: 
     world.fire("r", "approve")
     world.later(LIMITS.remind_ms)
 
-    assert world.take_timers()["quarantine"].word == "due"
+    assert world.take_timers()["quarantine"].status == "due"
 
 
 def test_a_record_that_waits_for_a_person_anyway_still_does_after_a_retry(world: World) -> None:

@@ -21,7 +21,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.record import RecordId
 from interlock.kernel.store import scripts
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.fold import fold
 from interlock.kernel.store.leases import Lease, Order, Refused
@@ -68,9 +68,11 @@ WRITES: dict[str, Callable[[World, Lease], object]] = {
     "renew": lambda world, lease: world.renew(lease),
     "release": lambda world, lease: world.leases.release(lease, counted=True),
     "reserve": lambda world, lease: world.leases.reserve(lease, 5),
-    "take": lambda world, lease: world.indexes.take(world.partition(), [lease.key], gate_open=True),
+    "take": lambda world, lease: world.indexes.poll_effects(
+        world.partition(), [lease.key], gate_open=True
+    ),
     "pause": lambda world, _: world.flag("pause"),
-    "meet": lambda world, _: world.indexes.meet(
+    "meet": lambda world, _: world.indexes.identify_server(
         3, run_id="x", passing=True, period_ms=1, lease_ms=1
     ),
 }
@@ -188,11 +190,11 @@ def test_every_answer_that_is_no_changes_nothing(world: World) -> None:
     assert isinstance(world.ask(old.key, "b"), Refused)
     assert isinstance(world.ask(owed, "b", schema=0), Refused)
     assert world.leases.release(forged, counted=True) == "lost"
-    assert world.settle(forged).word == "lost"
+    assert world.settle(forged).status == "lost"
     assert world.renew(forged) is Order.LOST
-    assert world.flag("pause", "ended").word == "ended"
-    assert world.flag("resume").word == "already"
-    assert world.flag("retry").word == "nothing"
+    assert world.flag("pause", "ended").status == "ended"
+    assert world.flag("resume").status == "already"
+    assert world.flag("retry").status == "nothing"
     assert world.indexes.prune(world.record(), [], age_ms=0) == "early"
     assert world.indexes.prune(nobody, [], age_ms=0) == "missing"
     with pytest.raises(FencedError):
@@ -202,5 +204,5 @@ def test_every_answer_that_is_no_changes_nothing(world: World) -> None:
     with pytest.raises(UnknownRecordError):
         world.flag("pause", "nobody")
     with pytest.raises(UnknownRecordError):
-        world.lifecycle.note(nobody, Jot("x", {}))
+        world.lifecycle.note(nobody, NoteDraft("x", {}))
     assert world.dump() == before

@@ -51,7 +51,7 @@ def kept(world: World, of: str) -> Kept:
 
 
 def commits(world: World) -> list[Commit]:
-    return [(at, str(of), version) for at, of, version in world.views.chronicle(DATA, "0-0", 100)]
+    return [(at, str(of), version) for at, of, version in world.views.family_log(DATA, "0-0", 100)]
 
 
 def lost(world: World) -> list[Kept]:

@@ -12,7 +12,7 @@ from interlock.kernel.machines.runs.codon.changes import counters as sums_of
 from interlock.kernel.machines.runs.codon.table import CODON as MACHINE
 from interlock.kernel.machines.runs.codon_types import codon_cost, codon_of
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Jot, Warrant
+from interlock.kernel.store.commands import NoteDraft, Warrant
 from interlock.kernel.store.fold import fold, sums
 from tests.kernel.runs.codons import CHAIN, sentinel
 from tests.kernel.store.kernel_at_a_fixed_time import World
@@ -97,7 +97,7 @@ def test_a_codon_whose_run_has_ended_still_counts_what_comes_late(world: World) 
     begun(world)
     fail(world)
     tell(world, "CostsIncremented", cost_delta=9)
-    world.fire(CODON, "run_ended", {}, warrant=Warrant.party("codon_cleanup"))
+    world.fire(CODON, "run_ended", {}, warrant=Warrant.component("codon_cleanup"))
 
     assert counted(world, RUN) == counted(world, DATA) == {"cost": 9, "spent": 9}
 
@@ -130,7 +130,7 @@ def test_what_follows_from_the_data_is_not_told_beside_it(world: World, name: st
     assert world.dump() == before
 
     world.fire(CODON, "costs_incremented", {"cost_delta": 5}, warrant=EVENTS, deltas={"runs": 1})
-    world.lifecycle.note(world.record(CODON), Jot("seen", {}, {"runs": 2}), op_id="another")
+    world.lifecycle.note(world.record(CODON), NoteDraft("seen", {}, {"runs": 2}), op_id="another")
     assert (world.counter("tree.runs", DATA), world.counter("cost", CODON)) == (3, 5)
 
 
@@ -180,7 +180,7 @@ class Programme:
         if how == "run_ended":
             if self.at_work:
                 fail(self.world, self.at_work)
-            warrant = Warrant.party("codon_cleanup")
+            warrant = Warrant.component("codon_cleanup")
             self.world.fire(self.alive, how, {}, warrant=warrant)
         elif how != "completed" or state in CHAIN[3:]:
             move(self.world, how, self.alive)

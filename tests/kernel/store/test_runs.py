@@ -168,7 +168,9 @@ def test_no_codon_is_born_after_its_runs_end_whatever_the_race(world: World) -> 
         alive = world.views.holds(DATA)
         assert len(alive) <= 1
         for one in alive.values():
-            world.fire(one, "run_ended", {"reason": "over"}, warrant=Warrant.party("codon_cleanup"))
+            world.fire(
+                one, "run_ended", {"reason": "over"}, warrant=Warrant.component("codon_cleanup")
+            )
 
 
 # --- one at a time ---------------------------------------------------------------------------
@@ -201,7 +203,7 @@ def test_one_codon_at_a_time_is_alive_in_a_workspace(world: World) -> None:
     with pytest.raises(HeldError, match=r"data/1/1 holds what it needs"):
         codon(world, "data/2/1")
 
-    world.fire(CODON, "run_ended", {}, warrant=Warrant.party("codon_cleanup"))
+    world.fire(CODON, "run_ended", {}, warrant=Warrant.component("codon_cleanup"))
 
     codon(world, "data/2/1")
     assert world.views.holds(DATA) == {"run": "data/2", "codon": "data/2/1"}

@@ -11,7 +11,7 @@ from interlock.kernel.errors import HeldError
 from interlock.kernel.store.commands import InitialLease, Warrant
 from interlock.kernel.store.connect import open_store, refuse_unsafe
 from interlock.kernel.store.fold import fold
-from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.workers.gateways.server import EmbeddedServer
 from tests.kernel.store.kernel_at_a_fixed_time import LIMITS, Text, World, token
 from tests.kernel.store.tables import LEASE_MS, LIFE
@@ -63,8 +63,8 @@ def whole_life(world: World) -> None:
     tally = world.views.tally("r", "children:2")
     assert tally == {"done": 2}
     world.fire("r", "children_done", {"tally": tally}, warrant=token(advance))
-    counting = Dependent.of(world.record(), "children:2")
-    world.lifecycle.store.depart(counting, "r/z", "missing", world.lifecycle.render)
+    counting = Subscriber.of(world.record(), "children:2")
+    world.lifecycle.store.leave_countdown(counting, "r/z", "missing", world.lifecycle.render)
     all_there(world)
     all_gone(world)
     shared_life(world)
@@ -75,7 +75,7 @@ def shared_life(world: World) -> None:
     """Stand in a family's line, hold names, and hand a lease over."""
     world.create("b/one", {"files": ["x"]}, machine="ticket")
     world.create("b/two", {"files": ["x/y"]}, machine="ticket")
-    assert world.views.line("b", "any", 0, 10) == ["b/one", "b/two"]
+    assert world.views.queue("b", "any", 0, 10) == ["b/one", "b/two"]
     world.fire("b/one", "take", initial_lease=InitialLease("mine", "fleet", LEASE_MS))
     with pytest.raises(HeldError):
         world.fire("b/two", "take")
@@ -94,7 +94,7 @@ def told_life(world: World) -> None:
     world.fire("g/a", "activate")
     spawn, counting = (
         world.claim("register", of="g/a"),
-        Dependent.of(world.record("g/a"), "needs:2"),
+        Subscriber.of(world.record("g/a"), "needs:2"),
     )
     assert world.tells.join(counting, ["h/b", "h/z"])
     assert world.tells.register("h/z", counting) == MISSING
@@ -104,13 +104,13 @@ def told_life(world: World) -> None:
     assert world.tells.register("h/b", counting) == "canceled"
     assert list(world.tells.dependents("h/b")) == [counting]
     for member, outcome in (("h/z", MISSING), ("h/b", "canceled")):
-        world.lifecycle.store.depart(counting, member, outcome, world.lifecycle.render)
+        world.lifecycle.store.leave_countdown(counting, member, outcome, world.lifecycle.render)
     assert world.views.tally("g/a", "needs:2") == {MISSING: 1, "canceled": 1}
     world.fire("g/a", "met", warrant=token(world.claim("cascade", of="g/a")))
 
     for of, held in (("g/a", True), ("h/b", False)):
-        assert world.slots.occupy("place", world.record(of), 1).held is held
-    assert world.slots.vacate("place", "g/a", 1) == ("h/b",)
+        assert world.slots.acquire("place", world.record(of), 1).held is held
+    assert world.slots.release("place", "g/a", 1) == ("h/b",)
 
 
 def all_there(world: World) -> None:
@@ -129,7 +129,9 @@ def all_there(world: World) -> None:
 
 def all_gone(world: World) -> None:
     """Settle what is still owed, and prune the family."""
-    meeting = world.indexes.meet(1, run_id="x", passing=True, period_ms=1_000, lease_ms=1_000)
+    meeting = world.indexes.identify_server(
+        1, run_id="x", passing=True, period_ms=1_000, lease_ms=1_000
+    )
     assert meeting.gate_open
     for of in ("r/a", "r/b", "r"):
         for entry in world.record(of).entries:

@@ -64,20 +64,20 @@ def test_records_stand_in_line_by_priority_then_age(world: World) -> None:
         world.later(1)
     ticket(world, "later", priority=5)
 
-    assert world.views.line("b", "any", 0, 10) == ["b/urgent", "b/late", "b/later", "b/least"]
-    assert world.views.line("b", "any", 1, 2) == ["b/late", "b/later"]
-    assert world.views.line("other", "any", 0, 10) == []
+    assert world.views.queue("b", "any", 0, 10) == ["b/urgent", "b/late", "b/later", "b/least"]
+    assert world.views.queue("b", "any", 1, 2) == ["b/late", "b/later"]
+    assert world.views.queue("other", "any", 0, 10) == []
 
 
 def test_a_line_has_a_name_and_is_forgotten_when_it_is_empty(world: World) -> None:
     painter, writer = ticket(world, "p", role="painter"), ticket(world, "w", role="writer")
 
-    assert world.views.lines("b") == ["painter", "writer"]
-    assert world.views.line("b", "painter", 0, 10) == [painter]
+    assert world.views.queues("b") == ["painter", "writer"]
+    assert world.views.queue("b", "painter", 0, 10) == [painter]
     world.fire(painter, "take")
-    assert world.views.lines("b") == ["writer"]
-    assert world.views.line("b", "painter", 0, 10) == []
-    assert world.views.line("b", "writer", 0, 10) == [writer]
+    assert world.views.queues("b") == ["writer"]
+    assert world.views.queue("b", "painter", 0, 10) == []
+    assert world.views.queue("b", "writer", 0, 10) == [writer]
 
 
 def test_who_comes_back_keeps_its_age(world: World) -> None:
@@ -88,7 +88,7 @@ def test_who_comes_back_keeps_its_age(world: World) -> None:
     world.fire(first, "take")
     world.fire(first, "drop")
 
-    assert world.views.line("b", "any", 0, 10) == [first, second]
+    assert world.views.queue("b", "any", 0, 10) == [first, second]
 
 
 def test_an_offer_is_owed_whenever_a_line_is_entered(world: World) -> None:
@@ -158,7 +158,7 @@ def test_names_of_other_families_are_strangers(world: World) -> None:
 
 def test_who_takes_holds_the_work_before_anybody_hears_of_it(world: World) -> None:
     rung: list[str] = []
-    world.lifecycle.render = lambda bell: (world.keys.prefix + "q", bell.key.encode())
+    world.lifecycle.render = lambda message: (world.keys.prefix + "q", message.key.encode())
     of = ticket(world)
     world.fire(of, "take", initial_lease=MINE, op="take")
     entry = world.entry("handle", of)
@@ -183,7 +183,7 @@ def test_a_plain_publisher_is_not_told_of_what_is_held_from_birth(world: World) 
     offered = world.fire(of, "take")
 
     assert taken.owed == ()
-    assert [bell.name for bell in offered.owed] == ["handle"]
+    assert [message.name for message in offered.owed] == ["handle"]
 
 
 def test_a_taker_that_is_lost_gives_it_back(world: World) -> None:

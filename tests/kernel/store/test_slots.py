@@ -34,12 +34,12 @@ def holders(world: World, name: str = NAME) -> list[str]:
 
 
 def line(world: World, name: str = NAME) -> list[str]:
-    found: Any = scripts.read(world.client, "ZRANGE", world.keys.slots_line(name), 0, -1)
+    found: Any = scripts.read(world.client, "ZRANGE", world.keys.slots_queue(name), 0, -1)
     return [member.decode() for member in found]
 
 
 def occupy(world: World, record: Record, limit: int = 1) -> bool:
-    return world.slots.occupy(NAME, record, limit).held
+    return world.slots.acquire(NAME, record, limit).held
 
 
 # --- holding and waiting ---------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_a_slot_that_is_given_back_goes_by_priority_then_age(world: World) -> No
         assert not occupy(world, record)
     leaving = [holder.id, urgent.id, late.id, later.id, least.id]
 
-    given = [world.slots.vacate(NAME, of, 1) for of in leaving]
+    given = [world.slots.release(NAME, of, 1) for of in leaving]
     assert given == [(urgent.id,), (late.id,), (later.id,), (least.id,), ()]
 
 
@@ -102,7 +102,7 @@ def test_slots_of_one_name_are_not_those_of_another(world: World) -> None:
     every = nodes(world, "ab")
     assert occupy(world, every["a"])
 
-    assert world.slots.occupy("queue-slow", every["b"], 1).held
+    assert world.slots.acquire("queue-slow", every["b"], 1).held
     assert (holders(world), holders(world, "queue-slow")) == (["g/a"], ["g/b"])
 
 
@@ -116,8 +116,8 @@ def test_who_has_nothing_gives_nothing_back(world: World) -> None:
     before = world.dump()
 
     for nobody in ("g/c", "g/stranger", ""):
-        assert world.slots.vacate(NAME, nobody, 1) == ()
-    assert world.slots.vacate("no-such-name", "g/a", 1) == ()
+        assert world.slots.release(NAME, nobody, 1) == ()
+    assert world.slots.release("no-such-name", "g/a", 1) == ()
     assert world.dump() == before
 
 
@@ -125,9 +125,9 @@ def test_a_repeat_gives_back_once(world: World) -> None:
     every = nodes(world, "abc")
     for record in every.values():
         occupy(world, record)
-    assert world.slots.vacate(NAME, "g/a", 1) == ("g/b",)
+    assert world.slots.release(NAME, "g/a", 1) == ("g/b",)
 
-    assert world.slots.vacate(NAME, "g/a", 1) == ()
+    assert world.slots.release(NAME, "g/a", 1) == ()
     assert (holders(world), line(world)) == (["g/b"], ["g/c"])
 
 
@@ -135,10 +135,10 @@ def test_whoever_leaves_the_line_is_given_nothing(world: World) -> None:
     every = nodes(world, "abc")
     for record in every.values():
         occupy(world, record)
-    assert world.slots.vacate(NAME, "g/b", 1) == ()
+    assert world.slots.release(NAME, "g/b", 1) == ()
     assert line(world) == ["g/c"]
 
-    assert world.slots.vacate(NAME, "g/a", 1) == ("g/c",)
+    assert world.slots.release(NAME, "g/a", 1) == ("g/c",)
 
 
 def test_names_that_nobody_uses_leave_nothing_behind(world: World) -> None:
@@ -146,7 +146,7 @@ def test_names_that_nobody_uses_leave_nothing_behind(world: World) -> None:
     for record in every.values():
         occupy(world, record)
     for record in every.values():
-        world.slots.vacate(NAME, record.id, 1)
+        world.slots.release(NAME, record.id, 1)
 
     assert not [key for key in world.dump() if b"slots" in key]
 
@@ -159,9 +159,9 @@ def test_a_raised_limit_is_handed_out_without_anybody_leaving(world: World) -> N
     for record in every.values():
         occupy(world, record)
 
-    assert sorted(world.slots.vacate(NAME, "", 3)) == ["g/b", "g/c"]
+    assert sorted(world.slots.release(NAME, "", 3)) == ["g/b", "g/c"]
     assert line(world) == ["g/d"]
-    assert world.slots.vacate(NAME, "", 0) == ("g/d",)
+    assert world.slots.release(NAME, "", 0) == ("g/d",)
     assert line(world) == []
 
 
@@ -172,9 +172,9 @@ def test_a_lowered_limit_takes_nothing_away_and_hands_out_nothing(world: World) 
     assert not occupy(world, every["d"], 1)
 
     assert occupy(world, every["b"], 1)
-    assert world.slots.vacate(NAME, "g/a", 1) == ()
-    assert world.slots.vacate(NAME, "g/b", 1) == ()
-    assert world.slots.vacate(NAME, "g/c", 1) == ("g/d",)
+    assert world.slots.release(NAME, "g/a", 1) == ()
+    assert world.slots.release(NAME, "g/b", 1) == ()
+    assert world.slots.release(NAME, "g/c", 1) == ("g/d",)
 
 
 # --- ringing ---------------------------------------------------------------------------------
@@ -184,19 +184,19 @@ def test_who_is_given_a_slot_is_rung_once_and_again_while_it_is_not_heard(world:
     every = nodes(world, "abc")
     for record in every.values():
         occupy(world, record)
-    assert world.slots.vacate(NAME, "g/a", 1) == ("g/b",)
-    assert world.slots.vacate(NAME, "", 1) == ()
+    assert world.slots.release(NAME, "g/a", 1) == ("g/b",)
+    assert world.slots.release(NAME, "", 1) == ()
     world.later(UNHEARD_MS - 1)
-    assert world.slots.occupy(NAME, every["c"], 1).rings == ()
+    assert world.slots.acquire(NAME, every["c"], 1).rings == ()
     world.later(1)
-    assert world.slots.occupy(NAME, every["c"], 1).rings == ("g/b",)
-    assert world.slots.vacate(NAME, "", 1) == (), "it was rung just now"
+    assert world.slots.acquire(NAME, every["c"], 1).rings == ("g/b",)
+    assert world.slots.release(NAME, "", 1) == (), "it was rung just now"
     world.later(UNHEARD_MS)
-    assert world.slots.vacate(NAME, "", 1) == ("g/b",)
+    assert world.slots.release(NAME, "", 1) == ("g/b",)
 
     assert occupy(world, every["b"])
     world.later(10 * UNHEARD_MS)
-    assert world.slots.vacate(NAME, "", 1) == (), "it was heard"
+    assert world.slots.release(NAME, "", 1) == (), "it was heard"
     assert holders(world) == ["g/b"]
 
 
@@ -204,9 +204,9 @@ def test_who_takes_a_slot_itself_need_not_be_rung(world: World) -> None:
     every = nodes(world, "ab")
 
     for record in every.values():
-        assert world.slots.occupy(NAME, record, 2).rings == ()
+        assert world.slots.acquire(NAME, record, 2).rings == ()
     world.later(UNHEARD_MS)
-    assert world.slots.vacate(NAME, "", 2) == ()
+    assert world.slots.release(NAME, "", 2) == ()
 
 
 def test_whoever_asks_hears_of_others_that_were_given_a_slot(world: World) -> None:
@@ -214,7 +214,7 @@ def test_whoever_asks_hears_of_others_that_were_given_a_slot(world: World) -> No
     occupy(world, every["a"])
     occupy(world, every["b"])
 
-    answer = world.slots.occupy(NAME, every["c"], 2)
+    answer = world.slots.acquire(NAME, every["c"], 2)
     assert (answer.held, answer.rings) == (False, ("g/b",))
 
 
@@ -222,9 +222,9 @@ def test_an_unheard_slot_can_be_given_back_by_who_is_rung(world: World) -> None:
     every = nodes(world, "abc")
     for record in every.values():
         occupy(world, record)
-    world.slots.vacate(NAME, "g/a", 1)
+    world.slots.release(NAME, "g/a", 1)
 
-    assert world.slots.vacate(NAME, "g/b", 1) == ("g/c",)
+    assert world.slots.release(NAME, "g/b", 1) == ("g/c",)
     assert holders(world) == ["g/c"]
 
 
@@ -232,8 +232,8 @@ def test_so_many_are_rung_at_a_time(world: World) -> None:
     every = [node(world, f"n{number}") for number in range(RINGS_MAX + 30)]
     for record in every:
         occupy(world, record)
-    first = world.slots.vacate(NAME, "", 0)
-    second = world.slots.vacate(NAME, "", 0)
+    first = world.slots.release(NAME, "", 0)
+    second = world.slots.release(NAME, "", 0)
 
     assert (len(first), len(second)) == (RINGS_MAX, 29)
     assert len({*first, *second}) == RINGS_MAX + 29
@@ -257,7 +257,7 @@ def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: Worl
     def runs(record: Record) -> None:
         for _ in range(rounds):
             while True:
-                answer = world.slots.occupy(NAME, record, limit)
+                answer = world.slots.acquire(NAME, record, limit)
                 ring(answer.rings)
                 if answer.held:
                     break
@@ -269,7 +269,7 @@ def test_sixteen_that_race_for_three_slots_are_never_more_than_three(world: Worl
                 served.append(record.id)
             with lock:
                 inside.discard(record.id)
-            ring(world.slots.vacate(NAME, record.id, limit))
+            ring(world.slots.release(NAME, record.id, limit))
 
     with ThreadPoolExecutor(RACERS) as pool:
         list(pool.map(runs, every))
@@ -284,7 +284,7 @@ def test_one_slot_is_given_once_however_many_give_it_back_at_once(world: World) 
     for record in every:
         occupy(world, record)
     with ThreadPoolExecutor(RACERS) as pool:
-        given = list(pool.map(lambda _: world.slots.vacate(NAME, every[0].id, 1), range(RACERS)))
+        given = list(pool.map(lambda _: world.slots.release(NAME, every[0].id, 1), range(RACERS)))
 
     assert sorted(given, key=len) == [()] * (RACERS - 1) + [(every[1].id,)]
     assert holders(world) == [every[1].id]

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.kernel.record import PARTITIONS, partition_of
 from interlock.kernel.store.leases import Lease
-from interlock.kernel.store.subscriptions import MISSING, PAGE, Dependent
+from interlock.kernel.store.subscriptions import MISSING, PAGE, Subscriber
 from tests.kernel.store.kernel_at_a_fixed_time import World, token
 from tests.kernel.store.tables import LEASE_MS
 
@@ -24,25 +24,25 @@ def node(world: World, of: str = TARGET) -> str:
     return of
 
 
-def counting(world: World, of: str) -> tuple[Dependent, Lease]:
+def counting(world: World, of: str) -> tuple[Subscriber, Lease]:
     """Bear a record that waits for others; return it, and the lease of who registers it."""
     node(world, of)
     fired = world.fire(of, "activate")
     spawn = world.claim("register", of=of)
-    return Dependent.of(world.record(of), f"needs:{fired.version}"), spawn
+    return Subscriber.of(world.record(of), f"needs:{fired.version}"), spawn
 
 
-def tally(world: World, one: Dependent) -> dict[str, int]:
+def tally(world: World, one: Subscriber) -> dict[str, int]:
     return world.views.tally(one.id, one.countdown)
 
 
-def depart(world: World, one: Dependent, member: str, outcome: str) -> bool:
+def depart(world: World, one: Subscriber, member: str, outcome: str) -> bool:
     """Take a member out; tell whether that owed the advance."""
-    answer = world.lifecycle.store.depart(one, member, outcome, world.lifecycle.render)
+    answer = world.lifecycle.store.leave_countdown(one, member, outcome, world.lifecycle.render)
     return bool(answer.owed)
 
 
-def ask(world: World, one: Dependent, target: str = TARGET) -> str:
+def ask(world: World, one: Subscriber, target: str = TARGET) -> str:
     """Register as an effect does: who is told that it ended leaves at once."""
     ended = world.tells.register(target, one)
     if ended:
@@ -50,7 +50,7 @@ def ask(world: World, one: Dependent, target: str = TARGET) -> str:
     return ended
 
 
-def tell(world: World, target: str = TARGET) -> list[Dependent]:
+def tell(world: World, target: str = TARGET) -> list[Subscriber]:
     """Tell everybody of an end, as an effect does."""
     told = list(world.tells.dependents(target))
     state = world.record(target).state
@@ -97,7 +97,7 @@ def test_a_repeated_registration_is_one_and_another_countdown_is_another(world: 
     for _ in range(3):
         world.tells.register(TARGET, one)
     world.fire("h/w", "suspend")
-    again = Dependent.of(world.record("h/w"), f"needs:{world.fire('h/w', 'resume').version}")
+    again = Subscriber.of(world.record("h/w"), f"needs:{world.fire('h/w', 'resume').version}")
     world.tells.register(TARGET, again)
 
     found = sorted(world.tells.dependents(TARGET), key=lambda found: found.countdown)
@@ -107,7 +107,7 @@ def test_a_repeated_registration_is_one_and_another_countdown_is_another(world: 
 def test_a_dependent_comes_back_as_it_was(world: World) -> None:
     node(world)
     world.create("h/w", machine="node", priority=0)
-    one = Dependent.of(world.record("h/w"), "needs:12")
+    one = Subscriber.of(world.record("h/w"), "needs:12")
     world.tells.register(TARGET, one)
 
     assert list(world.tells.dependents(TARGET)) == [one]
@@ -116,7 +116,7 @@ def test_a_dependent_comes_back_as_it_was(world: World) -> None:
 
 def test_there_may_be_more_dependents_than_fit_on_a_page(world: World) -> None:
     node(world)
-    many = {Dependent(world.record(TARGET).id, f"needs:{n}", "node", 5) for n in range(3 * PAGE)}
+    many = {Subscriber(world.record(TARGET).id, f"needs:{n}", "node", 5) for n in range(3 * PAGE)}
     for one in many:
         world.tells.register(TARGET, one)
 
@@ -141,7 +141,7 @@ def test_nobody_joins_before_a_countdown_or_a_later_one(world: World) -> None:
     one, _ = counting(world, "h/w")
 
     for countdown in ("needs:3", "others:2"):
-        stranger = Dependent(one.id, countdown, one.machine, one.priority)
+        stranger = Subscriber(one.id, countdown, one.machine, one.priority)
         assert not world.tells.join(stranger, ["g/a"])
         assert world.views.counted(one.id, countdown) == set()
 
@@ -220,12 +220,12 @@ def test_sixty_four_that_ask_while_it_ends_hear_once_each(world: World, done: in
     racing = waiting[done:]
     start = Barrier(len(racing) + 1)
 
-    def asks(one: Dependent) -> str:
+    def asks(one: Subscriber) -> str:
         start.wait()
         world.tells.join(one, [TARGET])
         return ask(world, one)
 
-    def ends() -> list[Dependent]:
+    def ends() -> list[Subscriber]:
         start.wait()
         world.fire(TARGET, "cancel")
         return tell(world)
@@ -284,7 +284,7 @@ def test_a_repeated_departure_and_one_of_a_stranger_change_nothing(world: World)
     for member in (TARGET, "g/stranger"):
         assert not depart(world, one, member, "done")
     assert world.dump() == before, "who holds the advance is not disturbed"
-    assert world.settle(advance).word == "settled"
+    assert world.settle(advance).status == "settled"
 
 
 def test_whoever_leaves_before_the_sentinel_owes_nothing(world: World) -> None:
@@ -293,7 +293,7 @@ def test_whoever_leaves_before_the_sentinel_owes_nothing(world: World) -> None:
 
     assert not depart(world, one, TARGET, "done")
     assert world.state_of("cascade", "h/w") == "gone"
-    assert [bell.name for bell in world.settle(spawn).owed] == ["cascade"]
+    assert [message.name for message in world.settle(spawn).owed] == ["cascade"]
 
 
 def test_nobody_waits_any_more_who_has_ended(world: World) -> None:
@@ -327,7 +327,7 @@ def test_an_advance_that_is_pushed_by_the_script_is_not_published_again(world: W
     world.tells.join(one, [TARGET])
     world.settle(spawn)
     queue = f"{world.keys.tag(partition_of('h/w'))}q"
-    world.lifecycle.render = lambda bell: (queue, bell.key.encode())
+    world.lifecycle.render = lambda message: (queue, message.key.encode())
     assert not depart(world, one, TARGET, "done")
 
     assert world.list_of(queue) == [world.key("cascade", "h/w").encode()]
@@ -358,7 +358,7 @@ def test_whoever_is_lost_while_it_registers_is_followed_by_another(world: World)
     second = world.claim("register", "b", "h/w")
     assert world.tells.join(one, [TARGET])
     assert ask(world, one) == "canceled"
-    assert world.settle(spawn).word == "lost"
+    assert world.settle(spawn).status == "lost"
 
     assert len(world.settle(second).owed) == 1
     assert world.state_of("cascade", "h/w") == "owed"

@@ -11,7 +11,7 @@ import redis
 from celery import Celery
 
 from interlock.kernel.machines import MACHINES
-from interlock.kernel.store.commands import Doorbell
+from interlock.kernel.store.commands import EffectMessage
 from interlock.workers.engine.celery_app import make_app
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.messages import MessageTemplates
@@ -108,7 +108,7 @@ def test_a_priority_means_the_same_whatever_the_broker(
     settings = settings_for(server.url, prefix, **more)
     dispatch = Dispatch(settings, MACHINES, make_app(settings, ("execution", "sweeps")))
 
-    _, _, priority, _ = dispatch._address(Doorbell(KEY, "thread", "execution", 2))
+    _, _, priority, _ = dispatch._address(EffectMessage(KEY, "thread", "execution", 2))
 
     assert priority == wanted
     assert settings.fused is (broker is None)

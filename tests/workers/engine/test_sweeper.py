@@ -150,13 +150,13 @@ def test_a_gate_opened_before_a_restart_of_the_server_is_closed(running: Running
     until(lambda: running.dispatch.views.now_ms() > until_ms, what="its lease is over")
     hurry(running, "one")
 
-    take = running.dispatch.indexes.take
+    take = running.dispatch.indexes.poll_effects
     [closed] = take(partition, [key], gate_open=True, server="0" * 40)
     hurry(running, "one")
     here = running.dispatch.check_server(partition, passing=False).server
     [open_] = take(partition, [key], gate_open=True, server=here)
 
-    assert (closed.word, open_.word) == ("later", "publish")
+    assert (closed.status, open_.status) == ("later", "publish")
 
 
 def test_a_timer_that_is_due_fires_once(running: Running) -> None:

@@ -370,7 +370,7 @@ def test_a_suspended_job_is_resumed_although_its_dependency_was_deleted(
     brought(worker, "g/j", "suspended")
     graphs.command("g/never", "cancel")
     keys = worker.dispatch.keys
-    worker.dispatch.client.delete(keys.record("g/never"), keys.dependents("g/never"))
+    worker.dispatch.client.delete(keys.record("g/never"), keys.subscribers("g/never"))
 
     graphs.command("g/j", "resume")
     settle(worker, "g/j")

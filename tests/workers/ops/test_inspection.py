@@ -274,7 +274,7 @@ def codon_with_cost(interlock: Client) -> str:
         ("run", {"session_id": "s"}),
         ("costs_updated", {"cost": 500}),
     ):
-        call = Call(cause, warrant=Warrant.party("events"))
+        call = Call(cause, warrant=Warrant.component("events"))
         lifecycle.fire(codon, trigger, payload, call)
     return codon
 

@@ -101,7 +101,7 @@ def test_a_codon_that_was_lost_before_any_checkpoint_can_be_done_anew(
     run = run_codons(workspace, ("good", "completed"))
     workspace.world.create(f"{run}/2", {"codon_id": "bad"}, machine="codon", initial_lease=HOLDER)
     fail(workspace.world, run)
-    workspace.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.party("codon_cleanup"))
+    workspace.world.fire(f"{run}/2", "run_ended", {}, warrant=Warrant.component("codon_cleanup"))
     assert "error_checkpoint" not in workspace.world.record(f"{run}/2").data
 
     found = checkpoint_before(workspace.dispatch, workspace.dispatch.views.record(run), "bad")

@@ -291,7 +291,7 @@ def test_to_follow_from_a_deleted_position_is_an_error(
         1:
     ]
     assert workspace.runs.events_after(opened, positions[-1]) == []
-    key = workspace.world.keys.chronicle(opened.id)
+    key = workspace.world.keys.family_log(opened.id)
     read(workspace.world.client, "XTRIM", key, "MAXLEN", "=", 1)
 
     for gone in positions[:-1]:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from interlock.kernel.effect import Kind
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Entry, Record
-from interlock.kernel.store.commands import Call, InitialLease, Jot, Warrant
+from interlock.kernel.store.commands import Call, InitialLease, NoteDraft, Warrant
 from interlock.kernel.store.leases import Lease
 from interlock.workers.client import Client
 from interlock.workers.tasks.claim_names import ClaimNames, claim_names
@@ -125,12 +125,12 @@ def taken(client: Client, record_id: str) -> Lease:
 
 def noted(client: Client, record_id: str, kind: str, **detail: Any) -> None:
     """Write a note."""
-    client.dispatch.note(client.show(record_id), Jot(kind, detail), op_id=uuid4().hex)
+    client.dispatch.note(client.show(record_id), NoteDraft(kind, detail), op_id=uuid4().hex)
 
 
 def used(client: Client, record_id: str, **deltas: int) -> None:
     """Count the usage of an agent."""
-    client.dispatch.note(client.show(record_id), Jot("usage", {}, deltas), op_id=uuid4().hex)
+    client.dispatch.note(client.show(record_id), NoteDraft("usage", {}, deltas), op_id=uuid4().hex)
 
 
 def unsupervised(client: Client, name: str) -> Claimed:

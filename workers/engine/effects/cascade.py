@@ -7,7 +7,7 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.event import Cause
 from interlock.kernel.record import Record
 from interlock.kernel.store.commands import Call
-from interlock.kernel.store.subscriptions import MISSING, Dependent
+from interlock.kernel.store.subscriptions import MISSING, Subscriber
 from interlock.kernel.table import Terminal, Waiting
 from interlock.workers.engine.work import Outcome, Work
 
@@ -64,7 +64,7 @@ def recheck(work: Work, record: Record) -> None:
     stage = work.machine.stage(record.state)
     if not (isinstance(stage, Waiting) and stage.countdown):
         return
-    counting = Dependent.of(record, f"{stage.countdown}:{record.entered}")
+    counting = Subscriber.of(record, f"{stage.countdown}:{record.entered}")
     for member in work.dispatch.views.counted(record.id, counting.countdown) - {"*"}:
         work.raise_if_stopped()
         try:

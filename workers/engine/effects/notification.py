@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.kernel.errors import CallError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.store.subscriptions import Subscriber
 from interlock.kernel.table import Terminal
 from interlock.workers.engine.work import Work
 
@@ -27,13 +27,13 @@ def notification(work: Work) -> None:
         work.dispatch.leave_countdown(dependent, record.id, record.state)
 
 
-def fire_loss(work: Work, dependent: Dependent) -> None:
+def fire_loss(work: Work, dependent: Subscriber) -> None:
     """Fire in a waiting record that this record ended without success; note a refusal here."""
     record, trigger = work.record, work.machine.dependency_lost_trigger
     call = Call(
         cause=Cause(COMPONENT, f"{record.id} is {record.state}"),
         op_id=f"{work.key}:{dependent.id}",
-        warrant=Warrant.party(COMPONENT),
+        warrant=Warrant.component(COMPONENT),
     )
     loss = {"dependency": record.id, "state": record.state}
     try:

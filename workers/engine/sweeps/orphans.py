@@ -22,7 +22,7 @@ from interlock.kernel.errors import (
 from interlock.kernel.event import Cause
 from interlock.kernel.record import split_key
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.indexes import Look
+from interlock.kernel.store.indexes import DueEffect
 from interlock.kernel.table import Active
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
@@ -42,7 +42,7 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     if not members:
         return Counter()
     poll = partial(
-        dispatch.indexes.take, partition, gate_open=server.gate_open, server=server.server
+        dispatch.indexes.poll_effects, partition, gate_open=server.gate_open, server=server.server
     )
     try:
         polled = poll(members)
@@ -74,7 +74,7 @@ class QueueLengths:
         )
 
 
-def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[Look]], member: str) -> str:
+def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[DueEffect]], member: str) -> str:
     try:
         due = poll([member])[0]
     except AWAY:
@@ -85,27 +85,27 @@ def _poll_one(dispatch: Dispatch, poll: Callable[[list[str]], list[Look]], membe
     return _act(dispatch, QueueLengths(dispatch), due)
 
 
-def _act(dispatch: Dispatch, queues: QueueLengths, due: Look) -> str:
-    match due.word:
+def _act(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
+    match due.status:
         case "publish":
             return _publish(dispatch, queues, due)
         case "crash" | "exhausted":
             return _fire(dispatch, due)
         case _:
-            return due.word
+            return due.status
 
 
-def _publish(dispatch: Dispatch, queues: QueueLengths, due: Look) -> str:
-    if queues.still_queued(due.bell.name, due.since_ms):
+def _publish(dispatch: Dispatch, queues: QueueLengths, due: DueEffect) -> str:
+    if queues.still_queued(due.message.name, due.since_ms):
         return "in line"
-    return "published" if dispatch.publish([due.bell]) else "not published"
+    return "published" if dispatch.publish([due.message]) else "not published"
 
 
-def _fire(dispatch: Dispatch, due: Look) -> str:
+def _fire(dispatch: Dispatch, due: DueEffect) -> str:
     record_id, suffix = split_key(due.key)
     record = dispatch.views.record(record_id)
     stage = dispatch.lifecycle.machine(record.machine).stage(record.state)
-    crashed = due.word == "crash"
+    crashed = due.status == "crash"
     trigger = (stage.crash if crashed else stage.exhausted) if isinstance(stage, Active) else None
     if trigger is None:
         return "moved on"
@@ -119,12 +119,12 @@ def _fire(dispatch: Dispatch, due: Look) -> str:
         if crashed
         else ("exhausted", f"given up after {due.detail} attempts")
     )
-    call = Call(Cause(ACTOR, detail, (code,)), f"{due.word}:{suffix}:{due.detail}", warrant)
+    call = Call(Cause(ACTOR, detail, (code,)), f"{due.status}:{suffix}:{due.detail}", warrant)
     try:
         dispatch.fire(record, str(trigger), {"code": code, "detail": detail}, call)
     except (FencedError, IllegalTransitionError):
         return "moved on"
-    return due.word
+    return due.status
 
 
 SWEEP = Sweep("orphans", run)

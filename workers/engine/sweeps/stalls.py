@@ -13,7 +13,7 @@ from interlock.kernel.effect import Kind
 from interlock.kernel.errors import FencedError, IllegalTransitionError, UnknownRecordError
 from interlock.kernel.event import Cause
 from interlock.kernel.store.commands import Call, Warrant
-from interlock.kernel.store.indexes import TimerLook
+from interlock.kernel.store.indexes import DueTimer
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.sweeper import Sweep, act_on_each
 
@@ -25,16 +25,16 @@ def run(dispatch: Dispatch, partition: int) -> Counter[str]:
     members = dispatch.indexes.due_timers(partition, dispatch.settings.sweep_batch)
     if not members:
         return Counter()
-    polled = dispatch.indexes.take_timers(partition, members)
+    polled = dispatch.indexes.poll_timers(partition, members)
     acts: dict[str, Callable[[], str]] = {
         f"{due.record_id}:{due.name}": partial(_act, dispatch, due) for due in polled
     }
     return act_on_each(acts)
 
 
-def _act(dispatch: Dispatch, due: TimerLook) -> str:
-    if due.word != "due":
-        return due.word
+def _act(dispatch: Dispatch, due: DueTimer) -> str:
+    if due.status != "due":
+        return due.status
     try:
         record = dispatch.views.record(due.record_id)
     except UnknownRecordError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.kernel.machines.jobs.job.names import State
-from interlock.kernel.store.subscriptions import Dependent
+from interlock.kernel.store.subscriptions import Subscriber
 from interlock.workers.engine.work import Work
 from interlock.workers.jobs.dependencies import dependencies_to_count, report_lost
 
@@ -19,7 +19,7 @@ def subscription(work: Work) -> None:
         return
     generation = work.lease.suffix.partition(".")[0]
     countdown = f"{record.spawning(work.lease.suffix)}:{generation}"
-    dependent = Dependent.of(record, countdown)
+    dependent = Subscriber.of(record, countdown)
     dependencies = dependencies_to_count(work, countdown)
     if not work.dispatch.subscriptions.join(dependent, dependencies):
         return  # this countdown has ended since

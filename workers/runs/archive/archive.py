@@ -112,7 +112,7 @@ class _ArchiveFile(_ArchivePart):
     workspace: str
     exported_ms: Count
     records: list[_StoredRecord]
-    chronicle: list[tuple[str, str, int]]
+    family_log: list[tuple[str, str, int]]
 
 
 def archive_bytes(archive: Archive) -> bytes:
@@ -150,7 +150,7 @@ def read_archive(content: bytes) -> Archive:
         raise BrokenArchiveError("; ".join(problems)) from None
     if problem := next(_misplaced(file.workspace, records), ""):
         raise BrokenArchiveError(problem)
-    return Archive(file.workspace, file.exported_ms, records, tuple(file.chronicle))
+    return Archive(file.workspace, file.exported_ms, records, tuple(file.family_log))
 
 
 def _misplaced(workspace: str, records: Iterable[ArchivedRecord]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from interlock.kernel.errors import CallError, UnknownRecordError
 from interlock.kernel.machines.runs.run.table import SELF as RUN
 from interlock.kernel.record import Record
 from interlock.kernel.restoration import HOLDER, Restoration, Restored
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.runs.archive.archive import Archive
 from interlock.workers.runs.archive.export import read_export
@@ -46,9 +46,11 @@ def import_export(dispatch: Dispatch, file: Path, folder: Path, *, actor: str) -
     restoration = Restoration(dispatch.client, dispatch.keys, dispatch.machines, name=RUN)
     results = Counter(restoration.restore(archived.kept) for archived in found.archive.records)
     restoration.relist(root, found.archive.commits)
-    jot = Jot("imported", {"actor": actor, "file": str(found.source), "records": results.total()})
+    draft = NoteDraft(
+        "imported", {"actor": actor, "file": str(found.source), "records": results.total()}
+    )
     workspace = dispatch.views.record(root)
-    dispatch.note(workspace, jot, op_id=f"imported:{found.archive.exported_ms}")
+    dispatch.note(workspace, draft, op_id=f"imported:{found.archive.exported_ms}")
     restoration.finish(root)
     written, existing = results[Restored.WRITTEN], results[Restored.THERE]
     return ImportResult(workspace, found.source, written, existing, found.warnings)

@@ -111,7 +111,7 @@ def _unlisted_ids(workspace: str, found: set[str]) -> list[str]:
 
 def _commits(dispatch: Dispatch, workspace: str) -> Iterator[Commit]:
     after = NOTHING_YET
-    while page := dispatch.views.chronicle(workspace, after, PAGE):
+    while page := dispatch.views.family_log(workspace, after, PAGE):
         yield from ((position, str(record), version) for position, record, version in page)
         after = page[-1][0]
 

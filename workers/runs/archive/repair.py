@@ -11,7 +11,7 @@ from pathlib import Path
 
 from interlock.kernel.record import Record
 from interlock.kernel.store import codec
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.kernel.store.repairs import Repairs
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.runs.archive.consistency import (
@@ -48,8 +48,8 @@ def _free_names(
     repairs = Repairs(dispatch.client, dispatch.keys)
     for name, holder in finished_holders(found):
         if repairs.free(workspace.id, name, holder) == "freed":
-            jot = Jot("freed", {"name": name, "holder": holder, "actor": actor})
-            dispatch.note(workspace, jot, op_id=f"freed:{name}:{holder}:{found.position}")
+            draft = NoteDraft("freed", {"name": name, "holder": holder, "actor": actor})
+            dispatch.note(workspace, draft, op_id=f"freed:{name}:{holder}:{found.position}")
             yield f"the workspace is no longer held for {name} {holder}, which ended or is lost"
 
 

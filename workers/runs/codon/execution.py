@@ -21,7 +21,7 @@ from interlock.kernel.errors import (
 )
 from interlock.kernel.machines.runs.codon.names import LIVE, State, Trigger
 from interlock.kernel.machines.runs.values import CheckpointType, FailureType
-from interlock.kernel.store.commands import Jot
+from interlock.kernel.store.commands import NoteDraft
 from interlock.workers.engine.work import Outcome
 from interlock.workers.gateways.git.errors import GitError
 from interlock.workers.processes.agent.containment import LABEL_VARIABLE
@@ -350,9 +350,9 @@ class CodonExecution:
         """Note the costs that the record cannot count any more; they are shown as late."""
         if costs := self.transcript.unrecorded_micro:
             token = self.work.lease.token
-            jot = Jot("late_costs", {"cost": costs}, deltas={"late": costs})
+            draft = NoteDraft("late_costs", {"cost": costs}, deltas={"late": costs})
             with suppress(KernelError):
-                self.context.dispatch.note(self.work.record, jot, op_id=f"{token}/late_costs")
+                self.context.dispatch.note(self.work.record, draft, op_id=f"{token}/late_costs")
 
     # --- firing and observing --------------------------------------------------------------------
 

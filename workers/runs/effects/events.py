@@ -18,7 +18,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines.runs.events import CodonStarted, RunEvent, RunStarted, run_event
 from interlock.kernel.machines.runs.translation import wanted
 from interlock.kernel.record import Record
-from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.kernel.store.inboxes import Mail
 from interlock.workers.engine.dispatch import Dispatch
 from interlock.workers.engine.work import NotYetError, Outcome, Work
@@ -89,8 +89,8 @@ def _read(work: Work, workspace: Record, mail: Mail) -> bool:
     result = apply_event(work.dispatch, workspace, mail)
     about = {"mail": mail.id, "sender": mail.said["sender"], "type": mail.said["event"]["type"]}
     kind = "event_applied" if result.applied else "event_refused"
-    jot = Jot(kind, {**about, **result.stored()})
-    work.retried(lambda: work.dispatch.note(workspace, jot, op_id=f"answer:{mail.id}"))
+    draft = NoteDraft(kind, {**about, **result.stored()})
+    work.retried(lambda: work.dispatch.note(workspace, draft, op_id=f"answer:{mail.id}"))
     try:
         work.fire(Outcome("event_read", {"upto": mail.id}))
     except GuardRefusedError:
@@ -133,7 +133,7 @@ def _applied(
         # It was applied before, but not answered. The record's state may have changed since.
         return target
     trigger, payload = wanted(event, target.state)
-    call = Call(cause, op_id, Warrant.party(COMPONENT))
+    call = Call(cause, op_id, Warrant.component(COMPONENT))
     fired = dispatch.fire(target, trigger, payload, call)
     return fired.record or dispatch.views.record(target.id)
 

@@ -81,7 +81,7 @@ def _rate_identity(work: Work, record: Record) -> None:
         return
     reason = str((record.data.get("failure") or {}).get("reason", ""))
     op_id = f"trust:{record.id}:{claim['number']}"
-    call = Call(Cause(COMPONENT, reason), op_id, Warrant.party(COMPONENT))
+    call = Call(Cause(COMPONENT, reason), op_id, Warrant.component(COMPONENT))
     with suppress(CallError):
         payload = {"task": record.id, "reason": reason}
         work.dispatch.fire(str(claim["identity"]), trigger, payload, call)

@@ -13,7 +13,7 @@ from interlock.kernel.event import Cause
 from interlock.kernel.machines import MACHINES
 from interlock.kernel.record import Record, RecordId, Version
 from interlock.kernel.store import scripts
-from interlock.kernel.store.commands import Call, Jot, Warrant
+from interlock.kernel.store.commands import Call, NoteDraft, Warrant
 from interlock.workers.client import Client
 from interlock.workers.engine.effects.cascade import advance
 from interlock.workers.engine.resources import Resources
@@ -83,7 +83,7 @@ class Records:
 
     def recheck(self, record_id: str) -> str:
         """Recheck a countdown, as its timer does."""
-        jot = Jot("reminder", {}, owes=(CASCADE,))
+        jot = NoteDraft("reminder", {}, owes=(CASCADE,))
         self.dispatch.note(self.show(record_id), jot, op_id=uuid4().hex)
         return self.perform(record_id, "cascade")
 

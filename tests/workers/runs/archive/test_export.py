@@ -102,7 +102,7 @@ def test_an_export_holds_every_record_with_its_whole_log_and_reads_back_the_same
         assert archived.record.data == stored.data
         assert archived.record.counters == stored.counters
     assert found.archive.commits == tuple(
-        workspace.world.views.chronicle(workspace.id, "0-0", 1_000)
+        workspace.world.views.family_log(workspace.id, "0-0", 1_000)
     )
     assert read_archive(archive_bytes(found.archive)) == found.archive
     assert found.archive.records[0].record.counters == {

@@ -53,7 +53,7 @@ def everything(workspace: StoredWorkspace) -> dict[str, Any]:
         "logs": logs,
         "timers": timers,
         "births": views.births(records),
-        "chronicle": views.chronicle(root, "0-0", 1_000),
+        "chronicle": views.family_log(root, "0-0", 1_000),
         "events": workspace.runs.events_after(workspace.runs.workspace(workspace.folder)),
         "holds": views.holds(root),
         "costs": workspace.runs.costs(workspace.folder, since=2),

@@ -177,7 +177,7 @@ def test_a_number_that_is_left_out_is_a_missing_run(workspace: StoredWorkspace) 
     first = workspace.completed_run()
     workspace.completed_run()
     keys = workspace.world.keys
-    lost = (keys.record(first), keys.chronicle(first), keys.record(f"{first}/1"))
+    lost = (keys.record(first), keys.family_log(first), keys.record(f"{first}/1"))
     workspace.delete_keys(*lost)
     for machine in ("run", "codon"):
         workspace.delete_keys(keys.state_index(first, machine, "completed"))
@@ -192,7 +192,7 @@ def test_codons_without_their_run_say_that_it_is_missing(workspace: StoredWorksp
     run = workspace.completed_run()
     keys = workspace.world.keys
     workspace.delete_keys(
-        keys.record(run), keys.chronicle(run), keys.state_index(run, "run", "completed")
+        keys.record(run), keys.family_log(run), keys.state_index(run, "run", "completed")
     )
     # Only the id of its codon leads to the run now.
     assert [one.where for one in workspace.validate().errors if one.type is Fault.MISSING_RUN] == [

@@ -1,4 +1,4 @@
-"""A family's chronicle lists what was committed, in the order of commits, and nothing else."""
+"""A family log lists what was committed, in the order of commits, and nothing else."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_births_and_commits_are_listed_in_the_order_in_which_they_came(world: Wo
 
 def test_a_chronicle_is_read_on_from_any_position_and_page_by_page(world: World) -> None:
     begun(world)
-    rows = world.views.chronicle(DATA, "0-0", 100)
+    rows = world.views.family_log(DATA, "0-0", 100)
     assert len(rows) == 5
 
     for number, (position, _, _) in enumerate(rows):
-        assert world.views.chronicle(DATA, position, 100) == rows[number + 1 :]
-        assert world.views.chronicle(DATA, position, 2) == rows[number + 1 : number + 3]
-    assert world.views.chronicle("elsewhere", "0-0", 100) == []
+        assert world.views.family_log(DATA, position, 100) == rows[number + 1 :]
+        assert world.views.family_log(DATA, position, 2) == rows[number + 1 : number + 3]
+    assert world.views.family_log("elsewhere", "0-0", 100) == []
 
 
 def test_events_that_are_gone_are_left_out(world: World) -> None:
@@ -80,7 +80,7 @@ def test_events_that_are_gone_are_left_out(world: World) -> None:
     assert world.views.events([]) == []
 
 
-def test_a_family_has_its_own_chronicle_and_who_needs_none_has_none(world: World) -> None:
+def test_a_family_has_its_own_log_and_who_needs_none_has_none(world: World) -> None:
     begun(world)
     before = listed(world)
     workspace(world, "other")
@@ -122,7 +122,7 @@ def test_a_repeat_and_a_refusal_add_nothing(world: World) -> None:
     tell(world, "CostsIncremented", cost_delta=5)
     machine = world.lifecycle.machine("codon")
     decision = machine.decide(stale, "costs_updated", {"cost": 1, "tokens": {}})
-    assert world.commit(decision, EVENTS).word == "conflict"
+    assert world.commit(decision, EVENTS).status == "conflict"
 
     assert listed(world) == [*before, (CODON, stale.version + 1)]
 
@@ -166,9 +166,9 @@ def test_writers_that_race_are_listed_in_the_order_of_their_commits(world: World
     assert len(times) == len(rows) == 2 + 3 + WRITERS * EACH + 2
 
 
-def test_a_chronicle_goes_back_a_bounded_number_of_commits(world: World) -> None:
+def test_a_family_log_goes_back_a_bounded_number_of_commits(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "CHRONICLE_MIN", 30)
+        patch.setattr(plan, "FAMILY_LOG_MIN", 30)
         begun(world)
         for cost in range(250):
             tell(world, "CostsUpdated", cost=cost)
