@@ -15,7 +15,7 @@ DELTA_MAX = 2**53  # what a script can count exactly
 
 
 def kept(decision: Decision, initial_lease: InitialLease | None) -> None:
-    """Refuse a decision that owes a kept effect without a lease: it has no message to be claimed by."""
+    """Refuse a decision that owes a kept effect without a lease: it has no message."""
     names = [owed.effect.name for owed in decision.owes if owed.effect.kept]
     if names and initial_lease is None:
         why = f"whoever takes it holds its {names[0]} from then on; claim it, do not fire it"
