@@ -53,7 +53,7 @@ class Settings(BaseModel):
     concurrency: Annotated[int, Field(ge=1, le=2_000)] = 20
     affinity: bool = True
     lease_s: Seconds | None = None
-    look_s: Seconds = 5.0
+    poll_s: Seconds = 5.0
     sweep_period_s: Seconds = 1.0
     sweep_batch: Annotated[int, Field(ge=1, le=1_000)] = 100
     sweep_budget_s: Seconds = 5.0

@@ -27,7 +27,7 @@ class Limits:
     """Windows of the store, in ms unless said otherwise."""
 
     op_window_ms: int = DAY_MS
-    look_ms: int = 5_000  # first look at an owed effect that nobody claimed
+    poll_ms: int = 5_000  # first look at an owed effect that nobody claimed
     remind_ms: int = DAY_MS  # first reminder of a quarantined effect
     tombstone_ms: int = 30 * DAY_MS
     releases_max: int = 20
@@ -276,7 +276,7 @@ def parent_plan(parent: RecordId, countdown: str, *, nonce: str, limits: Limits)
         "id": parent,
         "generation": generation,
         "nonce": nonce,
-        "poll_ms": limits.look_ms,
+        "poll_ms": limits.poll_ms,
         "advance": owed_plan(Owed(CASCADE, Kind.ADVANCE, countdown=name), fires=False),
     }
 

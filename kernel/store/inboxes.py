@@ -74,7 +74,7 @@ class Inboxes:
             "length_max": MAILS_MAX,
             "read_up_to": read_upto,
             "effect": owed_plan(Owed(drains, Kind.TRANSITION), fires=False),
-            "poll_ms": self.limits.look_ms,
+            "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
         names = [

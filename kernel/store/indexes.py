@@ -98,7 +98,7 @@ class Indexes:
             polls.append(poll | {"jitter": _jitter()})
         plan = {
             "polls": polls,
-            "poll_ms": self.limits.look_ms,
+            "poll_ms": self.limits.poll_ms,
             "gate_open": gate_open,
             "server": server,
             "remind_ms": self.limits.remind_ms,
@@ -117,7 +117,7 @@ class Indexes:
             record_id, _, name = member.partition(":")
             names.append(self.keys.record(record_id))
             polls.append({"id": record_id, "name": name, "jitter": _jitter()})
-        plan = {"polls": polls, "poll_ms": self.limits.look_ms}
+        plan = {"polls": polls, "poll_ms": self.limits.poll_ms}
         reply = call(self.client, "poll_timers", names, [json.dumps(plan)])
         rows = [reply[at : at + 4] for at in range(0, len(reply), 4)]
         return [

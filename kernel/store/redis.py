@@ -94,7 +94,7 @@ class Store:
             "waits": decision.waits,
             "timers": timers_plan(decision.timers),
             "effects": owes_plan(machine, record.state, decision.owes),
-            "poll_ms": self.limits.look_ms,
+            "poll_ms": self.limits.poll_ms,
         }
         plan |= {"countdown": countdown} if parent else {}
         plan |= bounds_plan(bounds)
@@ -180,7 +180,7 @@ class Store:
             "fact_versions": [str(fact["version"]) for fact in decision.facts.values()],
             "chain_length": len(chain),
             "deltas": dict(deltas),
-            "poll_ms": self.limits.look_ms,
+            "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
         if counted:
@@ -223,7 +223,7 @@ class Store:
                 {"name": n, "delay_ms": ms, "fired": fired} for n, ms, fired in draft.timers
             ],
             "effects": [owed_plan(owed, fires=False) for owed in owes],
-            "poll_ms": self.limits.look_ms,
+            "poll_ms": self.limits.poll_ms,
             "window_ms": self.limits.op_window_ms,
         }
         names = [

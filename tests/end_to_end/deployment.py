@@ -33,7 +33,7 @@ POLL_S = 0.05
 STOP_S = 30.0
 QUICK: Mapping[str, str] = {
     "INTERLOCK_LEASE_S": "2",
-    "INTERLOCK_LOOK_S": "1",
+    "INTERLOCK_POLL_S": "1",
     "INTERLOCK_SWEEP_PERIOD_S": "0.5",
     "INTERLOCK_CAPABILITIES": "tests.end_to_end.threads.capabilities",
     # No server listens there: the threads of these tests have proposals and need no model.

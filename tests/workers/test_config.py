@@ -30,9 +30,9 @@ def test_without_variables_everything_has_its_default() -> None:
 
 
 def test_a_variable_is_read_by_its_fields_name() -> None:
-    settings = read_settings({"INTERLOCK_LOOK_S": "2.5", "INTERLOCK_TASK_EVENTS": "false"})
+    settings = read_settings({"INTERLOCK_POLL_S": "2.5", "INTERLOCK_TASK_EVENTS": "false"})
 
-    assert (settings.look_s, settings.task_events) == (2.5, False)
+    assert (settings.poll_s, settings.task_events) == (2.5, False)
 
 
 def test_an_unknown_variable_is_an_error_that_names_it() -> None:
@@ -59,7 +59,7 @@ def test_an_empty_variable_counts_as_unset_and_other_programs_variables_are_igno
         ("CONCURRENCY", "0"),
         ("CONCURRENCY", "many"),
         ("LEASE_S", "0"),
-        ("LOOK_S", "-1"),
+        ("POLL_S", "-1"),
         ("SWEEP_BATCH", "1001"),
         ("MODEL_ATTEMPTS_MAX", "0"),
         ("TASK_EVENTS", "perhaps"),

@@ -78,7 +78,7 @@ class Dispatch:
         """The periods that the store's scripts use, from the settings."""
         return Limits(
             op_window_ms=ms(self.settings.op_window_s),
-            look_ms=ms(self.settings.look_s),
+            poll_ms=ms(self.settings.poll_s),
             remind_ms=ms(self.settings.remind_s),
             tombstone_ms=ms(self.settings.tombstone_s),
         )

@@ -150,7 +150,7 @@ def test_a_backlog_drains_without_a_storm(
 def test_a_backlog_of_fifty_thousand_drains_without_a_storm(
     new_deployment: NewDeployment, client: redis.Redis
 ) -> None:
-    drains(new_deployment(INTERLOCK_LOOK_S="5"), client, 50_000)
+    drains(new_deployment(INTERLOCK_POLL_S="5"), client, 50_000)
 
 
 def drains(deployment: Deployment, client: redis.Redis, number: int) -> None:

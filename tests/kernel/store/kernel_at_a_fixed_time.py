@@ -47,7 +47,7 @@ MACHINES = (LIFE, TICKET, SESSION, NODE, ROOT, LOOP, WORKSPACE, RUN, CODON)
 EFFECTS = {name: effect for machine in MACHINES for name, effect in machine.effects.items()}
 START_US = 1_800_000_000_000_000
 CLOCK = "local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])"
-LIMITS = Limits(op_window_ms=100_000, look_ms=1_000, remind_ms=50_000, tombstone_ms=60_000)
+LIMITS = Limits(op_window_ms=100_000, poll_ms=1_000, remind_ms=50_000, tombstone_ms=60_000)
 ACTOR = Cause("test")
 
 ORIGINAL = scripts.source_of
@@ -300,7 +300,7 @@ class World:
         """Use up an effect's attempts, and let a sweep find out."""
         for nonce in ("s1", "s2"):
             self.leases.release(self.claim(name, nonce), counted=True)
-        self.later(LIMITS.look_ms)
+        self.later(LIMITS.poll_ms)
         self.take()
 
     def commit(self, decision: Decision, warrant: Warrant = NO_WARRANT) -> Answer:

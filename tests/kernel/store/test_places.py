@@ -59,7 +59,7 @@ def test_who_is_owed_a_place_waits_for_the_one_that_was_revoked(world: World) ->
 
     assert (world.state_of("build"), world.refused(key)) == ("draining", "busy")
     assert world.ask(key, "b") == Refused("busy", str(kill_by))
-    world.later(LIMITS.look_ms)
+    world.later(LIMITS.poll_ms)
     assert world.word(key) == "later"
     assert world.score(key) == kill_by
     world.settle(lease)
@@ -116,7 +116,7 @@ def test_a_live_holder_keeps_its_siblings_out_however_old_its_lease(world: World
     assert world.refused(key, "b") == "busy"
     world.hurry(key)
     assert world.word(key, gate_open=False) == "later"
-    assert world.score(key) == world.now + LIMITS.look_ms
+    assert world.score(key) == world.now + LIMITS.poll_ms
     world.settle(clear)
     assert isinstance(world.ask(key, "b"), Lease)
 
@@ -177,7 +177,7 @@ def test_waiting_for_a_place_does_not_wear_out_the_looks(world: World) -> None:
     score = world.score(key)
 
     assert score is not None
-    assert score <= world.now + 4 * LIMITS.look_ms
+    assert score <= world.now + 4 * LIMITS.poll_ms
 
 
 def test_a_place_that_is_freed_under_pause_wakes_nobody(world: World) -> None:

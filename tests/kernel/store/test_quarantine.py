@@ -18,7 +18,7 @@ def quarantined(world: World) -> Lease:
         lease = world.claim("polish", nonce)
         world.later(LEASE_MS)
         world.take()
-        world.later(LIMITS.look_ms * 8)
+        world.later(LIMITS.poll_ms * 8)
         world.take()
     assert world.state_of("polish") == "quarantined"
     return lease
@@ -71,7 +71,7 @@ def test_a_late_release_ends_the_quarantine(world: World) -> None:
 
     assert world.leases.release(lease, counted=False) == "owed"
     released(world)
-    world.later(LIMITS.look_ms)
+    world.later(LIMITS.poll_ms)
     assert world.word(lease.key) == "publish"
 
 

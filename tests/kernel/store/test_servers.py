@@ -47,7 +47,7 @@ def whole_life(world: World) -> None:
     world.fire("r/a", "polish")
     for nonce in ("a", "b"):
         world.leases.release(world.claim("polish", nonce, "r/a"), counted=True)
-    world.later(LIMITS.look_ms)
+    world.later(LIMITS.poll_ms)
     world.take("r/a")
     assert world.state_of("polish", "r/a") == "quarantined"
     assert world.waits("r/a")
