@@ -60,7 +60,7 @@ def test_births_and_commits_are_listed_in_the_order_in_which_they_came(world: Wo
     ]
 
 
-def test_a_chronicle_is_read_on_from_any_position_and_page_by_page(world: World) -> None:
+def test_a_family_log_is_read_on_from_any_position_and_page_by_page(world: World) -> None:
     begun(world)
     rows = world.views.family_log(DATA, "0-0", 100)
     assert len(rows) == 5

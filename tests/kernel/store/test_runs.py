@@ -164,7 +164,7 @@ def test_no_codon_is_born_after_its_runs_end_whatever_the_race(world: World) -> 
         race(*births[:place], *([ends] if place else []), *births[place:])
 
         rows = [one for one, _ in listed(world) if one.startswith(of)]
-        assert rows[-1] == of, "the end is the last that its chronicle lists"
+        assert rows[-1] == of, "the end is the last that its family log lists"
         alive = world.views.holds(DATA)
         assert len(alive) <= 1
         for one in alive.values():
@@ -275,7 +275,7 @@ def test_nothing_is_left_of_a_closed_workspace_in_whatever_order_it_is_forgotten
         world.client.unlink(*world.dump())
 
 
-def test_a_chronicle_stays_while_a_run_of_it_is_remembered(world: World) -> None:
+def test_a_family_log_stays_while_a_run_of_it_is_remembered(world: World) -> None:
     over(world)
     before = listed(world)
     for of in (CODON, "data/1/2", RUN):

@@ -2,7 +2,7 @@
 
 As JSON: {"version": 1, "workspace", "exported_ms", "records": [{"id", "machine", "state",
 "version", "entered", "schema", "since_ms", "created_ms", "priority", "birth", "data", "counters",
-"log": [{"position", "at_ms", "event"} or {"position", "at_ms", "note", "detail"}]}], "chronicle":
+"log": [{"position", "at_ms", "event"} or {"position", "at_ms", "note", "detail"}]}], "family_log":
 [[position, record, version]], "digest"}. The workspace comes first, then the runs, then the codons.
 """
 
@@ -122,7 +122,7 @@ def archive_bytes(archive: Archive) -> bytes:
         "workspace": archive.workspace,
         "exported_ms": archive.exported_ms,
         "records": [_stored(one) for one in archive.records],
-        "chronicle": [list(one) for one in archive.commits],
+        "family_log": [list(one) for one in archive.commits],
     }
     return _canonical({**body, DIGEST: _digest(body)}) + b"\n"
 

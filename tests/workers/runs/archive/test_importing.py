@@ -53,7 +53,7 @@ def everything(workspace: StoredWorkspace) -> dict[str, Any]:
         "logs": logs,
         "timers": timers,
         "births": views.births(records),
-        "chronicle": views.family_log(root, "0-0", 1_000),
+        "family_log": views.family_log(root, "0-0", 1_000),
         "events": workspace.runs.events_after(workspace.runs.workspace(workspace.folder)),
         "holds": views.holds(root),
         "costs": workspace.runs.costs(workspace.folder, since=2),
@@ -141,7 +141,7 @@ def test_an_import_that_breaks_off_anywhere_is_repeated_and_keeps_others_out_unt
     workspace.completed_run()
     before = everything(workspace)
     file = export(workspace)
-    # Each record, the chronicle, the end.
+    # Each record, the family log, the end.
     for last in range(8):
         workspace.delete_store()
         with pytest.MonkeyPatch.context() as patched:
