@@ -12,7 +12,7 @@ import pytest
 
 from interlock.kernel.machines import MACHINES
 from interlock.workers.engine.builtin import BUILTIN
-from interlock.workers.engine.system import load
+from interlock.workers.engine.system import System, load
 from interlock.workers.systems import SYSTEMS, SystemsError, handlers, sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,12 +78,11 @@ def test_every_machine_is_a_folder_of_its_system() -> None:
 
 
 @pytest.mark.parametrize("system", [BUILTIN, *SYSTEMS], ids=lambda system: system.name)
-def test_an_effect_is_a_file_of_its_own_name(system: object) -> None:
-    name, effects = system.name, system.effects  # type: ignore[attr-defined]
-    folder = ROOT / "workers" / name / "effects"
+def test_an_effect_is_a_file_of_its_own_name(system: System) -> None:
+    folder = ROOT / "workers" / system.name / "effects"
 
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(
-        load(f"{effects}:HANDLERS")
+        load(f"{system.effects}:HANDLERS")
     )
 
 

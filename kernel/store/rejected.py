@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from interlock.kernel.store.keys import Keys
 from interlock.kernel.store.scripts import Client, call, read
@@ -46,6 +45,3 @@ class RejectedMessages:
         """Return what is kept, the newest first."""
         rows = read(self.client, "LRANGE", self.keys.rejected(), 0, limit - 1)
         return [RejectedMessage(**json.loads(row)) for row in rows]
-
-    def _read(self, *words: Any) -> Any:
-        return read(self.client, *words)
